@@ -1,0 +1,78 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MATRIX := 4.1 4.2 4.3
+WORKERS ?= auto
+
+# Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup quickstart test lint types test-fast test-spark test-stores test-matrix bench clean check-python check-java
+
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Make .venv with everything for development
+
+quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
+	@$(BIN)/python examples/quickstart.py
+
+test: check-java lint types test-fast test-spark ## Everything CI runs: lint, types, import rules, all tests
+
+lint: $(VENV)/.dev ## Style (ruff) and import rules (import-linter)
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.dev ## Type check (mypy --strict)
+	$(BIN)/mypy
+
+test-fast: $(VENV)/.dev ## Tests that need no Java
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not spark and not connect and not stores" $(ARGS)
+
+test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
+	$(BIN)/python -m pytest -m "(spark or connect) and not stores" $(ARGS)
+
+test-stores: $(VENV)/.dev ## Tests against emulated object stores
+	$(BIN)/python -m pytest -m stores $(ARGS)
+
+test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
+	@for version in $(MATRIX); do \
+		echo "== pyspark $$version"; \
+		.venv-$$version/bin/python -m pytest spark_tests/spark/test_smoke.py $(ARGS) || exit 1; \
+	done
+
+bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
+	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
+
+clean: ## Remove environments, caches and benchmark data
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+check-python:
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.10+ is needed: there is no $(PYTHON) on PATH; install it or run make PYTHON=..."; exit 1; }
+	@$(PYTHON) scripts/check_machine.py python
+
+check-java: check-python
+	@$(PYTHON) scripts/check_machine.py java
+
+$(BIN)/python: | check-python
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ $(VENV)/.installed
+
+.venv-peers/.installed: | check-python
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check deltalake pyarrow
+	@touch $@
+
+.venv-%/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[connect]" "pyspark==$*.*" pytest hypothesis chispa
+	@touch $@

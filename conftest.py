@@ -1,0 +1,59 @@
+"""What all tests share: one Spark session, the acceptance corpus, settings of hypothesis."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent
+
+# Python workers do not see the tests' sys.path, only the environment as it was when the JVM started.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One classic session for the whole run, with the data source registered."""
+    from pyspark.sql import SparkSession
+
+    import delta_ds
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("delta_ds tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    delta_ds.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def acceptance() -> Path:
+    """The acceptance corpus, which lies beside the repository where it is there at all."""
+    folder = ROOT.parent / "shared" / "acceptance"
+    if not (folder / "tables").is_dir():
+        pytest.skip(f"the acceptance corpus is not there: {folder}")
+    return folder

@@ -1,0 +1,96 @@
+"""Delta Lake for PySpark as a plain Python package.
+
+The public names. They are loaded on first use, so that `import delta_ds` itself costs next to nothing:
+every Python worker that Spark starts pays for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_ds.exceptions import (
+        ChangeDataError as ChangeDataError,
+    )
+    from delta_ds.exceptions import (
+        CorruptLogFileError as CorruptLogFileError,
+    )
+    from delta_ds.exceptions import (
+        DataFileError as DataFileError,
+    )
+    from delta_ds.exceptions import (
+        DeltaError as DeltaError,
+    )
+    from delta_ds.exceptions import (
+        InvalidOptionError as InvalidOptionError,
+    )
+    from delta_ds.exceptions import (
+        LogError as LogError,
+    )
+    from delta_ds.exceptions import (
+        NotADeltaTableError as NotADeltaTableError,
+    )
+    from delta_ds.exceptions import (
+        PredicateError as PredicateError,
+    )
+    from delta_ds.exceptions import (
+        SchemaError as SchemaError,
+    )
+    from delta_ds.exceptions import (
+        StorageError as StorageError,
+    )
+    from delta_ds.exceptions import (
+        TimestampOutOfRangeError as TimestampOutOfRangeError,
+    )
+    from delta_ds.exceptions import (
+        TruncatedLogError as TruncatedLogError,
+    )
+    from delta_ds.exceptions import (
+        UnsupportedFeatureError as UnsupportedFeatureError,
+    )
+    from delta_ds.exceptions import (
+        VersionNotFoundError as VersionNotFoundError,
+    )
+    from delta_ds.exceptions import (
+        VersionsNotContiguousError as VersionsNotContiguousError,
+    )
+    from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot as Snapshot
+    from delta_ds.spark.register import Registration as Registration
+    from delta_ds.spark.register import register as register
+    from delta_ds.spark.table import DeltaTable as DeltaTable
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "register": "delta_ds.spark.register",
+    "Registration": "delta_ds.spark.register",
+    "DeltaTable": "delta_ds.spark.table",
+    "DeltaLog": "delta_ds.kernel.delta_log",
+    "Snapshot": "delta_ds.kernel.snapshot",
+    **dict.fromkeys(
+        [
+            "ChangeDataError", "CorruptLogFileError", "DataFileError", "DeltaError", "InvalidOptionError",
+            "LogError", "NotADeltaTableError", "PredicateError", "SchemaError", "StorageError",
+            "TimestampOutOfRangeError", "TruncatedLogError", "UnsupportedFeatureError", "VersionNotFoundError",
+            "VersionsNotContiguousError",
+        ],
+        "delta_ds.exceptions",
+    ),
+}  # fmt: skip
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'delta_ds' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

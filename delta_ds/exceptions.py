@@ -1,0 +1,132 @@
+"""Every error this package raises, as one tree under `DeltaError`.
+
+Each carries `condition`, the name Delta users know from delta-spark's error conditions
+(`DELTA_TABLE_NOT_FOUND`, ...), and `parameters`, the values in the message. A message says what was
+wrong, on which table and version, and what to do. Where Python has a built-in for the situation
+(`ValueError`, `FileNotFoundError`) the class inherits from it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DeltaError(Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message
+        What happened, on which table and version, and what to do about it.
+    condition
+        The error condition's name as delta-spark spells it; the class' own default if left out.
+    parameters
+        The values that the message names, for programs that want to act on them.
+    """
+
+    default_condition = "DELTA_ERROR"
+
+    def __init__(
+        self, message: str, *, condition: str | None = None, parameters: dict[str, Any] | None = None
+    ) -> None:
+        self.condition = condition or self.default_condition
+        self.parameters = parameters or {}
+        self.text = message
+        super().__init__(f"[{self.condition}] {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors travel from executors to the driver by pickle; keyword-only arguments need this.
+        return _rebuild, (type(self), self.text, self.condition, self.parameters)
+
+
+def _rebuild(
+    cls: type[DeltaError], message: str, condition: str, parameters: dict[str, Any]
+) -> DeltaError:
+    return cls(message, condition=condition, parameters=parameters)
+
+
+class NotADeltaTableError(DeltaError, FileNotFoundError):
+    """The path does not exist, or holds no `_delta_log` with a commit or checkpoint."""
+
+    default_condition = "DELTA_TABLE_NOT_FOUND"
+
+    def __str__(self) -> str:  # FileNotFoundError would print its (errno, text) form
+        return f"[{self.condition}] {self.text}"
+
+
+class LogError(DeltaError):
+    """The transaction log is damaged or incomplete."""
+
+    default_condition = "DELTA_STATE_RECOVER_ERROR"
+
+
+class CorruptLogFileError(LogError):
+    """A file of `_delta_log` cannot be parsed or breaks the protocol."""
+
+    default_condition = "DELTA_CORRUPT_LOG_FILE"
+
+
+class VersionsNotContiguousError(LogError):
+    """A commit between the chosen checkpoint (or version 0) and the wanted version is missing."""
+
+    default_condition = "DELTA_VERSIONS_NOT_CONTIGUOUS"
+
+
+class TruncatedLogError(LogError):
+    """The first commits are gone and no complete checkpoint replaces them."""
+
+    default_condition = "DELTA_TRUNCATED_TRANSACTION_LOG"
+
+
+class VersionNotFoundError(DeltaError, ValueError):
+    """Time travel to a version that is cleaned up or not yet there."""
+
+    default_condition = "DELTA_VERSION_NOT_FOUND"
+
+
+class TimestampOutOfRangeError(DeltaError, ValueError):
+    """Time travel to a moment before the first or after the last commit that can be reached."""
+
+    default_condition = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+
+
+class UnsupportedFeatureError(DeltaError):
+    """The table needs a protocol version, feature or type that this package does not have."""
+
+    default_condition = "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
+
+
+class SchemaError(DeltaError, ValueError):
+    """A schema, column or type is invalid, unknown, or does not fit."""
+
+    default_condition = "DELTA_INVALID_SCHEMA"
+
+
+class PredicateError(DeltaError, ValueError):
+    """A predicate cannot be parsed, names an unknown column, or is outside what can be evaluated."""
+
+    default_condition = "DELTA_INVALID_PREDICATE"
+
+
+class InvalidOptionError(DeltaError, ValueError):
+    """An unknown option, or a value that an option does not take."""
+
+    default_condition = "DELTA_ILLEGAL_OPTION"
+
+
+class DataFileError(DeltaError):
+    """A data, change or deletion vector file is missing, unreadable or not what the log says."""
+
+    default_condition = "FAILED_READ_FILE"
+
+
+class ChangeDataError(DeltaError, ValueError):
+    """A range of the change data feed cannot be read."""
+
+    default_condition = "DELTA_MISSING_CHANGE_DATA"
+
+
+class StorageError(DeltaError):
+    """The storage refuses or cannot do what is asked, or a path leaves what it may open."""
+
+    default_condition = "DELTA_STORAGE_ERROR"

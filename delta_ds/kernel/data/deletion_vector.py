@@ -1,0 +1,222 @@
+"""Deletion vectors: which rows of a data file no longer count.
+
+A deletion vector is a 64-bit Roaring bitmap of 0-based physical row positions, inline in the log (Z85)
+or in a `.bin` file that may hold several. Source: PROTOCOL.md, "Deletion Vectors" (protocol-checklist 19).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from uuid import UUID
+
+import numpy as np
+
+from delta_ds.exceptions import DataFileError, DeltaError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from delta_ds.kernel.storage.filesystem import Storage
+
+    Positions = npt.NDArray[np.uint64]
+
+MAGIC = 1681511377
+FILE_VERSION = 1
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_Z85_VALUES = {character: value for value, character in enumerate(_Z85)}
+_UUID_LENGTH = 20  # 16 bytes in Z85
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorDescriptor:
+    """The `deletionVector` of an add or remove action.
+
+    `storage_type` is `u` (file named by a UUID), `p` (file at an absolute path) or `i` (inline);
+    `offset` and `size_in_bytes` locate the bitmap in its file; `cardinality` counts its rows.
+    """
+
+    storage_type: str
+    path_or_inline: str
+    offset: int | None
+    size_in_bytes: int
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """What, next to the path, tells one logical file from another (DV-R-04)."""
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline}{suffix}"
+
+    @property
+    def path(self) -> str | None:
+        """The URI-encoded path of the file, relative to the table root or absolute; None if inline.
+
+        Raises
+        ------
+        DataFileError
+            The storage type is unknown or the UUID is not one.
+        """
+        if self.storage_type == "i":
+            return None
+        if self.storage_type == "p":
+            return self.path_or_inline
+        if self.storage_type != "u":
+            raise DataFileError(
+                f"unknown deletion vector storage type {self.storage_type!r}; known are u, p and i",
+                condition="DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI",
+            )
+        prefix, encoded = self.path_or_inline[:-_UUID_LENGTH], self.path_or_inline[-_UUID_LENGTH:]
+        decoded = z85_decode(encoded)
+        if len(decoded) != 16:
+            raise DataFileError(f"the deletion vector id {self.path_or_inline!r} holds no UUID")
+        directory = f"{prefix}/" if prefix else ""
+        return quote(f"{directory}deletion_vector_{UUID(bytes=decoded)}.bin")
+
+
+def z85_encode(data: bytes) -> str:
+    """Z85 text of bytes, padded with zero bytes to a multiple of four (DV-R-06)."""
+    padded = data + bytes(-len(data) % 4)
+    out = []
+    for (word,) in struct.iter_unpack(">I", padded):
+        out.extend(_Z85[word // 85**power % 85] for power in (4, 3, 2, 1, 0))
+    return "".join(out)
+
+
+def z85_decode(text: str) -> bytes:
+    """Bytes of a Z85 text, padding included.
+
+    Raises
+    ------
+    DataFileError
+        The text's length is no multiple of five, or it holds a character outside Z85.
+    """
+    if len(text) % 5:
+        raise DataFileError(f"Z85 text of {len(text)} characters; it must be a multiple of 5")
+    try:
+        digits = np.array([_Z85_VALUES[character] for character in text], np.uint64).reshape(-1, 5)
+    except KeyError as error:
+        raise DataFileError(f"{error.args[0]!r} is not a character of Z85") from error
+    words = digits @ np.array([85**power for power in (4, 3, 2, 1, 0)], np.uint64)
+    if (words >> np.uint64(32)).any():
+        raise DataFileError("a group of the Z85 text exceeds 32 bits")
+    return words.astype(">u4").tobytes()
+
+
+def read_positions(storage: Storage, descriptor: DeletionVectorDescriptor) -> Positions:
+    """Read the deleted row positions of a data file.
+
+    Parameters
+    ----------
+    storage
+        The table's storage, which opens relative and absolute paths.
+    descriptor
+        The `deletionVector` of the file's action.
+
+    Returns
+    -------
+    np.ndarray
+        uint64 0-based physical row positions, ascending and distinct.
+
+    Raises
+    ------
+    DataFileError
+        The vector is missing, truncated, has another size, checksum, magic number or cardinality.
+
+    Source: protocol-checklist DV-R-04 to DV-R-08.
+    """
+    where = f"inline deletion vector of table {storage.url}"
+    try:
+        path = descriptor.path
+        if path is None:
+            payload = z85_decode(descriptor.path_or_inline)[: descriptor.size_in_bytes]
+            _check(len(payload) == descriptor.size_in_bytes, "is shorter than its sizeInBytes")
+        else:
+            where = f"deletion vector file {path} of table {storage.url}"
+            payload = _read_file(storage, path, descriptor)
+        return decode(payload, descriptor.cardinality)
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"{where} does not exist; the log still names it. A concurrent VACUUM may have removed it: "
+            "read the newest version, or restore the file",
+            condition="FAILED_READ_FILE.FILE_NOT_EXIST",
+            parameters={"path": descriptor.path_or_inline, "table": storage.url},
+        ) from error
+    except (DataFileError, OSError) as error:
+        text = error.text if isinstance(error, DeltaError) else str(error)
+        raise DataFileError(
+            f"{where} (offset {descriptor.offset}) is damaged: {text}. Restore the file from a backup, "
+            "or rewrite the data files that use it",
+            condition="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
+            parameters={"path": descriptor.path_or_inline, "table": storage.url},
+        ) from error
+
+
+def _read_file(storage: Storage, path: str, descriptor: DeletionVectorDescriptor) -> bytes:
+    offset, size = descriptor.offset or 0, descriptor.size_in_bytes
+    _check(offset >= 0 and size >= 0, f"has the impossible offset {offset} or size {size}")
+    # The common vector starts right after the version byte, which then costs no request of its own.
+    lead = 1 if offset == 1 else 0
+    data = storage.read_range(storage.resolve(path), offset - lead, lead + size + 8)
+    _check(len(data) == lead + size + 8, f"ends {lead + size + 8 - len(data)} bytes early")
+    _check(not lead or data[0] == FILE_VERSION, f"has format version {data[0]}, only {FILE_VERSION} is known")
+    (stored,) = struct.unpack_from(">i", data, lead)
+    _check(stored == size, f"stores a vector of {stored} bytes, the log says {size}")
+    payload = data[lead + 4 : lead + 4 + size]
+    (checksum,) = struct.unpack_from(">I", data, lead + 4 + size)
+    _check(checksum == zlib.crc32(payload), "does not match its CRC-32 checksum")
+    return payload
+
+
+def decode(payload: bytes, cardinality: int | None = None) -> Positions:
+    """Positions of a serialized bitmap, ascending; checks magic number and, if given, the cardinality."""
+    from pyroaring import BitMap64
+
+    _check(len(payload) >= 12, f"holds {len(payload)} bytes, too few for a bitmap")
+    (magic,) = struct.unpack_from("<I", payload)
+    _check(magic == MAGIC, f"starts with magic number {magic}, not {MAGIC}")
+    try:
+        bitmap = BitMap64.deserialize(payload[4:])
+    except ValueError as error:
+        raise DataFileError("holds no valid Roaring bitmap") from error
+    positions: Positions = np.frombuffer(bitmap.to_array(), np.uint64)
+    _check(bool((positions[1:] > positions[:-1]).all()), "holds positions out of order")
+    _check(
+        cardinality is None or len(positions) == cardinality,
+        f"holds {len(positions)} positions, the log says {cardinality}",
+    )
+    return positions
+
+
+def encode(positions: npt.ArrayLike) -> bytes:
+    """The serialized bitmap (magic number and portable 64-bit Roaring) of row positions in any order."""
+    from pyroaring import BitMap64
+
+    bitmap = BitMap64(np.asarray(positions, np.uint64))
+    bitmap.run_optimize()
+    serialized: bytes = bitmap.serialize()
+    return struct.pack("<I", MAGIC) + serialized
+
+
+def inline(positions: npt.ArrayLike) -> DeletionVectorDescriptor:
+    """A descriptor that carries the positions itself."""
+    payload = encode(positions)
+    return DeletionVectorDescriptor("i", z85_encode(payload), None, len(payload), len(np.unique(positions)))
+
+
+def encode_file(payloads: Sequence[bytes]) -> tuple[bytes, list[int]]:
+    """The bytes of a `.bin` file with several serialized bitmaps, and the offset of each (DV-R-07)."""
+    out, offsets = bytearray([FILE_VERSION]), []
+    for payload in payloads:
+        offsets.append(len(out))
+        out += struct.pack(">i", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
+    return bytes(out), offsets
+
+
+def _check(condition: Any, text: str) -> None:
+    if not condition:
+        raise DataFileError(f"it {text}")

@@ -1,0 +1,136 @@
+"""`DeltaLog`: the handle on a table; finds the snapshot of a version or a moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.log import history
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage, open_storage
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.changes import ChangeFeed
+
+
+class DeltaLog:
+    """The transaction log of the table at a path.
+
+    Parameters
+    ----------
+    path
+        A local path or a URL (`s3://`, `gs://`, `abfss://`, `hdfs://`, `memory://`, ...).
+    storage_options
+        Handed to the filesystem as they are (keys, endpoints, tokens). Never logged or shown.
+
+    >>> from delta_ds import DeltaLog
+    >>> log = DeltaLog("examples/data/sales")
+    >>> log.snapshot(version=0).version
+    0
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.storage: Storage = open_storage(path, storage_options)
+
+    def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
+        """The table at a version, at a moment, or (neither given) as it is now.
+
+        Parameters
+        ----------
+        version
+            The version to read.
+        timestamp
+            An aware datetime, or milliseconds since 1970 in UTC: the newest version at or before it.
+
+        Raises
+        ------
+        NotADeltaTableError
+            The path does not exist or holds no log.
+        VersionNotFoundError, TimestampOutOfRangeError
+            The version or moment cannot be reached; the message names the range that can.
+        UnsupportedFeatureError
+            Reading the table needs a feature this package does not have.
+        LogError
+            The log is damaged; the message names the file and what to do.
+        """
+        latest = open_snapshot(self.storage)
+        if timestamp is not None:
+            if version is not None:
+                raise InvalidOptionError("give a version or a timestamp, not both")
+            version = history.version_at(
+                self.storage, list_log(self.storage), latest.metadata, _milliseconds(timestamp)
+            )
+        # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
+        return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """What was committed, newest first.
+
+        Parameters
+        ----------
+        limit
+            At most so many commits; None for all that the log still holds.
+
+        Returns
+        -------
+        list of dict
+            The keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
+        """
+        latest = open_snapshot(self.storage)
+        return history.describe(self.storage, list_log(self.storage), latest.metadata, limit)
+
+    def changes(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        starting_timestamp: datetime | int | None = None,
+        ending_timestamp: datetime | int | None = None,
+        timezone: str = "UTC",
+    ) -> ChangeFeed:
+        """The change data feed of a range of versions, both ends inclusive.
+
+        Parameters
+        ----------
+        start, end
+            The first and last version; an end after the latest version means the latest. A missing end is
+            the latest version.
+        starting_timestamp, ending_timestamp
+            Moments in their place: the first version at or after, the last at or before.
+        timezone
+            The session time zone, for partition timestamps in local form.
+
+        Raises
+        ------
+        ChangeDataError
+            The range is empty or out of reach, or changes were not recorded in all of it.
+        """
+        from delta_ds.kernel.changes import open_changes
+
+        return open_changes(
+            self.storage,
+            start,
+            end,
+            None if starting_timestamp is None else _milliseconds(starting_timestamp),
+            None if ending_timestamp is None else _milliseconds(ending_timestamp),
+            timezone,
+        )
+
+    def __repr__(self) -> str:
+        return f"DeltaLog({self.storage.url!r})"
+
+
+def _milliseconds(moment: datetime | int) -> int:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise InvalidOptionError(
+                f"the timestamp {moment} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
+            )
+        return int(moment.timestamp() * 1000)
+    return moment

@@ -1,0 +1,226 @@
+"""The functions that can be evaluated: what each is given and gives.
+
+One table serves both sides: `bind` casts arguments by it, `evaluate` runs the function of the same name in
+`functions.py`. Nothing here needs Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from delta_ds.kernel.expressions.coercion import (
+    FRACTIONAL, INTEGRAL, TEMPORAL, can_cast, common_type, common_type_of, is_nested, is_numeric,
+)  # fmt: skip
+from delta_ds.kernel.schema.types import (
+    BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, ArrayType, DataType,
+    DecimalType, MapType,
+)  # fmt: skip
+
+Slot: TypeAlias = "Callable[[DataType], DataType | None]"
+Result: TypeAlias = "DataType | Callable[[Sequence[DataType]], DataType | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Arguments and result of a function.
+
+    Parameters
+    ----------
+    inputs
+        For each argument, the type it must be cast to, or a function from its type to that type (None if the
+        argument cannot be taken). The string "common" stands for the common type of all such arguments.
+    result
+        The type of the result, or a function from the arguments' types (None: not with these).
+    required
+        How many arguments must be there; the others may be left out.
+    variadic
+        The last input may repeat.
+    zoned
+        The result depends on the session time zone.
+    """
+
+    inputs: tuple[DataType | Slot | str, ...]
+    result: Result
+    required: int | None = None
+    variadic: bool = False
+    zoned: bool = False
+
+    def arguments(self, types: Sequence[DataType]) -> list[DataType] | None:
+        """The type to cast each argument to; None if the function does not take these."""
+        least = len(self.inputs) if self.required is None else self.required
+        if len(types) < least or (len(types) > len(self.inputs) and not self.variadic):
+            return None
+        slots = [self.inputs[min(i, len(self.inputs) - 1)] for i in range(len(types))]
+        common = common_type_of(t for t, slot in zip(types, slots, strict=True) if slot == "common")
+        wanted: list[DataType] = []
+        for data_type, slot in zip(types, slots, strict=True):
+            target = common if isinstance(slot, str) else slot(data_type) if callable(slot) else slot
+            if target is None or not (data_type == target or can_cast(data_type, target)):
+                return None
+            wanted.append(target)
+        return wanted
+
+    def result_of(self, types: Sequence[DataType]) -> DataType | None:
+        """The result's type for arguments of these types."""
+        return self.result(types) if callable(self.result) else self.result
+
+
+def _any(data_type: DataType) -> DataType | None:
+    return data_type
+
+
+def _text(data_type: DataType) -> DataType | None:
+    return BINARY if data_type == BINARY else STRING
+
+
+def _numeric(data_type: DataType) -> DataType | None:
+    return data_type if is_numeric(data_type) else DOUBLE
+
+
+def _integral(data_type: DataType) -> DataType | None:
+    return data_type if data_type in INTEGRAL else None
+
+
+def _float(data_type: DataType) -> DataType | None:
+    return data_type if data_type in FRACTIONAL else DOUBLE
+
+
+def _rounded(data_type: DataType) -> DataType | None:
+    if data_type in INTEGRAL:
+        return LONG
+    return data_type if isinstance(data_type, DecimalType) else DOUBLE
+
+
+def _point_in_time(data_type: DataType) -> DataType | None:
+    return TIMESTAMP if data_type in TEMPORAL else None
+
+
+def _hexable(data_type: DataType) -> DataType | None:
+    if data_type in INTEGRAL:
+        return LONG
+    return data_type if data_type in (STRING, BINARY) else None
+
+
+def _collection(data_type: DataType) -> DataType | None:
+    return data_type if isinstance(data_type, (ArrayType, MapType)) else None
+
+
+def _array(data_type: DataType) -> DataType | None:
+    return data_type if isinstance(data_type, ArrayType) else None
+
+
+def _map(data_type: DataType) -> DataType | None:
+    return data_type if isinstance(data_type, MapType) else None
+
+
+def _first(types: Sequence[DataType]) -> DataType | None:
+    return types[0]
+
+
+def _whole(types: Sequence[DataType]) -> DataType | None:
+    """`ceil` and `floor`: the type of the whole number."""
+    argument = types[0]
+    if not isinstance(argument, DecimalType):
+        return LONG
+    return DecimalType(min(argument.precision - argument.scale + 1, 38), 0)
+
+
+def _comparable(types: Sequence[DataType]) -> DataType | None:
+    return None if is_nested(types[0]) else types[0]
+
+
+def _value_type(types: Sequence[DataType]) -> DataType | None:
+    """`getitem` and its kin: the type of an element."""
+    if isinstance(types[0], ArrayType):
+        return types[0].element if types[1] in INTEGRAL else None
+    return types[0].value if isinstance(types[0], MapType) and types[1] == types[0].key else None
+
+
+def item_type(container: DataType, item: DataType) -> DataType | None:
+    """The type an index, key or searched element is cast to."""
+    if isinstance(container, MapType):
+        return container.key if common_type(container.key, item) is not None else None
+    return INTEGER if isinstance(container, ArrayType) and item in INTEGRAL else None
+
+
+def _contains(types: Sequence[DataType]) -> DataType | None:
+    container = types[0]
+    element = container.element if isinstance(container, ArrayType) else getattr(container, "key", None)
+    return BOOLEAN if element == types[1] and not is_nested(element) else None
+
+
+def _bits(types: Sequence[DataType]) -> DataType | None:
+    return types[0] if types[0] in INTEGRAL else None
+
+
+def _keys(types: Sequence[DataType]) -> DataType | None:
+    return ArrayType(types[0].key, False) if isinstance(types[0], MapType) else None
+
+
+def _map_values(types: Sequence[DataType]) -> DataType | None:
+    return ArrayType(types[0].value) if isinstance(types[0], MapType) else None
+
+
+
+def _many(names: str, signature: Signature) -> dict[str, Signature]:
+    return dict.fromkeys(names.split(), signature)
+
+
+FUNCTIONS: dict[str, Signature] = {
+    # text
+    **_many("length octet_length bit_length", Signature((_text,), INTEGER)),
+    **_many("upper lower reverse initcap", Signature((STRING,), STRING)),
+    **_many("trim ltrim rtrim", Signature((STRING, STRING), STRING, required=1)),
+    **_many("left right repeat", Signature((STRING, INTEGER), STRING)),
+    **_many("lpad rpad", Signature((STRING, INTEGER, STRING), STRING, required=2)),
+    **_many("startswith endswith contains rlike", Signature((STRING, STRING), BOOLEAN)),
+    **_many("like ilike", Signature((STRING, STRING, STRING), BOOLEAN, required=2)),
+    "ascii": Signature((STRING,), INTEGER),
+    "substring": Signature((_text, INTEGER, INTEGER), _first, required=2),
+    "concat": Signature((STRING,), STRING, variadic=True),
+    "concat_ws": Signature((STRING, STRING), STRING, required=1, variadic=True),
+    "replace": Signature((STRING, STRING, STRING), STRING, required=2),
+    "translate": Signature((STRING, STRING, STRING), STRING),
+    "instr": Signature((STRING, STRING), INTEGER),
+    "locate": Signature((STRING, STRING, INTEGER), INTEGER, required=2),
+    "hex": Signature((_hexable,), STRING),
+    "unhex": Signature((STRING,), BINARY),
+    # numbers
+    **_many("abs negative", Signature((_numeric,), _first)),
+    **_many("ceil floor", Signature((_rounded,), _whole)),
+    **_many("sqrt exp ln log10 log2 signum", Signature((DOUBLE,), DOUBLE)),
+    **_many("& | ^", Signature(("common", "common"), _bits)),
+    "~": Signature((_integral,), _first),
+    "round": Signature((_numeric, INTEGER), _first, required=1),
+    "pow": Signature((DOUBLE, DOUBLE), DOUBLE),
+    "isnan": Signature((_float,), BOOLEAN),
+    "nanvl": Signature((DOUBLE, DOUBLE), DOUBLE),
+    # choice
+    "coalesce": Signature(("common",), _first, variadic=True),
+    **_many("greatest least", Signature(("common", "common"), _comparable, variadic=True)),
+    # dates and times; a timestamp argument becomes a date or wall clock time by a cast in the session's zone
+    **_many("year month dayofmonth dayofyear dayofweek weekday quarter weekofyear", Signature((DATE,), INTEGER)),
+    **_many("hour minute second", Signature((TIMESTAMP_NTZ,), INTEGER)),
+    **_many("date_add date_sub add_months", Signature((DATE, INTEGER), DATE)),
+    **_many("unix_timestamp to_unix_timestamp unix_seconds", Signature((_point_in_time,), LONG)),
+    "unix_millis": Signature((_point_in_time,), LONG),
+    "unix_micros": Signature((_point_in_time,), LONG),
+    "last_day": Signature((DATE,), DATE),
+    "datediff": Signature((DATE, DATE), INTEGER),
+    "trunc": Signature((DATE, STRING), DATE),
+    "date_trunc": Signature((STRING, TIMESTAMP), TIMESTAMP, zoned=True),
+    "date_format": Signature((TIMESTAMP_NTZ, STRING), STRING),
+    "make_date": Signature((INTEGER, INTEGER, INTEGER), DATE),
+    # months, days and microseconds are added to a date, timestamp or timestamp_ntz
+    "add_interval": Signature((_any, INTEGER, INTEGER, LONG), _first, zoned=True),
+    # collections
+    "size": Signature((_collection,), INTEGER),
+    "array_size": Signature((_array,), INTEGER),
+    **_many("getitem element_at get try_element_at", Signature((_collection, _any), _value_type)),
+    "array_contains": Signature((_array, _any), _contains),
+    "map_contains_key": Signature((_map, _any), _contains),
+    "map_keys": Signature((_map,), _keys),
+    "map_values": Signature((_map,), _map_values),
+}

@@ -1,0 +1,479 @@
+"""Spark SQL text to expression trees.
+
+sqlglot's Spark dialect does the grammar. Two things are taken off its hands because they decide answers:
+string literals (Spark's escapes, `''` and neighbouring literals) are normalised before it reads the text, and
+functions keep the names and arguments they were written with instead of sqlglot's dialect-neutral forms.
+Where sqlglot groups operators otherwise than Spark, parentheses are asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.schema.types import (
+    BINARY, BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID,
+    DataType, DecimalType,
+)  # fmt: skip
+
+INTEGER_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
+
+
+def parse_predicate(text: str) -> Expression:
+    """Read a predicate written in Spark SQL, without a schema: names and types are settled by `bind`.
+
+    Parameters
+    ----------
+    text
+        What would stand after `WHERE`, e.g. ``"day >= DATE'2024-01-01' AND `a b`.c IN (1, 2)"``.
+
+    Returns
+    -------
+    Expression
+        The unbound tree. Functions that cannot be evaluated are kept by name.
+
+    Raises
+    ------
+    PredicateError
+        The text is not SQL, or holds something outside the grammar (named in the message).
+
+    >>> str(parse_predicate("i BETWEEN 1 AND 2 OR s LIKE 'a%'"))
+    "(((i >= 1) AND (i <= 2)) OR (s LIKE 'a%'))"
+    """
+    from sqlglot import errors, exp
+
+    if not isinstance(text, str) or not text.strip():
+        raise PredicateError(f"a predicate must be SQL text such as \"id = 1\", not {text!r}")
+    try:
+        node = _dialect()().parse_into(exp.Condition, _normalise_strings(text))
+    except errors.SqlglotError as error:
+        details: Any = getattr(error, "errors", None) or [{}]
+        where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
+        reason = details[0].get("description") or str(error).split("\n")[0]
+        raise PredicateError(f"cannot parse the predicate {text!r}{where}: {reason}") from error
+    except RecursionError as error:
+        raise PredicateError("the predicate is nested too deeply to be parsed; split it up") from error
+    if len(node) != 1 or node[0] is None:
+        raise PredicateError(f"a predicate must be one expression, not {text!r}")
+    return _convert(node[0])
+
+
+@functools.cache
+def _dialect() -> Any:
+    from sqlglot.dialects.spark import Spark
+
+    # The syntax of these is more than a name and a list of arguments.
+    special = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+    base: Any = Spark.Parser
+    parser = type(
+        "Parser",
+        (base,),
+        {
+            "FUNCTIONS": {},
+            "NO_PAREN_FUNCTIONS": {},
+            "FUNCTION_PARSERS": {k: v for k, v in base.FUNCTION_PARSERS.items() if k in special},
+        },
+    )
+    return type("DeltaPredicates", (Spark,), {"Parser": parser})
+
+
+_TOKENS = re.compile(
+    r"""(?P<skip>`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|\b[xX]'[0-9a-fA-F]*'|\b[xX]"[0-9a-fA-F]*")
+    |(?P<strings>(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+      (?:\s*(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))*)""",
+    re.DOTALL | re.VERBOSE,
+)
+_STRING = re.compile(r"""([rR])?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def _normalise_strings(text: str) -> str:
+    """Write every string literal in the one form that all dialects read alike: only ' and \\ escaped."""
+
+    def literal(match: re.Match[str]) -> str:
+        if match["skip"]:
+            return match["skip"]
+        parts: list[str] = []
+        end, quote_before = None, ""
+        for part in _STRING.finditer(match["strings"]):
+            raw, quoted = part.groups()
+            value = quoted[1:-1] if raw else _ESCAPE.sub(_unescape, quoted[1:-1])
+            # A doubled quote, as in 'it''s', stands for one quote; literals further apart are joined.
+            if end == part.start() and quoted[0] == quote_before and not raw:
+                value = quoted[0] + value
+            parts.append(value)
+            end, quote_before = part.end(), quoted[0]
+        return "'" + "".join(parts).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    return _TOKENS.sub(literal, text)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    short, long, octal, char = match.groups()
+    if short or long:
+        return chr(int(short or long, 16))
+    return chr(int(octal, 8)) if octal else _ESCAPED.get(char, char)
+
+
+# --- sqlglot nodes to ours
+
+_OPERATORS = {
+    "EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>",
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div", "DPipe": "concat",
+    "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "RegexpLike": "rlike",
+}  # fmt: skip
+_COMPARISONS = frozenset(["=", "<>", "<", "<=", ">", ">=", "<=>"])
+_BINDING = {"&": 3, "^": 2, "|": 1}  # tighter is higher; all other binary operators of values bind tighter
+
+# Other spellings of the same function.
+_ALIASES = {
+    "character_length": "length", "char_length": "length", "len": "length", "ucase": "upper", "lcase": "lower",
+    "day": "dayofmonth", "substr": "substring", "mid": "substring", "ceiling": "ceil", "power": "pow",
+    "sign": "signum", "date_diff": "datediff", "dateadd": "date_add", "regexp": "rlike", "regexp_like": "rlike",
+    "cardinality": "size", "mod": "%", "nvl": "coalesce", "ifnull": "coalesce", "week": "weekofyear",
+    "curdate": "current_date", "now": "current_timestamp",
+}  # fmt: skip
+_CAST_FUNCTIONS: dict[str, DataType] = {
+    "boolean": BOOLEAN, "tinyint": BYTE, "smallint": SHORT, "int": INTEGER, "bigint": LONG, "float": FLOAT,
+    "double": DOUBLE, "string": STRING, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP,
+    "decimal": DecimalType(10, 0), "to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ltz": TIMESTAMP,
+    "to_timestamp_ntz": TIMESTAMP_NTZ,
+}  # fmt: skip
+
+
+def _convert(node: Any) -> Expression:
+    name = type(node).__name__
+    operator = _OPERATORS.get(name)
+    if operator:
+        return _binary(operator, node)
+    handler = _HANDLERS.get(name)
+    if handler:
+        return handler(node)
+    raise PredicateError(
+        f"{node.sql(dialect='spark')!r} ({node.key}) is outside the SQL that predicates may use; "
+        "rewrite it with comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, CASE, CAST and scalar functions"
+    )
+
+
+def _binary(operator: str, node: Any) -> Expression:
+    left, right = node.this, node.expression
+    inner = (_OPERATORS.get(type(left).__name__), _OPERATORS.get(type(right).__name__))
+    if (
+        (operator in _COMPARISONS and inner[1] in _COMPARISONS)
+        or (operator in _BINDING and _BINDING.get(str(inner[0]), 9) < _BINDING[operator])
+        or (operator == "concat" and (inner[0] in _BINDING or inner[1] in ("+", "-")))
+        or (operator in _BINDING and "concat" in inner)
+    ):
+        raise PredicateError(f"put parentheses into {node.sql(dialect='spark')!r}: its grouping is ambiguous")
+    if operator == "rlike" or type(right).__name__ not in ("Any", "All"):
+        return Call(operator, (_convert(left), _convert(right)))
+    raise PredicateError(f"{node.sql(dialect='spark')!r}: ANY and ALL are not supported; use OR, AND or IN")
+
+
+def _logic(name: str) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        # Long chains lean to the left: walked here, not recursed into.
+        chain, parts = node, []
+        while type(chain) is type(node):
+            parts.append(_convert(chain.expression))
+            chain = chain.this
+        parts.append(_convert(chain))
+        flat: list[Expression] = []
+        for part in reversed(parts):
+            flat.extend(part.args if isinstance(part, Call) and part.name == name else (part,))
+        return Call(name, tuple(flat))
+
+    return convert
+
+
+def _column(node: Any) -> Expression:
+    parts = [node.args.get(k) for k in ("catalog", "db", "table", "this")]
+    path = tuple(p.name for p in parts if p is not None)
+    if len(path) == 1 and not node.this.args.get("quoted") and path[0].lower() in _NILADIC:
+        return Call(_NILADIC[path[0].lower()], ())
+    return Column(path)
+
+
+_NILADIC = {"current_date": "current_date", "current_timestamp": "current_timestamp"}
+
+
+def _dot(node: Any) -> Expression:
+    if type(node.expression).__name__ != "Identifier":
+        raise PredicateError(f"{node.sql(dialect='spark')!r} is neither a column nor a function")
+    child, name = _convert(node.this), node.expression.name
+    if isinstance(child, Column):
+        return Column((*child.path, name))
+    return Call("getfield", (child, Literal(name, STRING)))
+
+
+def _literal(node: Any) -> Expression:
+    if node.is_string:
+        return Literal(node.this, STRING)
+    text = str(node.this)
+    if not re.fullmatch(r"\d+", text):
+        if re.search("[eE]", text):
+            if float(text) == float("inf"):
+                raise PredicateError(f"the number {text} is beyond the range of a double")
+            return Literal(float(text), DOUBLE)
+        value = Decimal(text)
+        scale = -int(value.as_tuple().exponent)
+        return Literal(value, _decimal(max(len(value.as_tuple().digits), scale), scale, text))
+    return _integer(int(text), text)
+
+
+def _integer(number: int, text: str) -> Literal:
+    for data_type in (INTEGER, LONG):
+        if in_range(number, data_type):
+            return Literal(number, data_type)
+    return Literal(Decimal(number), _decimal(len(str(abs(number))), 0, text))
+
+
+def _decimal(precision: int, scale: int, text: str) -> DecimalType:
+    if precision > 38 or scale > 38:
+        raise PredicateError(f"the number {text} has more than the 38 digits a decimal can hold")
+    return DecimalType(precision, scale)
+
+
+def in_range(number: int, data_type: DataType) -> bool:
+    """Whether the integral type can hold the number."""
+    limit = 1 << (INTEGER_BITS[data_type] - 1)
+    return -limit <= number < limit
+
+
+def _negative(node: Any) -> Expression:
+    inner = node.this
+    if type(inner).__name__ == "Literal" and not inner.is_string and re.fullmatch(r"\d+", str(inner.this)):
+        return _integer(-int(inner.this), f"-{inner.this}")  # the lowest int has no positive twin
+    if type(inner).__name__ in ("Cast", "TryCast") and type(inner.this).__name__ == "Literal":
+        child = _literal(inner.this)
+        if isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal)):
+            return _constant_cast(Literal(-child.value, child.type), _data_type(inner.args["to"]), False)
+    child = _convert(inner)
+    if isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal)):
+        return Literal(-child.value, child.type)
+    return Call("negative", (child,))
+
+
+def _cast(node: Any) -> Expression:
+    return _constant_cast(_convert(node.this), _data_type(node.args["to"]), bool(node.args.get("safe")))
+
+
+def _constant_cast(child: Expression, target: DataType, safe: bool) -> Expression:
+    """`CAST(child AS target)`, or directly the constant where the number fits (this is also how `42L` arrives)."""
+    if isinstance(child, Literal) and child.value is not None:
+        value = child.value
+        if isinstance(target, DecimalType) and isinstance(value, str):
+            if re.fullmatch(r"-?\d+(\.\d+)?", value) and _fits(Decimal(value), target):
+                return Literal(Decimal(value), target)
+        elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+            whole = int(value) if isinstance(value, (int, Decimal)) and value == int(value) else None
+            if target in INTEGER_BITS and whole is not None and in_range(whole, target):
+                return Literal(whole, target)
+            if target == DOUBLE:
+                return Literal(float(value), DOUBLE)
+            if target == FLOAT and abs(value) < 3e38:
+                return Literal(struct.unpack("<f", struct.pack("<f", float(value)))[0], FLOAT)
+            if isinstance(target, DecimalType) and not isinstance(value, float) and _fits(Decimal(value), target):
+                return Literal(Decimal(value), target)
+    return Cast(child, target, safe)
+
+
+def _fits(value: Decimal, target: DecimalType) -> bool:
+    """Whether a decimal type holds the value without rounding."""
+    exponent = int(value.as_tuple().exponent)
+    return exponent >= -target.scale and value.adjusted() < target.precision - target.scale
+
+
+_TYPE_NAMES: dict[str, DataType] = {
+    "BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INT": INTEGER, "BIGINT": LONG, "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE, "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING, "BINARY": BINARY, "VARBINARY": BINARY,
+    "DATE": DATE, "TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ, "NULL": VOID,
+}  # fmt: skip
+
+
+def _data_type(node: Any) -> DataType:
+    kind = getattr(node.this, "name", "")
+    if kind == "DECIMAL":
+        sizes = [int(p.this.this) for p in node.expressions]
+        precision, scale = (*sizes, *(10, 0)[len(sizes) :])
+        if 0 < precision <= 38 and 0 <= scale <= precision:
+            return DecimalType(precision, scale)
+    elif kind in _TYPE_NAMES and not node.args.get("nested") and not node.args.get("collate"):
+        return _TYPE_NAMES[kind]
+    raise PredicateError(f"a predicate cannot cast to {node.sql(dialect='spark')}")
+
+
+def _in(node: Any) -> Expression:
+    if not node.expressions:
+        raise PredicateError(f"IN needs a list of values: {node.sql(dialect='spark')!r}")
+    return Call("in", (_convert(node.this), *map(_convert, node.expressions)))
+
+
+def _between(node: Any) -> Expression:
+    value = _convert(node.this)
+    low, high = _convert(node.args["low"]), _convert(node.args["high"])
+    return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+
+
+def _is(node: Any) -> Expression:
+    kind, value = type(node.expression).__name__, _convert(node.this)
+    if kind == "Null":
+        return Call("isnull", (value,))
+    if kind == "Boolean":
+        return Call("<=>", (value, Literal(node.expression.this, BOOLEAN)))
+    raise PredicateError(f"IS takes NULL, TRUE, FALSE or UNKNOWN: {node.sql(dialect='spark')!r}")
+
+
+def _not(node: Any) -> Expression:
+    child = _convert(node.this)
+    if isinstance(child, Call) and child.name == "isnull" and type(node.this).__name__ == "Is":
+        return Call("isnotnull", child.args)
+    return Call("not", (child,))
+
+
+def _like(name: str) -> Callable[[Any], Expression]:
+    def convert(node: Any) -> Expression:
+        call = _binary(name, node)
+        return Call("not", (call,)) if node.args.get("negate") else call
+
+    return convert
+
+
+def _escape(node: Any) -> Expression:
+    like, escape = _convert(node.this), _convert(node.expression)
+    if isinstance(like, Call) and like.name == "not" and isinstance(like.args[0], Call):
+        return Call("not", (Call(like.args[0].name, (*like.args[0].args, escape)),))
+    if isinstance(like, Call) and like.name in ("like", "ilike"):
+        return Call(like.name, (*like.args, escape))
+    raise PredicateError(f"ESCAPE belongs to LIKE: {node.sql(dialect='spark')!r}")
+
+
+def _case(node: Any) -> Expression:
+    operand = _convert(node.this) if node.this is not None else None
+    args: list[Expression] = []
+    for branch in node.args["ifs"]:
+        condition = _convert(branch.this)
+        args.append(Call("=", (operand, condition)) if operand is not None else condition)
+        args.append(_convert(branch.args["true"]))
+    if node.args.get("default") is not None:
+        args.append(_convert(node.args["default"]))
+    return Call("case", tuple(args))
+
+
+def _if(node: Any) -> Expression:
+    if node.args.get("false") is None:
+        raise PredicateError(f"IF takes a condition and two values: {node.sql(dialect='spark')!r}")
+    return Call("case", tuple(_convert(node.args[k]) for k in ("this", "true", "false")))
+
+
+def _trim(node: Any) -> Expression:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    characters = node.args.get("expression")
+    return Call(name, (_convert(node.this), *([_convert(characters)] if characters is not None else [])))
+
+
+def _substring(node: Any) -> Expression:
+    parts = [node.this, node.args.get("start"), node.args.get("length")]
+    return Call("substring", tuple(_convert(p) for p in parts if p is not None))
+
+
+def _interval(node: Any) -> Expression:
+    unit = node.args.get("unit")
+    value = node.this
+    if value is None or type(unit).__name__ != "Var" or type(value).__name__ != "Literal":
+        raise PredicateError(f"only intervals of one number and one unit are supported: {node.sql(dialect='spark')!r}")
+    return Call("interval", (Literal(str(value.this), STRING), Literal(unit.name.upper(), STRING)))
+
+
+def _hex(node: Any) -> Expression:
+    digits = str(node.this)
+    return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), BINARY)
+
+
+def _function(node: Any) -> Expression:
+    name = str(getattr(node.this, "name", node.this)).lower()
+    name = _ALIASES.get(name, name)
+    args = tuple(map(_convert, node.expressions))
+    if len(args) == 1 and name in _CAST_FUNCTIONS:
+        return _constant_cast(args[0], _CAST_FUNCTIONS[name], False)
+    rewrite = _REWRITES.get((name, len(args)))
+    return rewrite(*args) if rewrite else Call(name, args)
+
+
+def _trim_swapped(name: str) -> Callable[..., Expression]:
+    return lambda characters, value: Call(name, (value, characters))
+
+
+def _part_of_date(part: Expression, value: Expression) -> Expression:
+    name = str(part.value).lower() if isinstance(part, Literal) else ""
+    return Call(_PARTS.get(name, "date_part"), (value,) if name in _PARTS else (part, value))
+
+
+_PARTS = {
+    "year": "year", "years": "year", "y": "year", "yr": "year", "month": "month", "months": "month", "mon": "month",
+    "day": "dayofmonth", "days": "dayofmonth", "d": "dayofmonth", "hour": "hour", "hours": "hour", "h": "hour",
+    "minute": "minute", "minutes": "minute", "min": "minute", "quarter": "quarter", "qtr": "quarter",
+    "week": "weekofyear", "weeks": "weekofyear", "w": "weekofyear", "doy": "dayofyear", "dayofweek": "dayofweek",
+    "dow": "dayofweek",
+}  # fmt: skip
+
+_REWRITES: dict[tuple[str, int], Callable[..., Expression]] = {
+    ("nullif", 2): lambda a, b: Call("case", (Call("=", (a, b)), Literal(None, VOID), a)),
+    ("nvl2", 3): lambda a, b, c: Call("case", (Call("isnotnull", (a,)), b, c)),
+    ("if", 3): lambda a, b, c: Call("case", (a, b, c)),
+    ("position", 2): lambda a, b: Call("locate", (a, b)),
+    ("position", 3): lambda a, b, c: Call("locate", (a, b, c)),
+    ("ltrim", 2): _trim_swapped("ltrim"),
+    ("rtrim", 2): _trim_swapped("rtrim"),
+    ("date_part", 2): _part_of_date,
+    ("datepart", 2): _part_of_date,
+    ("positive", 1): lambda a: a,
+    ("equal_null", 2): lambda a, b: Call("<=>", (a, b)),
+    ("not", 1): lambda a: Call("not", (a,)),
+}
+
+_HANDLERS: dict[str, Callable[[Any], Expression]] = {
+    "And": _logic("and"),
+    "Or": _logic("or"),
+    "Not": _not,
+    "Paren": lambda node: _convert(node.this),
+    "Column": _column,
+    "Dot": _dot,
+    "Literal": _literal,
+    "RawString": lambda node: Literal(node.this, STRING),
+    "Boolean": lambda node: Literal(bool(node.this), BOOLEAN),
+    "Null": lambda node: Literal(None, VOID),
+    "HexString": _hex,
+    "Neg": _negative,
+    "BitwiseNot": lambda node: Call("~", (_convert(node.this),)),
+    "NullSafeNEQ": lambda node: Call("not", (_binary("<=>", node),)),
+    "Cast": _cast,
+    "TryCast": _cast,
+    "In": _in,
+    "Between": _between,
+    "Is": _is,
+    "Like": _like("like"),
+    "ILike": _like("ilike"),
+    "Escape": _escape,
+    "Case": _case,
+    "If": _if,
+    "Trim": _trim,
+    "Substring": _substring,
+    "StrPosition": lambda node: Call(
+        "locate",
+        tuple(_convert(p) for p in (node.args["substr"], node.this, node.args.get("position")) if p is not None),
+    ),
+    "Extract": lambda node: _part_of_date(Literal(node.this.name, STRING), _convert(node.expression)),
+    "Interval": _interval,
+    "Bracket": lambda node: Call("getitem", (_convert(node.this), _convert(node.expressions[0]))),
+    "Anonymous": _function,
+}
+

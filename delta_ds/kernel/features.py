@@ -1,0 +1,357 @@
+"""Every table feature as one record, and the check whether a table may be read.
+
+A feature is supported by a table when its protocol lists it, or implies it by a legacy version. What a
+table's metadata asks for must be among them.
+
+Source: PROTOCOL.md, "Table Features", "Appendix"; protocol-checklist sections 17 and 41.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+
+READER_VERSIONS = (1, 2, 3)
+WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)
+FEATURE_READER_VERSION = 3  # from here on `readerFeatures` lists what a reader must know
+FEATURE_WRITER_VERSION = 7  # and `writerFeatures` what a writer must know
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeature:
+    """One table feature.
+
+    Attributes
+    ----------
+    name
+        As in `readerFeatures` and `writerFeatures`; case-sensitive.
+    kind
+        `reader-writer` features are in both lists, `writer` features only in `writerFeatures`.
+    legacy_reader, legacy_writer
+        The protocol versions from which on the feature is implied without being listed; None: never.
+    enabled_by
+        The table property that asks for it. Ending in a dot: any property with that prefix.
+    enabled_values
+        Which values ask for it, in lower case; empty: any value.
+    column_type, column_metadata
+        A type, or keys of a field's metadata, that ask for it when some column has them.
+    depends_on
+        Features that must be supported as well.
+    stands_for
+        The stable feature of which this one is a preview; a table needs one of the two.
+    read, write
+        Whether this package can read, or write, tables with the feature.
+    """
+
+    name: str
+    kind: Literal["reader-writer", "writer"]
+    legacy_reader: int | None = None
+    legacy_writer: int | None = None
+    enabled_by: str | None = None
+    enabled_values: tuple[str, ...] = ("true",)
+    column_type: str | None = None
+    column_metadata: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    stands_for: str | None = None
+    read: bool = True
+    write: bool = False
+
+    @property
+    def needs_reader(self) -> bool:
+        return self.kind == "reader-writer"
+
+
+def _writer(name: str, legacy: int | None = None, **rest: Any) -> TableFeature:
+    return TableFeature(name, "writer", None, legacy, **rest)
+
+
+def _both(name: str, **rest: Any) -> TableFeature:
+    return TableFeature(name, "reader-writer", **rest)
+
+
+_SHREDDING = "delta.enableVariantShredding"
+_WIDENING = "delta.enableTypeWidening"
+_COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+
+FEATURES: dict[str, TableFeature] = {
+    feature.name: feature
+    for feature in (
+        _writer("appendOnly", 2, enabled_by="delta.appendOnly"),
+        _writer("invariants", 2, column_metadata=("delta.invariants",)),
+        _writer("checkConstraints", 3, enabled_by="delta.constraints.", enabled_values=()),
+        _writer("changeDataFeed", 4, enabled_by="delta.enableChangeDataFeed"),
+        _writer("generatedColumns", 4, column_metadata=("delta.generationExpression",)),
+        _both(
+            "columnMapping", legacy_reader=2, legacy_writer=5,
+            enabled_by="delta.columnMapping.mode", enabled_values=("name", "id"),
+        ),
+        _writer("identityColumns", 6, column_metadata=("delta.identity.start", "delta.identity.step")),
+        _both("deletionVectors", enabled_by="delta.enableDeletionVectors"),
+        _writer("rowTracking", enabled_by="delta.enableRowTracking", depends_on=("domainMetadata",)),
+        _both("timestampNtz", column_type="timestamp_ntz"),
+        _writer("domainMetadata"),
+        _both("v2Checkpoint", enabled_by="delta.checkpointPolicy", enabled_values=("v2",)),
+        _both("catalogManaged", depends_on=("inCommitTimestamp", "vacuumProtocolCheck"), read=False),
+        _both("catalogOwned-preview", depends_on=("inCommitTimestamp", "vacuumProtocolCheck"), read=False),
+        _writer(
+            "coordinatedCommits-preview", enabled_by=_COORDINATOR, enabled_values=(),
+            depends_on=("inCommitTimestamp", "vacuumProtocolCheck"),
+        ),
+        _writer("icebergCompatV1", enabled_by="delta.enableIcebergCompatV1", depends_on=("columnMapping",)),
+        _writer("icebergCompatV2", enabled_by="delta.enableIcebergCompatV2", depends_on=("columnMapping",)),
+        _writer(
+            "icebergCompatV3", enabled_by="delta.enableIcebergCompatV3",
+            depends_on=("columnMapping", "rowTracking"),
+        ),
+        _writer(
+            "icebergWriterCompatV1", enabled_by="delta.enableIcebergWriterCompatV1",
+            depends_on=("icebergCompatV2",),
+        ),
+        _writer("clustering", depends_on=("domainMetadata",)),
+        _both("vacuumProtocolCheck"),
+        _writer("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps"),
+        _both("typeWidening", enabled_by=_WIDENING),
+        _both("typeWidening-preview", stands_for="typeWidening"),
+        _both("variantType", column_type="variant"),
+        _both("variantType-preview", stands_for="variantType"),
+        _both("variantShredding", enabled_by=_SHREDDING, depends_on=("variantType",)),
+        _both("variantShredding-preview", stands_for="variantShredding", depends_on=("variantType",)),
+        _writer("allowColumnDefaults"),
+        _writer("checkpointProtection"),
+        _writer("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature"),
+        _both("geospatial", read=False),
+        _both("geospatial-dev", stands_for="geospatial", read=False),
+        _writer("collations", depends_on=("domainMetadata",)),
+        _writer("columnMappingUsageTracking", depends_on=("columnMapping",)),
+        _both("timestampNanos", depends_on=("timestampNtz",), read=False),
+        _both("adaptiveMetadata-preview", read=False),
+        _both("redirectReaderWriter-preview", read=False),
+        _writer("redirectWriterOnly-preview"),
+    )
+}  # fmt: skip
+
+
+class TableProtocol(Protocol):
+    """What `check_readable` looks at: the `protocol` action of a table."""
+
+    @property
+    def min_reader(self) -> int: ...
+    @property
+    def min_writer(self) -> int: ...
+    @property
+    def reader_features(self) -> frozenset[str] | None: ...
+    @property
+    def writer_features(self) -> frozenset[str] | None: ...
+
+
+def supported(
+    min_reader: int,
+    min_writer: int,
+    reader_features: Collection[str] | None,
+    writer_features: Collection[str] | None,
+) -> frozenset[str]:
+    """The names of the features that a protocol lists or, by legacy versions, implies.
+
+    Reader version 2 implies columnMapping for readers whatever the writer version is (PRO-RW-05).
+
+    Source: PROTOCOL.md, "Table Features for New and Existing Tables"; protocol-checklist TF-R-01, TF-W-03.
+    """
+    names = {*(reader_features or ()), *(writer_features or ())}
+    for feature in FEATURES.values():
+        if feature.legacy_writer is None:
+            continue
+        reads = feature.legacy_reader is None or feature.legacy_reader <= min_reader < FEATURE_READER_VERSION
+        writes = feature.legacy_writer <= min_writer < FEATURE_WRITER_VERSION
+        by_reader_alone = feature.legacy_reader is not None and min_writer >= FEATURE_WRITER_VERSION
+        if reads and (writes or by_reader_alone):
+            names.add(feature.name)
+    return frozenset(names)
+
+
+def required(properties: Mapping[str, str], schema: StructType | None = None) -> frozenset[str]:
+    """The names of the features that a table's metadata asks for, without their dependencies.
+
+    Parameters
+    ----------
+    properties
+        The table's `configuration`.
+    schema
+        Its schema, where known; without it only properties are looked at.
+    """
+    types, keys = _schema_traits(schema) if schema is not None else (frozenset(), frozenset())
+    return frozenset(
+        f.name
+        for f in FEATURES.values()
+        if _asked_by_property(f, properties)
+        or f.column_type in types
+        or not keys.isdisjoint(f.column_metadata)
+    )
+
+
+def _asked_by_property(feature: TableFeature, properties: Mapping[str, str]) -> bool:
+    name = feature.enabled_by
+    if name is None:
+        return False
+    if name.endswith("."):
+        return any(key.startswith(name) for key in properties)
+    value = properties.get(name)
+    return value is not None and (not feature.enabled_values or value.lower() in feature.enabled_values)
+
+
+def with_dependencies(names: Collection[str]) -> frozenset[str]:
+    """The features and all that they depend on, directly or not. Unknown names stay."""
+    found: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo.extend(FEATURES[name].depends_on if name in FEATURES else ())
+    return frozenset(found)
+
+
+def check_readable(
+    protocol: TableProtocol, properties: Mapping[str, str], table: str, schema: StructType | None = None
+) -> None:
+    """Refuse a table that this package cannot read rightly.
+
+    Parameters
+    ----------
+    protocol
+        The `protocol` action in force.
+    properties
+        The table's `configuration`.
+    table
+        Its address, for messages.
+    schema
+        Its schema, where already parsed: column types ask for features too.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Naming the version or each feature that is in the way.
+
+    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-R-02, PRO-RW-04, CAT-R-01.
+    """
+    _check_versions(protocol, table)
+    _check_known(protocol, table)
+    _check_listed(protocol, properties, table, schema)
+    if "catalogManaged" in (protocol.reader_features or ()):
+        raise UnsupportedFeatureError(
+            f"table {table} is managed by a catalog (table feature catalogManaged): only the catalog knows "
+            "its commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
+            condition="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            parameters={"path": table},
+        )
+
+
+def _check_versions(protocol: TableProtocol, table: str) -> None:
+    reader, writer = protocol.min_reader, protocol.min_writer
+    versions = f"reader version {reader} and writer version {writer}"
+    if reader not in READER_VERSIONS:
+        raise _invalid_protocol(
+            f"table {table} requires {versions}, but this version of delta_ds supports reader versions "
+            f"{_listing(READER_VERSIONS)} and writer versions {_listing(WRITER_VERSIONS)}. Upgrade delta_ds, "
+            "or read the table with an engine that supports them",
+            protocol, table,
+        )  # fmt: skip
+    if reader >= FEATURE_READER_VERSION and writer < FEATURE_WRITER_VERSION:
+        raise UnsupportedFeatureError(
+            f"table {table} has {versions}: reader version {FEATURE_READER_VERSION} requires writer version "
+            f"{FEATURE_WRITER_VERSION}; its protocol action is invalid",
+            condition="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            parameters={"table": table},
+        )
+    for key, version, first, features in (
+        ("readerFeatures", reader, FEATURE_READER_VERSION, protocol.reader_features),
+        ("writerFeatures", writer, FEATURE_WRITER_VERSION, protocol.writer_features),
+    ):
+        if (version >= first) != (features is not None):
+            has = "lacks" if features is None else "has"
+            raise _invalid_protocol(
+                f"the protocol action of table {table} {has} {key}, but {versions}; the list belongs to "
+                f"version {first} and up",
+                protocol, table,
+            )  # fmt: skip
+
+
+def _invalid_protocol(message: str, protocol: TableProtocol, table: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        message,
+        condition="DELTA_INVALID_PROTOCOL_VERSION",
+        parameters={"table": table, "reader": protocol.min_reader, "writer": protocol.min_writer},
+    )
+
+
+def _listing(items: Collection[object]) -> str:
+    return ", ".join(str(item) for item in items)
+
+
+def _check_known(protocol: TableProtocol, table: str) -> None:
+    refused = {n for n in protocol.reader_features or () if n not in FEATURES or not FEATURES[n].read}
+    unknown = sorted(refused - {"catalogManaged", "geospatial", "geospatial-dev"})
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"table {table} requires reader table feature(s) that this version of delta_ds does not support: "
+            f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",
+            parameters={"table": table, "unsupported": unknown},
+        )
+    if refused - {"catalogManaged"}:
+        raise UnsupportedFeatureError(
+            f"table {table} has geospatial columns (table feature geospatial), which delta_ds cannot read",
+            condition="DELTA_GEOSPATIAL_NOT_SUPPORTED",
+            parameters={"table": table},
+        )
+
+
+def _check_listed(
+    protocol: TableProtocol, properties: Mapping[str, str], table: str, schema: StructType | None
+) -> None:
+    """What the metadata asks for must be in the protocol, else a reader could miss it.
+
+    Protocols without feature lists are exempt, as in delta-spark: there a property without the version that
+    implies its feature has no effect.
+    """
+    if protocol.writer_features is None:
+        return
+    listed = {*protocol.writer_features}
+    if protocol.min_reader < FEATURE_READER_VERSION:
+        listed |= supported(protocol.min_reader, protocol.min_writer, None, None)
+    listed |= {FEATURES[n].stands_for or n for n in listed if n in FEATURES}
+    missing = sorted(with_dependencies(listed | required(properties, schema)) - listed)
+    if missing:
+        raise UnsupportedFeatureError(
+            f"table {table}: its metadata or protocol needs the table feature(s) {_listing(missing)}, which "
+            "the protocol does not list; whoever wrote it must repair the protocol action",
+            condition="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
+            parameters={"table": table, "missing": missing},
+        )
+
+
+def _schema_traits(schema: StructType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the primitive types and the metadata keys that occur anywhere in a schema."""
+    types: set[str] = set()
+    keys: set[str] = set()
+    for part in _parts(schema):
+        if isinstance(part, StructField):
+            keys.update(part.metadata)
+        elif isinstance(part, PrimitiveType):
+            types.add(part.name)
+    return frozenset(types), frozenset(keys)
+
+
+def _parts(data_type: DataType) -> Iterator[DataType | StructField]:
+    yield data_type
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            yield field
+            yield from _parts(field.type)
+    elif isinstance(data_type, ArrayType):
+        yield from _parts(data_type.element)
+    elif isinstance(data_type, MapType):
+        yield from _parts(data_type.key)
+        yield from _parts(data_type.value)

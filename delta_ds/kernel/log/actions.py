@@ -1,0 +1,124 @@
+"""The single actions of the log as values; file actions come in sets, as Arrow tables (`commit.py`).
+
+Source: PROTOCOL.md, "Actions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel import features
+from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
+from delta_ds.kernel.schema.types import StructType, parse_schema
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which versions and features a client must have; feature lists are None for legacy versions."""
+
+    min_reader: int
+    min_writer: int
+    reader_features: frozenset[str] | None = None
+    writer_features: frozenset[str] | None = None
+
+    @classmethod
+    def from_action(cls, action: Mapping[str, Any], where: str) -> Protocol:
+        """The protocol of a parsed `protocol` action; `where` names its file in errors."""
+        return cls(
+            _integer(action, "minReaderVersion", where),
+            _integer(action, "minWriterVersion", where),
+            _names(action, "readerFeatures", where),
+            _names(action, "writerFeatures", where),
+        )
+
+    @cached_property
+    def supported(self) -> frozenset[str]:
+        """Every feature that is listed or implied by a legacy version."""
+        return features.supported(
+            self.min_reader, self.min_writer, self.reader_features, self.writer_features
+        )
+
+    def supports(self, feature: str) -> bool:
+        """Whether the feature is listed, or implied by a legacy version."""
+        return feature in self.supported
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The `metaData` action: schema, partitioning and properties of the table."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    provider: str = "parquet"
+
+    @classmethod
+    def from_action(cls, action: Mapping[str, Any], where: str) -> Metadata:
+        """The metadata of a parsed `metaData` action; `where` names its file in errors."""
+        schema = action.get("schemaString")
+        if schema is None:
+            # The protocol requires the schema; early writers left it out for tables without columns.
+            schema = '{"type":"struct","fields":[]}'
+        columns = action.get("partitionColumns") or []
+        configuration = action.get("configuration") or {}
+        form = action.get("format") or {}
+        if (
+            not isinstance(schema, str)
+            or not _is_text_list(columns)
+            or not isinstance(configuration, Mapping)
+            or not isinstance(form, Mapping)
+        ):
+            raise CorruptLogFileError(f"the metaData action in {where} is malformed")
+        created = action.get("createdTime")
+        return cls(
+            str(action.get("id") or ""),
+            schema,
+            tuple(columns),
+            {str(k): str(v) for k, v in configuration.items() if v is not None},
+            action.get("name"),
+            action.get("description"),
+            created if isinstance(created, int) else None,
+            str(form.get("provider") or "parquet"),
+        )
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The schema of the table, logical names, metadata of the fields included."""
+        return parse_schema(self.schema_string)
+
+    def physical_partition_columns(self, protocol: Protocol) -> tuple[str, ...]:
+        """The keys of `partitionValues`, in the order of `partition_columns`."""
+        mode = mapping_mode(self.configuration, protocol.supports("columnMapping"))
+        names = []
+        for column in self.partition_columns:
+            found = self.schema.find(column)
+            names.append(physical_name(found, mode) if found is not None else column)
+        return tuple(names)
+
+
+def _integer(action: Mapping[str, Any], key: str, where: str) -> int:
+    value = action.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise CorruptLogFileError(f"{key} of the protocol action in {where} is {value!r}, not a number")
+    return value
+
+
+def _names(action: Mapping[str, Any], key: str, where: str) -> frozenset[str] | None:
+    value = action.get(key)
+    if value is None:
+        return None
+    if not _is_text_list(value):
+        raise CorruptLogFileError(f"{key} of the protocol action in {where} is not a list of names")
+    return frozenset(value)
+
+
+def _is_text_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value)

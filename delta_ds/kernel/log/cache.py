@@ -1,0 +1,259 @@
+"""Snapshots kept on disk, so that the next process replays only what is new.
+
+Spark plans, reads and commits in separate Python processes, so a cold process is the normal case. An
+entry is one Arrow IPC file, memory-mapped when used; it counts only if every log file it was made from
+is still the same (name, size, time, etag), and only as old as that.
+
+The folder belongs to the user alone (0700), is bounded in size (least recently used entries go first)
+and safe under concurrent processes: entries appear by rename and are never changed. Anything wrong with
+an entry means a cache miss.
+
+Environment: `DELTA_DS_CACHE` is `off` or a folder; `DELTA_DS_CACHE_SIZE` the bound in bytes (1 GiB).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import stat
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.replay import Header, State
+from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger("delta_ds")
+
+_FORMAT = 1
+_KEY = b"delta_ds"
+_DEFAULT_BYTES = 1 << 30
+# Below this a replay is as fast as looking into the cache.
+_WORTHWHILE_FILES = 2000
+_WORTHWHILE_COMMITS = 50
+# Windows has no user ids; there the folder is in the user's profile, which others cannot read.
+_current_user = getattr(os, "getuid", None)
+
+
+def cache_folder() -> Path | None:
+    """The folder of this user's entries, made if needed; None if caching is off or not safe here."""
+    setting = os.environ.get("DELTA_DS_CACHE", "")
+    if setting.lower() == "off":
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(setting) if setting else Path(base) / "delta_ds"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as error:
+        logger.warning("cache_off folder=%s reason=%s", folder, error)
+        return None
+    if _current_user is not None and (
+        found.st_uid != _current_user() or stat.S_IMODE(found.st_mode) & 0o077
+    ):
+        logger.warning("cache_off folder=%s reason=it is not this user's alone (0700)", folder)
+        return None
+    return folder
+
+
+def load(storage: Storage, segment: LogSegment) -> tuple[int, State] | None:
+    """The newest cached state that the segment contains, with its version; None for a miss."""
+    folder = _table_folder(storage)
+    if folder is None or not folder.is_dir():
+        return None
+    for version, path in _entries(folder):
+        if version > segment.version:
+            continue
+        state = _read(storage, segment, version, path)
+        if state is not None:
+            return version, state
+    return None
+
+
+def store(storage: Storage, segment: LogSegment, state: State, replayed_commits: int) -> None:
+    """Keep a state for later processes, if it was worth the replay.
+
+    Failing to write is logged and otherwise of no matter.
+    """
+    if state.files.num_rows < _WORTHWHILE_FILES and replayed_commits < _WORTHWHILE_COMMITS:
+        return
+    folder = _table_folder(storage)
+    if folder is None:
+        return
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _write(folder, segment, state)
+        _evict(folder.parent)
+    except OSError as error:
+        logger.warning("cache_write_failed folder=%s reason=%s", folder, error)
+
+
+def _table_folder(storage: Storage) -> Path | None:
+    folder = cache_folder()
+    if folder is None:
+        return None
+    return folder / hashlib.sha256(storage.url.encode()).hexdigest()[:32]
+
+
+def _entries(folder: Path) -> Iterator[tuple[int, Path]]:
+    names = sorted((p.name for p in folder.iterdir() if p.suffix == ".arrow"), reverse=True)
+    for name in names:
+        if name[:20].isdigit():
+            yield int(name[:20]), folder / name
+
+
+def _fingerprint(files: Sequence[LogFile]) -> list[list[Any]]:
+    return [[f.path, f.status.size, f.status.modified_ms, f.status.etag] for f in files]
+
+
+def _write(folder: Path, segment: LogSegment, state: State) -> None:
+    import pyarrow as pa
+    import pyarrow.ipc as ipc
+
+    stats, row, checkpoint = state.files.parts
+    table = state.files.table.append_column("stats", stats).append_column("row", row)
+    body = {
+        "format": _FORMAT,
+        "version": segment.version,
+        "files": _fingerprint((*segment.files, segment.tip)),
+        "protocol": _protocol_body(state.header.protocol),
+        "metadata": _metadata_body(state.header.metadata),
+        "txns": dict(state.txns),
+        "domains": dict(state.domains),
+        "partition_columns": list(state.partition_columns),
+        "checkpoint": list(checkpoint.paths) if checkpoint else None,
+    }
+    text = json.dumps(body).encode()
+    table = table.replace_schema_metadata({_KEY: text, _KEY + b".crc": str(zlib.crc32(text)).encode()})
+    handle, temporary = tempfile.mkstemp(prefix=".entry-", dir=folder)
+    os.close(handle)
+    try:
+        with pa.OSFile(temporary, "wb") as sink, ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        name = f"{segment.version:020d}-{hashlib.sha256(text).hexdigest()[:16]}.arrow"
+        os.replace(temporary, folder / name)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> State | None:
+    import pyarrow as pa
+    import pyarrow.ipc as ipc
+
+    try:
+        table = ipc.open_file(pa.memory_map(str(path))).read_all()
+        metadata = table.schema.metadata or {}
+        text = metadata[_KEY]
+        if zlib.crc32(text) != int(metadata[_KEY + b".crc"]):
+            raise ValueError("its description is damaged")
+        body = json.loads(text)
+        if body["format"] != _FORMAT or body["version"] != version:
+            raise ValueError("it is of another format")
+        if not _still_true(body["files"], segment, version):
+            return None
+        table.validate()
+        os.utime(path)
+        return _state(storage, table.replace_schema_metadata(None), body)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        logger.warning("cache_entry_ignored file=%s reason=%r", path, error)
+        path.unlink(missing_ok=True)
+        return None
+
+
+def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) -> bool:
+    """Whether the recorded files lead to this segment: same base and same commits up to `version`.
+
+    With a newer checkpoint the older commits may be cleaned up; the entry then still holds if the
+    checkpoint of the segment is not above it, so every commit in between can be compared.
+    """
+    known = {entry[0]: entry[1:] for entry in recorded}
+    current = {f[0]: f[1:] for f in _fingerprint((*segment.files, segment.tip))}
+    if segment.checkpoint is not None and segment.checkpoint.version > version:
+        return False
+    shared = [path for path in known if path in current]
+    if any(known[path] != current[path] for path in shared):
+        return False
+    # The commits after the segment's checkpoint up to the entry's version must all have been read by it.
+    needed = [f.path for f in segment.commits if f.end <= version]
+    if segment.checkpoint is not None and segment.checkpoint.version == version:
+        needed += [f.path for f in segment.checkpoint.files]
+    straddling = [f for f in segment.commits if f.version <= version < f.end]
+    return not straddling and all(path in known for path in needed) and bool(shared)
+
+
+def _state(storage: Storage, table: pa.Table, body: Mapping[str, Any]) -> State:
+    checkpoint = CheckpointFiles(tuple(body["checkpoint"])) if body["checkpoint"] is not None else None
+    files = LiveFiles(
+        storage, table.drop_columns(["stats", "row"]), table["stats"], table["row"], checkpoint
+    )
+    header = Header(_protocol(body["protocol"]), _metadata(body["metadata"]))
+    return State(
+        header, dict(body["txns"]), dict(body["domains"]), files, tuple(body["partition_columns"])
+    )
+
+
+def _protocol_body(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "minReaderVersion": protocol.min_reader,
+        "minWriterVersion": protocol.min_writer,
+        "readerFeatures": None if protocol.reader_features is None else sorted(protocol.reader_features),
+        "writerFeatures": None if protocol.writer_features is None else sorted(protocol.writer_features),
+    }
+
+
+def _protocol(body: Mapping[str, Any]) -> Protocol:
+    return Protocol.from_action(body, "the snapshot cache")
+
+
+def _metadata_body(metadata: Metadata) -> dict[str, Any]:
+    return {
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": metadata.provider},
+        "schemaString": metadata.schema_string,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        "createdTime": metadata.created_time,
+    }
+
+
+def _metadata(body: Mapping[str, Any]) -> Metadata:
+    return Metadata.from_action(body, "the snapshot cache")
+
+
+def _evict(folder: Path) -> None:
+    """Delete the least recently used entries until the folder is within its bound."""
+    try:
+        bound = int(os.environ.get("DELTA_DS_CACHE_SIZE", _DEFAULT_BYTES))
+    except ValueError:
+        bound = _DEFAULT_BYTES
+        logger.warning("cache_size_ignored value=%r", os.environ.get("DELTA_DS_CACHE_SIZE"))
+    found = []
+    for path in folder.glob("*/*.arrow"):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        found.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= bound:
+            break
+        path.unlink(missing_ok=True)
+        total -= size

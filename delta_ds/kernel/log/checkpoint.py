@@ -1,0 +1,320 @@
+"""Checkpoints to Arrow: V1 classic and multi-part, V2 with Parquet or JSON manifest and sidecars.
+
+Only the columns that are asked for leave the Parquet files. Statistics are not among them at first:
+they are read later, for the columns of a predicate, by the row numbers kept here.
+
+Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from delta_ds.exceptions import CorruptLogFileError, UnsupportedFeatureError
+from delta_ds.kernel.log.arrays import integers, texts
+from delta_ds.kernel.log.commit import deletion_vector_type, find_actions
+from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
+from delta_ds.kernel.log.segment import Checkpoint
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+SINGLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata")
+
+
+class UnreadableCheckpointError(CorruptLogFileError):
+    """A file of a checkpoint is missing, truncated or damaged; an older checkpoint may serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFiles:
+    """The Parquet files that hold the file actions, in the order that row numbers count through."""
+
+    paths: tuple[str, ...]
+
+
+def read_single_actions(
+    storage: Storage, checkpoint: Checkpoint, names: Sequence[str] = SINGLE_ACTIONS
+) -> list[dict[str, Any]]:
+    """The actions of a checkpoint that are not file actions, as `{name: body}`.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        A file of the checkpoint cannot be read.
+    """
+    out: list[dict[str, Any]] = []
+    for file in checkpoint.files:
+        if file.is_json:
+            out += find_actions(_read_manifest(storage, file.path), names, file.path)
+            continue
+        with _open(storage, file.path) as parquet:
+            present = [n for n in names if n in parquet.schema_arrow.names]
+            if not present:
+                continue
+            table = _guarded(storage, file.path, lambda p=parquet, c=present: p.read(columns=c))
+        for name in present:
+            column = table[name].drop_null()
+            out += [{name: _plain(body)} for body in column.to_pylist()]
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """Maps, which Arrow hands out as lists of pairs, as dictionaries."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list) and value and all(isinstance(v, tuple) for v in value):
+        return dict(value)
+    return value
+
+
+def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | None:
+    """Where the file actions of a checkpoint are: its own files, or the sidecars it names.
+
+    None for a JSON manifest that holds its file actions inline.
+    """
+    sidecars = read_single_actions(storage, checkpoint, ("sidecar",))
+    if sidecars:
+        return CheckpointFiles(tuple(_sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars))
+    if checkpoint.files[0].is_json:
+        return None
+    return CheckpointFiles(tuple(file.path for file in checkpoint.files))
+
+
+def _sidecar_path(storage: Storage, sidecar: Mapping[str, Any], checkpoint: Checkpoint) -> str:
+    path = sidecar.get("path")
+    if not isinstance(path, str) or not path:
+        raise UnreadableCheckpointError(
+            f"checkpoint {checkpoint.version} of {storage.url} names a sidecar without a path"
+        )
+    if "/" in unquote(path):
+        return storage.resolve(path)
+    return f"{SIDECAR_DIRECTORY}/{unquote(path)}"
+
+
+def read_adds(
+    storage: Storage, files: CheckpointFiles, partition_columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """The `add` actions of each checkpoint file.
+
+    Yields
+    ------
+    pyarrow.Table
+        The columns of `LiveFiles.table` without `stats`, and `row`: the int64 number of the row, counted
+        through all files in order.
+    """
+    import pyarrow as pa
+
+    base = 0
+    for path in files.paths:
+        with _open(storage, path) as parquet:
+            rows = parquet.metadata.num_rows
+            if "add" not in parquet.schema_arrow.names:
+                yield _conform_adds(pa.table({}), partition_columns, base)
+            else:
+                columns = _add_leaves(parquet.schema_arrow.field("add").type)
+                table = _guarded(storage, path, lambda p=parquet, c=columns: p.read(columns=c))
+                yield _conform_adds(table, partition_columns, base)
+        base += rows
+
+
+_ADD_FIELDS = (
+    "path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector", "baseRowId",
+    "defaultRowCommitVersion",
+)  # fmt: skip
+
+
+def _add_leaves(add: pa.StructType) -> list[str]:
+    present = {f.name for f in add}
+    if "path" not in present:
+        raise UnreadableCheckpointError("the add column of a checkpoint has no path")
+    names = [f"add.{name}" for name in _ADD_FIELDS if name in present]
+    if "partitionValues" not in present and "partitionValues_parsed" in present:
+        names.append("add.partitionValues_parsed")
+    return names
+
+
+def _conform_adds(table: pa.Table, partition_columns: Sequence[str], base: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from delta_ds.kernel.log.live_files import files_schema
+
+    schema = files_schema(partition_columns)
+    if "add" not in table.column_names:
+        return schema.empty_table()
+    add = table["add"]
+    path = pc.struct_field(add, "path")
+    live = pc.is_valid(path)
+    number = pa.chunked_array([integers(np.arange(base, base + add.length()))])
+    if not pc.all(live, min_count=0).as_py():
+        add, path, number = add.filter(live), path.filter(live), number.filter(live)
+    present = {f.name for f in add.type}
+    columns: dict[str, Any] = {}
+    for field in schema:
+        if field.name == "row":
+            columns["row"] = number
+        elif field.name == "partitionValues":
+            columns[field.name] = _partition_values(add, partition_columns, field.type)
+        elif field.name == "deletionVector" and field.name in present:
+            columns[field.name] = _conform_vector(pc.struct_field(add, field.name))
+        elif field.name in present:
+            columns[field.name] = pc.struct_field(add, field.name).cast(field.type)
+        else:
+            columns[field.name] = pa.nulls(add.length(), field.type)
+    return pa.table(columns, schema=schema)
+
+
+def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.DataType) -> pa.ChunkedArray:
+    """The partition values as a struct of strings, one field a column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    present = {f.name for f in add.type}
+    chunks = []
+    for chunk in add.chunks:
+        if "partitionValues" in present:
+            values = pc.struct_field(chunk, "partitionValues")
+            fields = [pc.map_lookup(values, texts([name])[0], "first").cast(pa.string()) for name in columns]
+        elif "partitionValues_parsed" in present:
+            parsed = pc.struct_field(chunk, "partitionValues_parsed")
+            known = {f.name for f in parsed.type}
+            fields = [
+                pc.struct_field(parsed, name).cast(pa.string()) if name in known else pa.nulls(len(chunk), pa.string())
+                for name in columns
+            ]
+        else:
+            fields = [pa.nulls(len(chunk), pa.string()) for _ in columns]
+        chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted)))
+    return pa.chunked_array(chunks, type=wanted)
+
+
+def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = deletion_vector_type()
+    present = {f.name for f in vectors.type}
+    chunks = []
+    for chunk in vectors.chunks:
+        fields = [
+            pc.struct_field(chunk, f.name).cast(f.type) if f.name in present else pa.nulls(len(chunk), f.type)
+            for f in wanted
+        ]
+        # Some writers store a struct of nulls where there is no vector.
+        absent = pc.is_null(fields[0])
+        chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted), mask=absent))
+    return pa.chunked_array(chunks, type=wanted)
+
+
+def read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str]) -> pa.Table | None:
+    """Columns inside `add`, named by dotted paths, for every row of the files (file order).
+
+    Leaves that no file has are left out; files that lack one give nulls. None if no leaf was found.
+    """
+    import pyarrow as pa
+
+    pieces: list[dict[str, pa.ChunkedArray | int]] = []
+    types: dict[str, pa.DataType] = {}
+    for path in files.paths:
+        with _open(storage, path) as parquet:
+            schema = parquet.schema_arrow
+            found = [leaf for leaf in leaves if _leaf_type(schema, leaf) is not None]
+            columns = [f"add.{leaf}" for leaf in found]
+            piece: dict[str, Any] = {"": parquet.metadata.num_rows}
+            if columns:
+                table = _guarded(storage, path, lambda p=parquet, c=columns: p.read(columns=c))
+                for leaf in found:
+                    piece[leaf] = _descend(table["add"], leaf.split("."))
+                    types.setdefault(leaf, piece[leaf].type)
+            pieces.append(piece)
+    if not types:
+        return None
+    out = {}
+    for leaf, kind in types.items():
+        chunks: list[pa.Array] = []
+        for piece in pieces:
+            if leaf in piece:
+                chunks += _cast_or_null(piece[leaf], kind).chunks
+            else:
+                chunks.append(pa.nulls(piece[""], kind))
+        out[leaf] = pa.chunked_array(chunks, type=kind)
+    return pa.table(out)
+
+
+def _cast_or_null(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Parts written under different schemas: without a common type there are no bounds to use.
+        return pa.chunked_array([pa.nulls(len(column), kind)])
+
+
+def _leaf_type(schema: pa.Schema, leaf: str) -> pa.DataType | None:
+    import pyarrow as pa
+
+    if "add" not in schema.names:
+        return None
+    kind = schema.field("add").type
+    for name in leaf.split("."):
+        index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if index < 0:
+            return None
+        kind = kind.field(index).type
+    return None if pa.types.is_nested(kind) else kind
+
+
+def _descend(column: pa.ChunkedArray, path: Sequence[str]) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    for name in path:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def inline_actions(storage: Storage, checkpoint: Checkpoint) -> bytes | None:
+    """The bytes of a JSON manifest, whose file actions may stand inline; None for Parquet."""
+    file = checkpoint.files[0]
+    return _read_manifest(storage, file.path) if file.is_json else None
+
+
+def _read_manifest(storage: Storage, path: str) -> bytes:
+    try:
+        data = storage.read(path)
+    except FileNotFoundError as error:
+        raise UnreadableCheckpointError(f"{path} of {storage.url} is gone") from error
+    if not data[-4096:].rstrip().endswith(b"}"):
+        raise UnreadableCheckpointError(f"{path} of {storage.url} is cut off")
+    return data
+
+
+def _open(storage: Storage, path: str) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
+    return _guarded(storage, path, lambda: pq.ParquetFile(storage.open(path)))
+
+
+def _guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
+    """Run a read; whatever Parquet or the store says of a damaged file becomes one error."""
+    import pyarrow as pa
+
+    try:
+        return action()
+    except UnsupportedFeatureError:
+        raise
+    except (pa.ArrowException, OSError, json.JSONDecodeError) as error:
+        raise UnreadableCheckpointError(
+            f"checkpoint file {path} of {storage.url} cannot be read ({error}); "
+            "an older checkpoint is used where the log still allows it"
+        ) from error

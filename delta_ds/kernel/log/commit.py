@@ -1,0 +1,305 @@
+"""Commit files to Arrow: many commits, compactions and JSON manifests in one columnar parse.
+
+File actions (`add`, `remove`, `cdc`) become one Arrow table; the few other actions are found by their
+key in the raw bytes and parsed one by one, since free maps have no Arrow JSON form. A commit that the
+columnar parser refuses goes through a slow line-by-line path: either it is odd but right (numbers
+written as strings, duplicate keys), or the error names its version and line.
+
+Source: PROTOCOL.md, "Delta Log Entries"; checklist COM-*.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.log.arrays import flags
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger("delta_ds")
+
+_MARK = "__commit_end__"
+_FILE_ACTIONS = ("add", "remove", "cdc")
+# Bytes parsed at once: bounds memory on long logs without checkpoints.
+_GROUP_BYTES = 256 << 20
+_BLOCK_BYTES = 16 << 20
+
+
+def deletion_vector_type() -> pa.DataType:
+    """The Arrow type of a deletion vector descriptor."""
+    import pyarrow as pa
+
+    return pa.struct(
+        [
+            ("storageType", pa.string()),
+            ("pathOrInlineDv", pa.string()),
+            ("offset", pa.int32()),
+            ("sizeInBytes", pa.int32()),
+            ("cardinality", pa.int64()),
+        ]
+    )
+
+
+def file_action_fields(partition_columns: Sequence[str], *, stats: bool) -> list[pa.Field]:
+    """The fields read from a file action; `partitionValues` is a struct of the physical names."""
+    import pyarrow as pa
+
+    fields = [pa.field("path", pa.string())]
+    if partition_columns:
+        values = pa.struct([(name, pa.string()) for name in partition_columns])
+        fields.append(pa.field("partitionValues", values))
+    fields += [
+        pa.field("size", pa.int64()),
+        pa.field("modificationTime", pa.int64()),
+        pa.field("dataChange", pa.bool_()),
+        pa.field("deletionVector", deletion_vector_type()),
+        pa.field("baseRowId", pa.int64()),
+        pa.field("defaultRowCommitVersion", pa.int64()),
+    ]
+    if stats:
+        fields.append(pa.field("stats", pa.string()))
+    return fields
+
+
+def actions_schema(partition_columns: Sequence[str], *, changes: bool = False) -> pa.Schema:
+    """The schema of parsed commits: `add`, `remove`, and with `changes` also `cdc`.
+
+    Replay needs of a remove only its key; the change feed needs the rest and the `cdc` actions.
+    """
+    import pyarrow as pa
+
+    add = file_action_fields(partition_columns, stats=not changes)
+    if not changes:
+        remove = [pa.field("path", pa.string()), pa.field("deletionVector", deletion_vector_type())]
+        return pa.schema([pa.field("add", pa.struct(add)), pa.field("remove", pa.struct(remove))])
+    return pa.schema([pa.field(name, pa.struct(add)) for name in _FILE_ACTIONS])
+
+
+def parse_file_actions(
+    commits: Sequence[tuple[int, str, bytes]], schema: pa.Schema
+) -> Iterator[tuple[pa.Table, Any]]:
+    """File actions of many commits, in groups of bounded size.
+
+    Parameters
+    ----------
+    commits
+        (version, path of the file, its bytes), in the order in which rows shall come.
+    schema
+        From `actions_schema`.
+
+    Yields
+    ------
+    (pyarrow.Table, numpy.ndarray)
+        A table of `schema` with one row per action of any kind (other actions are rows of nulls), in file
+        order, and the int64 version of each row.
+
+    Raises
+    ------
+    CorruptLogFileError
+        A file is not newline-delimited JSON objects, or an action lacks its path.
+    """
+    group: list[tuple[int, str, bytes]] = []
+    size = 0
+    for commit in commits:
+        if group and size + len(commit[2]) > _GROUP_BYTES:
+            yield _parse_group(group, schema)
+            group, size = [], 0
+        group.append(commit)
+        size += len(commit[2])
+    if group:
+        yield _parse_group(group, schema)
+
+
+def _parse_group(group: list[tuple[int, str, bytes]], schema: pa.Schema) -> tuple[pa.Table, Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        if len(group) == 1:
+            version, _, data = group[0]
+            table = _parse_arrow(data, schema)
+            return table, np.full(table.num_rows, version, dtype=np.int64)
+        return _parse_joined(group, schema)
+    except pa.ArrowInvalid:
+        pass
+    # One of the files is odd or broken: take them one by one, and only the odd ones slowly.
+    tables, versions = [], []
+    for version, path, data in group:
+        try:
+            table = _parse_arrow(data, schema)
+        except pa.ArrowInvalid as error:
+            logger.info("log_file_parsed_slowly path=%s reason=%s", path, error)
+            table = _parse_slowly(data, schema, path)
+        tables.append(table)
+        versions.append(np.full(table.num_rows, version, dtype=np.int64))
+    return pa.concat_tables(tables), np.concatenate(versions)
+
+
+def _parse_joined(group: list[tuple[int, str, bytes]], schema: pa.Schema) -> tuple[pa.Table, Any]:
+    """One parse for many files; a marker line after each tells which rows are whose."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pieces = []
+    for index, (_, _, data) in enumerate(group):
+        pieces += [data, b'\n{"%s":%d}\n' % (_MARK.encode(), index)]
+    joined = b"".join(pieces)
+    table = _parse_arrow(joined, schema.append(pa.field(_MARK, pa.int64())))
+    marks = table[_MARK]
+    ends = np.flatnonzero(flags(pc.is_valid(marks).combine_chunks()))
+    if len(ends) != len(group):
+        raise pa.ArrowInvalid("a commit holds the marker of this parser")
+    versions = np.array([version for version, _, _ in group], dtype=np.int64)
+    rows = np.searchsorted(ends, np.arange(table.num_rows), side="left")
+    return table.drop_columns([_MARK]), versions[rows]
+
+
+def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.json as pj
+
+    if is_blank(data):
+        return schema.empty_table()
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+
+    def parse(block: int) -> pa.Table:
+        read = pj.ReadOptions(block_size=block, use_threads=True)
+        return pj.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+
+    try:
+        table = parse(min(_BLOCK_BYTES, max(len(data) + 1, 1 << 16)))
+    except pa.ArrowInvalid as error:
+        if "straddling" not in str(error) or len(data) >= 1 << 31:
+            raise
+        table = parse(len(data) + 1)
+    for name in table.column_names:
+        if name == _MARK:
+            continue
+        column = table[name]
+        path = pc.struct_field(column, "path")
+        if pc.any(pc.and_(pc.is_valid(column), pc.is_null(path))).as_py():
+            raise pa.ArrowInvalid(f"a {name} action without path")
+        path.validate(full=True)
+    return table
+
+
+def is_blank(data: bytes) -> bool:
+    """Whether a file holds nothing but white space, without copying it."""
+    return len(data) < 4096 and not data.strip()
+
+
+def _parse_slowly(data: bytes, schema: pa.Schema, path: str) -> pa.Table:
+    import pyarrow as pa
+
+    rows = []
+    for number, action in iterate_actions(data, path):
+        row = {}
+        for name in schema.names:
+            body = action.get(name)
+            if body is None:
+                continue
+            where = f"line {number} of {path}"
+            if not isinstance(body, dict) or not isinstance(body.get("path"), str):
+                raise CorruptLogFileError(f"{where} holds a {name} action without a path")
+            row[name] = _conform(body, schema.field(name).type, f"{name} in {where}")
+        rows.append(row)
+    try:
+        return pa.Table.from_pylist(rows, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError, OverflowError) as error:
+        raise CorruptLogFileError(f"{path} holds values that do not fit the protocol: {error}") from error
+
+
+def _conform(value: Any, wanted: pa.DataType, where: str) -> Any:
+    """A JSON value as the wanted type, with the leniency of Spark's JSON reader, or an error."""
+    import pyarrow as pa
+
+    if value is None:
+        return None
+    if pa.types.is_struct(wanted):
+        if not isinstance(value, dict):
+            raise CorruptLogFileError(f"{where}: expected an object, found {value!r:.80}")
+        return {f.name: _conform(value.get(f.name), f.type, f"{where}.{f.name}") for f in wanted}
+    if pa.types.is_string(wanted):
+        if isinstance(value, str):
+            return value
+        return json.dumps(value)
+    if pa.types.is_boolean(wanted):
+        if isinstance(value, bool):
+            return value
+        if value in ("true", "false"):
+            return value == "true"
+    elif pa.types.is_integer(wanted) and not isinstance(value, bool):
+        try:
+            number = int(value)
+            if number == float(value):
+                return number
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise CorruptLogFileError(f"{where}: expected {wanted}, found {value!r:.80}")
+
+
+def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The actions of one file as (line number from 1, object), blank lines left out.
+
+    Raises
+    ------
+    CorruptLogFileError
+        A line is not UTF-8, or not one JSON object; the message names the file and line.
+    """
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            yield number, _parse_line(line, number, path)
+
+
+def _parse_line(line: bytes, number: int, path: str) -> dict[str, Any]:
+    try:
+        action = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CorruptLogFileError(
+            f"line {number} of {path} is not valid JSON ({error}); the file is truncated or damaged: "
+            "restore it from a backup, or read an older version"
+        ) from error
+    if not isinstance(action, dict):
+        raise CorruptLogFileError(f"line {number} of {path} is not a JSON object: {line[:80]!r}")
+    return action
+
+
+def find_actions(data: bytes, names: Sequence[str], path: str) -> list[dict[str, Any]]:
+    """The lines of a file that hold one of the named top-level actions, parsed, in file order.
+
+    One pass of a regular expression steps over the lines of other actions by their first key, which is
+    all but a few of them; only what is left is parsed.
+    """
+    first, following = _other_lines(tuple(names))
+    starts = [0] if first.match(data) else []
+    starts += [match.end() for match in following.finditer(data)]
+    found = []
+    for start in starts:
+        end = data.find(b"\n", start)
+        line = data[start : end if end >= 0 else len(data)]
+        if not line.strip():
+            continue
+        action = _parse_line(line, data.count(b"\n", 0, start) + 1, path)
+        if any(isinstance(action.get(name), Mapping) for name in names):
+            found.append(action)
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _other_lines(names: tuple[str, ...]) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Patterns for a first and a following line whose first key is none of the actions not wanted.
+
+    Two patterns, since only one that begins with the line feed is searched at memory speed.
+    """
+    others = "|".join(a for a in (*_FILE_ACTIONS, "commitInfo") if a not in names)
+    unwanted = rf'(?!\s*\{{\s*"(?:{others})"\s*:)'.encode()
+    return re.compile(unwanted), re.compile(b"\n" + unwanted)

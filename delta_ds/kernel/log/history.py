@@ -1,0 +1,239 @@
+"""Who did what when: commit provenance, commit times, and from a moment to the version of then.
+
+Source: PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps"; checklist COM-R-12, ICT-*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.log.commit import find_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.segment import LogListing, earliest_version
+from delta_ds.kernel.storage.filesystem import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class InCommitTimestamps:
+    """Since when commits carry their own time.
+
+    `version` is the first that does, `timestamp` its time in ms; both 0 where it holds from creation.
+    """
+
+    version: int
+    timestamp: int
+
+
+def in_commit_timestamps(metadata: Metadata) -> InCommitTimestamps | None:
+    """Whether, and since when, the table's commits carry their time; None for file times only."""
+    properties = metadata.configuration
+    if properties.get("delta.enableInCommitTimestamps", "false").lower() != "true":
+        return None
+    try:
+        return InCommitTimestamps(
+            int(properties.get("delta.inCommitTimestampEnablementVersion", 0)),
+            int(properties.get("delta.inCommitTimestampEnablementTimestamp", 0)),
+        )
+    except ValueError as error:
+        raise CorruptLogFileError(
+            f"the table's delta.inCommitTimestampEnablement properties are not numbers: {error}"
+        ) from error
+
+
+def file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
+    """The times of commits in ms by file modification time, made strictly increasing.
+
+    A commit that is not newer than its predecessor counts as one millisecond after it.
+    """
+    times: dict[int, int] = {}
+    last: int | None = None
+    for version in versions:
+        time = listing.commits[version].status.modified_ms
+        last = time if last is None or time > last else last + 1
+        times[version] = last
+    return times
+
+
+def read_commit_info(storage: Storage, file: LogFile) -> Mapping[str, Any]:
+    """The `commitInfo` of a commit; empty where it has none."""
+    where = f"{file.path} of {storage.url}"
+    found = find_actions(storage.read(file.path), ("commitInfo",), where)
+    return found[0]["commitInfo"] if found else {}
+
+
+def in_commit_time(storage: Storage, file: LogFile) -> int:
+    """The in-commit timestamp of a commit, ms.
+
+    Raises
+    ------
+    CorruptLogFileError
+        The commit has none although the table demands it (ICT-R-04).
+    """
+    info = read_commit_info(storage, file)
+    time = info.get("inCommitTimestamp")
+    if isinstance(time, bool) or not isinstance(time, int):
+        raise CorruptLogFileError(
+            f"version {file.version} of {storage.url} has no inCommitTimestamp in its commitInfo, "
+            "although in-commit timestamps are enabled",
+            condition="DELTA_MISSING_COMMIT_TIMESTAMP" if info else "DELTA_MISSING_COMMIT_INFO",
+        )
+    return time
+
+
+def reachable_versions(listing: LogListing) -> list[int]:
+    """The versions with a commit file that can still be rebuilt, ascending."""
+    first = earliest_version(listing)
+    return sorted(v for v in listing.commits if v >= first)
+
+
+def version_at(storage: Storage, listing: LogListing, metadata: Metadata, timestamp: int) -> int:
+    """The newest version that was committed at or before a moment.
+
+    Parameters
+    ----------
+    listing
+        Of the whole log.
+    metadata
+        Of the latest version: says whether in-commit timestamps count.
+    timestamp
+        Milliseconds since 1970 in UTC.
+
+    Raises
+    ------
+    TimestampOutOfRangeError
+        Before the first or after the last commit, with the condition delta-spark uses.
+    """
+    versions = reachable_versions(listing)
+    inside = in_commit_timestamps(metadata)
+    if inside is not None and timestamp >= inside.timestamp:
+        return _search_in_commit(storage, listing, versions, inside, timestamp)
+    times = file_times(listing, [v for v in versions if inside is None or v < inside.version])
+    if not times:
+        first = in_commit_time(storage, listing.commits[versions[0]])
+        raise _too_early(storage, timestamp, first)
+    return _newest_at(storage, times, timestamp, open_end=inside is not None)
+
+
+def _search_in_commit(
+    storage: Storage, listing: LogListing, versions: list[int], inside: InCommitTimestamps, timestamp: int
+) -> int:
+    candidates = [v for v in versions if v >= inside.version]
+    last = in_commit_time(storage, listing.commits[candidates[-1]])
+    if timestamp > last:
+        raise _too_late(storage, timestamp, last)
+    first = in_commit_time(storage, listing.commits[candidates[0]])
+    if timestamp < first:
+        raise _too_early(storage, timestamp, first)
+    low, high = 0, len(candidates) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if in_commit_time(storage, listing.commits[candidates[middle]]) <= timestamp:
+            low = middle
+        else:
+            high = middle - 1
+    return candidates[low]
+
+
+def _newest_at(storage: Storage, times: Mapping[int, int], timestamp: int, *, open_end: bool) -> int:
+    at_or_before = [v for v, time in times.items() if time <= timestamp]
+    if not at_or_before:
+        raise _too_early(storage, timestamp, next(iter(times.values())))
+    newest = at_or_before[-1]
+    last = max(times)
+    if newest == last and timestamp > times[last] and not open_end:
+        raise _too_late(storage, timestamp, times[last])
+    return newest
+
+
+def as_text(timestamp: int) -> str:
+    """A moment in ms as people read it, UTC."""
+    moment = datetime.fromtimestamp(timestamp / 1000, tz=timezone.utc)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp % 1000:03d} UTC"
+
+
+def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The timestamp {as_text(timestamp)} is before the earliest version of {storage.url} that can be reached, "
+        f"committed at {as_text(first)}. Use a timestamp at or after {as_text(first)}",
+        condition="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+    )
+
+
+def _too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The timestamp {as_text(timestamp)} is after the latest commit of {storage.url}, made at {as_text(last)}. "
+        f"Use a timestamp at or before {as_text(last)}",
+        condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+    )
+
+
+def commit_times(
+    storage: Storage, listing: LogListing, metadata: Metadata, versions: Sequence[int]
+) -> dict[int, int]:
+    """The commit time in ms of each of some versions: in-commit where that is enabled, else by file."""
+    inside = in_commit_timestamps(metadata)
+    times = file_times(listing, reachable_versions(listing))
+    for version in versions:
+        if inside is not None and version >= inside.version:
+            times[version] = in_commit_time(storage, listing.commits[version])
+        elif version not in times:
+            times[version] = listing.commits[version].status.modified_ms
+    return {version: times[version] for version in versions}
+
+
+def describe(
+    storage: Storage, listing: LogListing, metadata: Metadata, limit: int | None
+) -> list[dict[str, Any]]:
+    """The history, newest first, one dictionary a commit with the keys of `DESCRIBE HISTORY`."""
+    versions = sorted(listing.commits, reverse=True)
+    if limit is not None:
+        versions = versions[:limit]
+    inside = in_commit_timestamps(metadata)
+    times = file_times(listing, sorted(listing.commits))
+    files = [listing.commits[v] for v in versions]
+    entries = []
+    for file, data in zip(files, storage.read_many([f.path for f in files]), strict=True):
+        found = find_actions(data, ("commitInfo",), f"{file.path} of {storage.url}")
+        info: Mapping[str, Any] = found[0]["commitInfo"] if found else {}
+        time = times[file.version]
+        if inside is not None and file.version >= inside.version:
+            time = int(info.get("inCommitTimestamp") or time)
+        entries.append(_entry(file.version, time, info))
+    return entries
+
+
+def _entry(version: int, time: int, info: Mapping[str, Any]) -> dict[str, Any]:
+    blind = info.get("isBlindAppend")
+    return {
+        "version": version,
+        "timestamp": datetime.fromtimestamp(time // 1000, tz=timezone.utc).replace(
+            microsecond=time % 1000 * 1000
+        ),
+        "userId": _text(info.get("userId")),
+        "userName": _text(info.get("userName")),
+        "operation": _text(info.get("operation")),
+        "operationParameters": _text_map(info.get("operationParameters")),
+        "job": _text_map(info.get("job")),
+        "notebook": _text_map(info.get("notebook")),
+        "clusterId": _text(info.get("clusterId")),
+        "readVersion": info.get("readVersion") if isinstance(info.get("readVersion"), int) else None,
+        "isolationLevel": _text(info.get("isolationLevel")),
+        "isBlindAppend": blind if isinstance(blind, bool) else None,
+        "operationMetrics": _text_map(info.get("operationMetrics")),
+        "userMetadata": _text(info.get("userMetadata")),
+        "engineInfo": _text(info.get("engineInfo")),
+    }
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _text_map(value: Any) -> dict[str, str | None] | None:
+    return {str(k): _text(v) for k, v in value.items()} if isinstance(value, Mapping) else None

@@ -1,0 +1,78 @@
+"""`_last_checkpoint`: a hint where to start listing, believed only as far as it can be checked.
+
+Source: PROTOCOL.md, "Last Checkpoint File"; checklist LCP-*.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
+from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+
+def read_hint(storage: Storage) -> int | None:
+    """The version of the newest checkpoint as the hint has it.
+
+    None where the file is missing, torn, fails its checksum or makes no sense: the caller then lists the
+    whole log, so a wrong hint costs time and never an answer.
+    """
+    try:
+        data = storage.read(LAST_CHECKPOINT)
+    except FileNotFoundError:
+        return None
+    try:
+        hint = json.loads(data, object_pairs_hook=_unique_pairs)
+        version = hint["version"]
+        wanted = hint.get("checksum")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        logger.warning("last_checkpoint_unreadable table=%s reason=%r", storage.url, error)
+        return None
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        logger.warning("last_checkpoint_unreadable table=%s reason=version=%r", storage.url, version)
+        return None
+    if wanted is not None and wanted != checksum(hint):
+        logger.warning("last_checkpoint_checksum_mismatch table=%s", storage.url)
+        return None
+    return version
+
+
+def checksum(hint: dict[str, Any]) -> str:
+    """The lower-case hexadecimal MD5 of the canonical form of the hint without its own checksum.
+
+    Source: PROTOCOL.md, "JSON checksum"; empty objects and arrays contribute nothing (LCP-R-05).
+    """
+    body = {key: value for key, value in hint.items() if key != "checksum"}
+    pairs = sorted(_leaves(body, ()), key=lambda pair: pair[0].encode())
+    text = ",".join(f"{path}={value}" for path, value in pairs)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from _leaves(child, (*path, _quoted(key)))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _leaves(child, (*path, str(index)))
+    else:
+        leaf = _quoted(value) if isinstance(value, str) else json.dumps(value)
+        yield "+".join(path), leaf
+
+
+def _quoted(text: str) -> str:
+    return '"' + quote(text, safe="-._~") + '"'
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("duplicate keys")
+    return out

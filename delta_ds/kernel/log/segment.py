@@ -1,0 +1,252 @@
+"""Which files make up a version: the newest complete checkpoint, then every commit after it.
+
+Source: PROTOCOL.md, "Checkpoints", "Log Compaction Files", "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from delta_ds.exceptions import (
+    LogError,
+    NotADeltaTableError,
+    TruncatedLogError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, Kind, LogFile, parse_name, version_prefix
+from delta_ds.kernel.log.last_checkpoint import read_hint
+from delta_ds.kernel.storage.filesystem import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its one file, or all parts in order."""
+
+    version: int
+    files: tuple[LogFile, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """Newest first; at one version UUID-named over multi-part over classic (CKP-R-04)."""
+        kind = 2 if self.files[0].unique else 1 if len(self.files) > 1 else 0
+        return self.version, kind, len(self.files), self.files[0].unique
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """The files of the log from some version on, as one listing saw them."""
+
+    table: str
+    commits: Mapping[int, LogFile]
+    checkpoints: tuple[Checkpoint, ...]
+    compactions: tuple[LogFile, ...]
+    checksums: Mapping[int, LogFile]
+    from_start: bool
+
+    @property
+    def latest(self) -> int:
+        """The newest version there is a commit or complete checkpoint of; -1 for none."""
+        newest = [*self.commits, *(c.version for c in self.checkpoints)]
+        return max(newest, default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files that, replayed, give one version.
+
+    Attributes
+    ----------
+    commits
+        What follows the checkpoint, oldest first, compactions in place of the commits they cover.
+    tip
+        The commit file of the version itself: its time is the version's.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[LogFile, ...]
+    tip: LogFile
+    checksum: LogFile | None = None
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """Every file to read, checkpoint first."""
+        return (*(self.checkpoint.files if self.checkpoint else ()), *self.commits)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    commits: dict[int, LogFile] = field(default_factory=dict)
+    checksums: dict[int, LogFile] = field(default_factory=dict)
+    compactions: list[LogFile] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    parts: dict[tuple[int, int], dict[int, LogFile]] = field(default_factory=dict)
+
+
+def list_log(storage: Storage, start: int = 0) -> LogListing:
+    """The log files from version `start` on.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is no `_delta_log` directory.
+    """
+    try:
+        statuses = storage.list_from(LOG_DIRECTORY, version_prefix(start))
+    except (FileNotFoundError, NotADirectoryError):
+        raise not_a_table(storage) from None
+    got = _Gathered()
+    for status in statuses:
+        file = parse_name(status)
+        if file is not None:
+            _gather(got, file)
+    for (version, parts), found in got.parts.items():
+        if len(found) == parts:
+            got.checkpoints.append(Checkpoint(version, tuple(found[i] for i in range(1, parts + 1))))
+    got.checkpoints.sort(key=lambda c: c.rank)
+    return LogListing(
+        storage.url,
+        got.commits,
+        tuple(got.checkpoints),
+        tuple(got.compactions),
+        got.checksums,
+        from_start=start == 0,
+    )
+
+
+def _gather(got: _Gathered, file: LogFile) -> None:
+    if file.kind is Kind.COMMIT:
+        got.commits[file.version] = file
+    elif file.kind is Kind.CHECKSUM:
+        got.checksums[file.version] = file
+    elif file.kind is Kind.COMPACTION:
+        got.compactions.append(file)
+    elif file.parts:
+        if 1 <= file.part <= file.parts:
+            got.parts.setdefault((file.version, file.parts), {})[file.part] = file
+    elif file.status.size > 0:
+        got.checkpoints.append(Checkpoint(file.version, (file,)))
+
+
+def not_a_table(storage: Storage) -> NotADeltaTableError:
+    """The error for a path without a log."""
+    return NotADeltaTableError(
+        f"Delta table {storage.url} doesn't exist: there is no _delta_log with a commit or checkpoint. "
+        "Check the path; a folder of plain Parquet files is read with format('parquet')"
+    )
+
+
+def find_segment(
+    storage: Storage, version: int | None = None, rejected: Iterable[Checkpoint] = ()
+) -> LogSegment:
+    """List the log and choose the files of a version.
+
+    Parameters
+    ----------
+    version
+        The wanted version; None for the latest.
+    rejected
+        Checkpoints that turned out unreadable and must not be chosen again.
+
+    Raises
+    ------
+    NotADeltaTableError, VersionNotFoundError, VersionsNotContiguousError, TruncatedLogError, LogError
+        As their names say; each names the table and version.
+    """
+    rejected = tuple(rejected)
+    hint = None if rejected else read_hint(storage)
+    if hint is not None and (version is None or hint <= version):
+        listing = list_log(storage, hint)
+        if any(c.version >= hint and (version is None or c.version <= version) for c in listing.checkpoints):
+            return choose_segment(listing, version)
+    return choose_segment(list_log(storage), version, rejected, storage)
+
+
+def choose_segment(
+    listing: LogListing,
+    version: int | None = None,
+    rejected: Sequence[Checkpoint] = (),
+    storage: Storage | None = None,
+) -> LogSegment:
+    """The files of a version out of a listing; see `find_segment`."""
+    latest = listing.latest
+    if latest < 0:
+        raise NotADeltaTableError(
+            f"Delta table {listing.table} doesn't exist: its _delta_log holds no commit and no checkpoint"
+        )
+    wanted = latest if version is None else version
+    if wanted > latest or wanted < 0:
+        raise version_not_found(listing, wanted)
+    usable = [c for c in listing.checkpoints if c.version <= wanted and c not in rejected]
+    checkpoint = usable[-1] if usable else None
+    first = checkpoint.version + 1 if checkpoint else 0
+    if checkpoint is None and 0 not in listing.commits:
+        raise _without_start(listing, wanted)
+    _check_contiguous(listing, first, wanted)
+    newest = [c for c in listing.checkpoints if c not in rejected]
+    # A table whose newest version cannot be rebuilt is refused as a whole, as delta-spark does.
+    _check_contiguous(listing, newest[-1].version + 1 if newest else 0, latest)
+    tip = listing.commits.get(wanted)
+    if tip is None:
+        raise LogError(
+            f"could not find any commit file for version {wanted} of {listing.table}: its checkpoint is there, "
+            "but the commit itself was deleted; read a newer version",
+            condition="DELTA_LOG_FILE_NOT_FOUND",
+        )
+    commits = _cover(listing, first, wanted)
+    return LogSegment(wanted, checkpoint, commits, tip, listing.checksums.get(wanted))
+
+
+def _check_contiguous(listing: LogListing, first: int, last: int) -> None:
+    for version in range(first, last + 1):
+        if version not in listing.commits:
+            after = min((v for v in listing.commits if v > version), default=last)
+            raise VersionsNotContiguousError(
+                f"Versions ({version - 1}, {after}) of {listing.table} are not contiguous: the log has a gap between "
+                f"them, found while loading version {last}. Restore the missing commit files"
+            )
+
+
+def _without_start(listing: LogListing, wanted: int) -> LogError | VersionNotFoundError:
+    if listing.checkpoints and wanted < listing.checkpoints[0].version:
+        return version_not_found(listing, wanted)
+    return TruncatedLogError(
+        f"Unable to reconstruct version {wanted} of {listing.table}: the transaction log was truncated "
+        f"(its first commit is {min(listing.commits, default='missing')}) and no complete checkpoint up to that "
+        "version is left"
+    )
+
+
+def version_not_found(listing: LogListing, wanted: int) -> VersionNotFoundError:
+    """The error for a version that is cleaned up or not yet there, with the range that is."""
+    return VersionNotFoundError(
+        f"Cannot time travel Delta table {listing.table} to version {wanted}. "
+        f"Available versions: [{earliest_version(listing)}, {listing.latest}].",
+        parameters={"version": wanted, "latest": listing.latest},
+    )
+
+
+def earliest_version(listing: LogListing) -> int:
+    """The oldest version that can be rebuilt: 0, or that of the oldest complete checkpoint."""
+    if 0 in listing.commits or not listing.checkpoints:
+        return min(listing.commits, default=0)
+    return listing.checkpoints[0].version
+
+
+def _cover(listing: LogListing, first: int, last: int) -> tuple[LogFile, ...]:
+    """The commits first..last, with the longest compactions from the left that fit in between."""
+    longest: dict[int, LogFile] = {}
+    for file in listing.compactions:
+        if file.version >= first and file.version < file.end <= last:
+            known = longest.get(file.version)
+            if known is None or file.end > known.end:
+                longest[file.version] = file
+    out = []
+    at = first
+    while at <= last:
+        file = longest.get(at) or listing.commits[at]
+        out.append(file)
+        at = file.end + 1
+    return tuple(out)

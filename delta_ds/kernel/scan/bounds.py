@@ -1,0 +1,253 @@
+"""What is known of an expression's values in each file: between which bounds, null or not.
+
+Everything here is an over-approximation and says what *may* be: a file of which nothing is known may hold
+anything. Comparisons follow Spark: NaN equals NaN and is the largest, -0.0 equals 0.0, strings compare by
+their UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
+
+DAY_US = 86_400_000_000
+_INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_WIDEST_DECIMAL = 76
+_MAX_US = (1 << 63) - 3 * DAY_US
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of an expression in each of some files.
+
+    Attributes
+    ----------
+    low, high
+        No value of the file is below or above; an Arrow array with an entry a file (null: unknown), a scalar
+        that holds for all, or None if nothing is known of any file.
+    may_be_null, may_be_value
+        Whether some row may be null, and some row may be not null.
+    """
+
+    low: pa.Array | pa.Scalar | None
+    high: pa.Array | pa.Scalar | None
+    may_be_null: pa.BooleanArray
+    may_be_value: pa.BooleanArray
+
+    def __len__(self) -> int:
+        return len(self.may_be_null)
+
+
+def everything(length: int) -> Bounds:
+    """The bounds of an expression of which nothing is known."""
+    return Bounds(None, None, pa.repeat(True, length), pa.repeat(True, length))
+
+
+def exactly(values: pa.Array | pa.Scalar, length: int) -> Bounds:
+    """The bounds of an expression that has one value a file."""
+    if isinstance(values, pa.Scalar):
+        known = pa.repeat(values.is_valid, length)
+        return Bounds(values, values, pc.invert(known), known)
+    return Bounds(values, values, values.is_null(), values.is_valid())
+
+
+def may_compare(operator: str, left: Bounds, right: Bounds) -> pa.BooleanArray:
+    """Tell for each file whether `left operator right` may be true of some row.
+
+    Parameters
+    ----------
+    operator
+        One of `= <=> <> < <= > >=`, or `<!=>`, the negation of `<=>`.
+    """
+    if operator == "<=>":
+        both_null = pc.and_(left.may_be_null, right.may_be_null)
+        return pc.or_(may_compare("=", left, right), both_null)
+    if operator == "<!=>":
+        one_null = pc.or_(
+            pc.and_(left.may_be_null, right.may_be_value), pc.and_(left.may_be_value, right.may_be_null)
+        )
+        return pc.or_(may_compare("<>", left, right), one_null)
+    values = pc.and_(left.may_be_value, right.may_be_value)
+    return pc.and_(values, _ordered(operator, left, right))
+
+
+def _ordered(operator: str, left: Bounds, right: Bounds) -> pa.BooleanArray:
+    n = len(left)
+    if operator == "<":
+        return _below(left.low, right.high, n)
+    if operator == "<=":
+        return _below(left.low, right.high, n, or_equal=True)
+    if operator in (">", ">="):
+        return _ordered("<" if operator == ">" else "<=", right, left)
+    if operator == "=":
+        return pc.and_(_below(left.low, right.high, n, or_equal=True),
+                       _below(right.low, left.high, n, or_equal=True))  # fmt: skip
+    return pc.or_(_below(left.low, right.high, n), _below(right.low, left.high, n))
+
+
+def _below(
+    low: pa.Array | pa.Scalar | None, high: pa.Array | pa.Scalar | None, length: int, or_equal: bool = False
+) -> pa.BooleanArray:
+    """Whether `low < high` (or `<=`), true where either is unknown."""
+    pair = None if low is None or high is None else _comparable(low, high)
+    if pair is None:
+        return pa.repeat(True, length)
+    low, high = pair
+    below = pc.less_equal(low, high) if or_equal else pc.less(low, high)
+    if pa.types.is_floating(low.type):
+        top = pc.is_nan(high)
+        below = pc.or_(below, top if or_equal else pc.and_not(top, pc.is_nan(low)))
+    if isinstance(below, pa.Scalar):
+        return pa.repeat(below.is_valid is False or below.as_py(), length)
+    return below.fill_null(True)
+
+
+def _comparable(
+    low: pa.Array | pa.Scalar, high: pa.Array | pa.Scalar
+) -> tuple[pa.Array | pa.Scalar, pa.Array | pa.Scalar] | None:
+    """Both in a type that Arrow compares as Spark would; None for types that only a cast makes comparable."""
+    if low.type == high.type:
+        return low, high
+    if pa.types.is_decimal(low.type) and pa.types.is_decimal(high.type):
+        wide = pa.decimal256(_WIDEST_DECIMAL, max(low.type.scale, high.type.scale))
+        return low.cast(wide), high.cast(wide)
+    for family, wide in ((pa.types.is_integer, pa.int64()), (pa.types.is_floating, pa.float64())):
+        if family(low.type) and family(high.type):
+            return low.cast(wide), high.cast(wide)
+    return None
+
+
+def may_start_with(values: Bounds, prefix: str) -> pa.BooleanArray:
+    """Tell for each file whether some string may start with the prefix."""
+    low, high, first, after = _prefix_range(values, prefix)
+    n = len(values)
+    inside = pc.and_(_below(first, high, n, or_equal=True), _below(low, after, n))
+    return pc.and_(values.may_be_value, inside)
+
+
+def may_not_start_with(values: Bounds, prefix: str) -> pa.BooleanArray:
+    """Tell for each file whether some string may not start with the prefix."""
+    low, high, first, after = _prefix_range(values, prefix)
+    n = len(values)
+    outside = pc.or_(_below(low, first, n), _below(after, high, n, or_equal=True))
+    return pc.and_(values.may_be_value, outside)
+
+
+def _prefix_range(values: Bounds, prefix: str) -> tuple[pa.Array | None, pa.Array | None, pa.Scalar, pa.Scalar]:
+    """The values as bytes, the first text that starts with the prefix, and the first after all those."""
+    start = prefix.encode()
+    # UTF-8 never holds the byte 0xFF, so the last byte can always be counted up.
+    after = start[:-1] + bytes([start[-1] + 1]) if start else b"\xff"
+    low, high = (None if v is None else v.cast(pa.binary()) for v in (values.low, values.high))
+    return low, high, pa.scalar(start), pa.scalar(after)
+
+
+def cast(values: Bounds, found: DataType | None, wanted: DataType, timezone: str | None) -> Bounds | None:
+    """The bounds after a cast that keeps the order and never fails; None for all others.
+
+    Parameters
+    ----------
+    found, wanted
+        The types before and after.
+    timezone
+        The session's zone. Unless it is UTC, casts that depend on it give bounds that hold in every zone.
+    """
+    if found == wanted:
+        return values
+    name = None if found is None else str(found)
+    if name in _INTEGER_DIGITS or isinstance(found, DecimalType):
+        fits = _keeps_numbers(found, wanted)
+        return _map(values, arrow_type(wanted)) if fits else None
+    if name == "float" and str(wanted) == "double":
+        return _map(values, pa.float64())
+    if name in ("date", "timestamp", "timestamp_ntz"):
+        return _cast_time(values, name, str(wanted), timezone)
+    return None
+
+
+def _keeps_numbers(found: DataType | None, wanted: DataType) -> bool:
+    if isinstance(found, DecimalType):
+        return (
+            isinstance(wanted, DecimalType)
+            and wanted.scale >= found.scale
+            and wanted.precision - wanted.scale >= found.precision - found.scale
+        )
+    digits = _INTEGER_DIGITS[str(found)]
+    if isinstance(wanted, DecimalType):
+        return wanted.precision - wanted.scale >= digits
+    name = str(wanted)
+    return name in ("float", "double") or _INTEGER_DIGITS.get(name, 0) > digits
+
+
+def _map(values: Bounds, wanted: pa.DataType) -> Bounds:
+    def convert(side: pa.Array | pa.Scalar | None) -> pa.Array | pa.Scalar | None:
+        if side is None:
+            return None
+        if pa.types.is_decimal(wanted) and pa.types.is_integer(side.type):
+            side = side.cast(pa.decimal128(38, 0))
+        # Long to double rounds, which keeps the order.
+        return pc.cast(side, wanted, safe=not pa.types.is_floating(wanted))
+
+    return Bounds(convert(values.low), convert(values.high), values.may_be_null, values.may_be_value)
+
+
+def _cast_time(values: Bounds, found: str, wanted: str, timezone: str | None) -> Bounds | None:
+    """Casts among date, timestamp and timestamp_ntz: through the microseconds of a local time or instant."""
+    if wanted not in ("date", "timestamp", "timestamp_ntz"):
+        return None
+    zoned = "timestamp" in (found, wanted)
+    slack = DAY_US if zoned and timezone != "UTC" else 0
+    low, high = (_shift_time(side, wanted, days) for side, days in ((values.low, -slack), (values.high, slack)))
+    return Bounds(low, high, values.may_be_null, values.may_be_value)
+
+
+def _shift_time(
+    side: pa.Array | pa.Scalar | None, wanted: str, shift_us: int
+) -> pa.Array | pa.Scalar | None:
+    if side is None:
+        return None
+    micros = pc.add(_micros(side), shift_us)
+    if wanted != "date":
+        return micros.cast(arrow_type(PrimitiveType(wanted)))
+    # Integer division rounds towards zero, days before 1970 go down.
+    days = pc.divide(micros, DAY_US)
+    down = pc.less(pc.subtract(micros, pc.multiply(days, DAY_US)), 0)
+    return pc.subtract(days, down.cast(pa.int64())).cast(pa.int32()).cast(pa.date32())
+
+
+def _micros(side: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
+    if pa.types.is_timestamp(side.type):
+        return _within(side.cast(pa.int64()), _MAX_US)
+    days = side.cast(pa.int32()).cast(pa.int64())
+    return pc.multiply(_within(days, _MAX_US // DAY_US), DAY_US)
+
+
+def _within(numbers: pa.Array | pa.Scalar, limit: int) -> pa.Array | pa.Scalar:
+    """The numbers that leave room for arithmetic; others are unknown."""
+    inside = pc.and_(pc.less(numbers, limit), pc.greater(numbers, -limit))
+    return pc.if_else(inside, numbers, pa.scalar(None, pa.int64()))
+
+
+def after_truncation(high: pa.Array) -> pa.Array:
+    """The greatest timestamps that statistics cut to the given milliseconds."""
+    return shifted(high, 999)
+
+
+def shifted(instants: pa.Array, by_us: int) -> pa.Array:
+    """The timestamps moved by some microseconds."""
+    return pc.add(_within(instants.cast(pa.int64()), _MAX_US), by_us).cast(instants.type)
+
+
+def or_float(side: pa.Array, *, upper: bool) -> pa.Array:
+    """The double bounds of a column that was float once.
+
+    The text 3.4 stands for the double 3.4 in files written as double, and for the float nearest to it, a
+    slightly other double, in files written as float.
+    """
+    narrow = pc.cast(pc.cast(side, pa.float32(), safe=False), pa.float64())
+    choose = pc.max_element_wise if upper else pc.min_element_wise
+    return choose(side, narrow, skip_nulls=False)

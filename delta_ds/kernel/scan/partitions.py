@@ -1,0 +1,177 @@
+"""The partition values of many files as the few tuples they are: each distinct tuple is looked at once.
+
+Source: PROTOCOL.md, "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
+from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shifted
+from delta_ds.kernel.schema.types import TIMESTAMP, DataType, arrow_type
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.log.live_files import LiveFiles
+
+_LOGGER = logging.getLogger("delta_ds")
+
+_NAMES_A_ZONE = r"Z$|:\d\d(\.\d+)?\s*[+-]\d\d"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTuples:
+    """The distinct partition tuples of some files.
+
+    Attributes
+    ----------
+    table
+        One row a distinct tuple, one typed column a partition column, by logical name.
+    code
+        For each file, the row number of its tuple in `table`.
+    inexact
+        Columns whose values cannot be compared as they are: timestamps of an unknown zone (read as if of
+        UTC), and strings that Spark pads or collates.
+    timezone
+        The session's zone; None if not known.
+    """
+
+    table: pa.Table
+    code: pa.Int64Array
+    inexact: frozenset[str]
+    timezone: str | None
+    _decided: dict[Expression, pa.Array | pa.Scalar | None] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def take(self, files: pa.Int64Array) -> PartitionTuples:
+        """The same tuples for some of the files."""
+        return replace(self, code=self.code.take(files))
+
+    def values(self, expression: Expression) -> pa.Array | pa.Scalar | None:
+        """The value of an expression in each file, where partition values alone decide it.
+
+        Returns
+        -------
+        pa.Array or pa.Scalar or None
+            A value a file; a scalar if the expression reads no column; None if it reads data columns or
+            inexact ones, depends on a zone that is not known, or cannot be evaluated.
+        """
+        if expression not in self._decided:
+            self._decided[expression] = self._decide(expression)
+        values = self._decided[expression]
+        return values.take(self.code) if isinstance(values, pa.Array) else values
+
+    def bounds(self, column: Column) -> Bounds:
+        """The bounds of a partition column that is inexact."""
+        name = column.path[0]
+        values = self.table[name].chunk(0).take(self.code)
+        low = high = None
+        if column.type == TIMESTAMP:
+            low, high = shifted(values, -DAY_US), shifted(values, DAY_US)
+        return Bounds(low, high, values.is_null(), values.is_valid())
+
+    def _decide(self, expression: Expression) -> pa.Array | pa.Scalar | None:
+        if isinstance(expression, Literal):
+            return _scalar(expression)
+        names = {column.path[0] for column in columns(expression)}
+        exact = set(self.table.column_names) - self.inexact
+        if not names <= exact or (self.timezone is None and _needs_zone(expression)):
+            return None
+        from delta_ds.kernel.expressions import evaluate
+
+        if not evaluate.can_evaluate(expression):
+            return None
+        try:
+            values = evaluate.evaluate(expression, self.table if names else _ONE_ROW)
+        except PredicateError as error:
+            _LOGGER.warning("pruning_not_evaluated expression=%s reason=%s", expression, error)
+            return None
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        return values if names else values[0]
+
+
+_ONE_ROW = pa.table([pa.nulls(1)], names=[""])
+
+
+def _scalar(literal: Literal) -> pa.Scalar:
+    if literal.value is None or literal.type is None:
+        return pa.scalar(literal.value)
+    return pa.scalar(literal.value, arrow_type(literal.type))
+
+
+def _needs_zone(expression: Expression) -> bool:
+    """Tell whether an expression means something else in another session time zone."""
+    if isinstance(expression, Cast):
+        return expression.timezone is not None or _needs_zone(expression.child)
+    if isinstance(expression, Call):
+        return expression.timezone is not None or any(map(_needs_zone, expression.args))
+    return False
+
+
+def partition_tuples(
+    files: LiveFiles,
+    wanted: Mapping[str, tuple[str, DataType]],
+    opaque: frozenset[str],
+    timezone: str | None,
+) -> PartitionTuples:
+    """Find the distinct partition tuples of all live files; cost is linear in files, typing in distinct texts.
+
+    Parameters
+    ----------
+    wanted
+        Logical name -> physical name and type of the partition columns to look at.
+    opaque
+        Logical names of those whose strings are not compared by their bytes.
+    timezone
+        Zone of timestamps that name none; None if not known.
+    """
+    code = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    picked: list[pa.Int64Array] = []  # per column: which distinct value each tuple has
+    values: list[pa.Array] = []
+    inexact = set(opaque)
+    for name, (physical, data_type) in wanted.items():
+        encoded = _texts(files, physical).dictionary_encode()
+        if data_type == TIMESTAMP and timezone is None and not _all_zoned(encoded.dictionary):
+            inexact.add(name)
+        values.append(_typed(encoded.dictionary, data_type, timezone))
+        own = encoded.indices.cast(pa.int64()).fill_null(len(encoded.dictionary))
+        size = len(encoded.dictionary) + 1
+        pairs = pc.add(pc.multiply(code, size), own).dictionary_encode()
+        code = pairs.indices.cast(pa.int64())
+        before = pc.divide(pairs.dictionary, size)
+        picked = [column.take(before) for column in picked]
+        picked.append(pc.subtract(pairs.dictionary, pc.multiply(before, size)))
+    arrays = [v.take(p) for v, p in zip(values, picked, strict=True)]
+    table = pa.Table.from_arrays(arrays, names=list(wanted)) if wanted else _ONE_ROW
+    return PartitionTuples(table, code, frozenset(inexact), timezone)
+
+
+def _texts(files: LiveFiles, physical: str) -> pa.StringArray:
+    if "partitionValues" in files.table.column_names:
+        column = files.table["partitionValues"]
+        if column.type.get_field_index(physical) >= 0:
+            texts = pc.struct_field(column, physical).cast(pa.string())
+            return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    return pa.nulls(files.num_rows, pa.string())
+
+
+def _typed(texts: pa.StringArray, data_type: DataType, timezone: str | None) -> pa.Array:
+    """The values, and a null behind them for files without one."""
+    from delta_ds.kernel.data import partition_values
+
+    parsed = partition_values.parse(texts, data_type, timezone or "UTC")
+    return pa.concat_arrays([parsed, pa.nulls(1, parsed.type)])
+
+
+def _all_zoned(texts: pa.StringArray) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, _NAMES_A_ZONE), min_count=0).as_py())

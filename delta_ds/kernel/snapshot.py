@@ -1,0 +1,304 @@
+"""`Snapshot`: one version of a table, immutable. The spine is `DeltaLog` -> `Snapshot` -> `Scan`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from delta_ds.exceptions import LogError, VersionNotFoundError
+from delta_ds.kernel import features
+from delta_ds.kernel.log import cache, history
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checksum import read_checksum
+from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.replay import Header, State, load_header, load_state
+from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment, list_log
+from delta_ds.kernel.schema.column_mapping import mapping_mode
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.scan.scan import Scan
+
+logger = logging.getLogger("delta_ds")
+_T = TypeVar("_T")
+
+# With fewer commits than this to look through, reading them is as quick as trusting a checksum file.
+_CHECKSUM_PAYS = 16
+
+
+class Snapshot:
+    """The state of a table at one version.
+
+    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
+    read; files are replayed on first use.
+
+    >>> from delta_ds import DeltaLog
+    >>> snapshot = DeltaLog("examples/data/sales").snapshot()
+    >>> snapshot.version > 0, len(snapshot.partition_columns)
+    (True, 1)
+    """
+
+    def __init__(
+        self, storage: Storage, segment: LogSegment, header: Header, state: State | None = None
+    ) -> None:
+        self.storage = storage
+        self.segment = segment
+        self.protocol: Protocol = header.protocol
+        self.metadata: Metadata = header.metadata
+        self._header = header
+        self._known_state = state
+        features.check_readable(self.protocol, self.metadata.configuration, storage.url)
+        self.mapping_mode = mapping_mode(
+            self.metadata.configuration, self.protocol.supports("columnMapping")
+        )
+        self.schema: StructType = self.metadata.schema
+
+    @property
+    def version(self) -> int:
+        """The version of the table."""
+        return self.segment.version
+
+    @cached_property
+    def timestamp(self) -> int:
+        """When the version was committed, ms since 1970: in-commit where enabled, else by file time.
+
+        File times count as `history` counts them, made strictly increasing from version to version.
+        """
+        inside = history.in_commit_timestamps(self.metadata)
+        if inside is not None and self.version >= inside.version:
+            return history.in_commit_time(self.storage, self.segment.tip)
+        listing = list_log(self.storage)
+        if self.version not in listing.commits:
+            return self.segment.tip.status.modified_ms
+        return history.commit_times(self.storage, listing, self.metadata, [self.version])[self.version]
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """The logical names of the partition columns, in order."""
+        return list(self.metadata.partition_columns)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties (`metaData.configuration`)."""
+        return dict(self.metadata.configuration)
+
+    @property
+    def physical_partition_columns(self) -> tuple[str, ...]:
+        """The keys of partition values in the log, in the order of `partition_columns`."""
+        return self.metadata.physical_partition_columns(self.protocol)
+
+    @property
+    def txns(self) -> dict[str, int]:
+        """The latest version of each application's transactions."""
+        return dict(self.state.txns)
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """The configuration of each live metadata domain."""
+        return dict(self.state.domains)
+
+    @cached_property
+    def state(self) -> State:
+        """The replayed state; from the cache where that is current.
+
+        Raises
+        ------
+        LogError
+            A file of the log is damaged, or a checksum file contradicts the log.
+        """
+        state = self._known_state or self._replay()
+        if state.header != self._header:
+            raise LogError(
+                f"the checksum file of version {self.version} of {self.storage.url} contradicts the log: its protocol "
+                "or metadata is not what the commits say. Delete the .crc file",
+                condition="DELTA_CHECKSUM_MISMATCH",
+            )
+        self._report_checksum(state)
+        return state
+
+    def _replay(self) -> State:
+        cached = cache.load(self.storage, self.segment)
+        if cached is not None and cached[0] == self.version:
+            return cached[1]
+        segment, state = _passing_over(
+            self.storage, self.segment, lambda segment: load_state(self.storage, segment, cached)
+        )
+        since = cached[0] if cached else -1
+        cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
+        return state
+
+    def _report_checksum(self, state: State) -> None:
+        import pyarrow.compute as pc
+
+        checksum = read_checksum(self.storage, self.segment)
+        if checksum is None:
+            return
+        size = pc.sum(state.files.table["size"]).as_py() or 0
+        found = (state.header.protocol, state.header.metadata, state.files.num_rows, size)
+        said = (checksum.protocol, checksum.metadata, checksum.num_files, checksum.size_bytes)
+        if found != said:
+            logger.warning(
+                "checksum_mismatch table=%s version=%s files=%s/%s bytes=%s/%s",
+                self.storage.url, self.version, *found[2:3], *said[2:3], *found[3:], *said[3:],
+            )  # fmt: skip
+
+    def live_files(self) -> LiveFiles:
+        """The live files as the kernel sees them; see `LiveFiles`."""
+        return self.state.files
+
+    def files(self, predicate: str | Expression | None = None, *, timezone: str = "UTC") -> pa.Table:
+        """The live files, or those that may hold rows matching a predicate.
+
+        Parameters
+        ----------
+        predicate
+            Spark SQL text or a tree; None for every file.
+        timezone
+            The session time zone in which the predicate is meant.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of `LiveFiles.table` and `stats` (JSON text).
+        """
+        return self.scan(predicate, timezone=timezone).files()
+
+    def scan(
+        self,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        timezone: str = "UTC",
+        metadata_columns: Sequence[str] = (),
+    ) -> Scan:
+        """A scan of this version: which files, in which slices, to which rows.
+
+        Parameters
+        ----------
+        predicate
+            Spark SQL text or a tree; files that cannot match are skipped, rows that do not match are not
+            returned.
+        columns
+            Top-level columns to return, in order; None for all.
+        timezone
+            The session time zone: for the predicate, and for partition timestamps in local form.
+        metadata_columns
+            Fields of a struct column `_metadata` to append: file_path, file_name, file_size, row_index,
+            row_id, row_commit_version.
+
+        Raises
+        ------
+        PredicateError
+            The predicate cannot be parsed or names an unknown column.
+        SchemaError
+            A column does not exist.
+        """
+        from delta_ds.kernel.scan.scan import Scan
+
+        return Scan(self, predicate, columns, timezone, tuple(metadata_columns))
+
+    def detail(self) -> dict[str, Any]:
+        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms."""
+        import json
+
+        import pyarrow.compute as pc
+
+        files = self.live_files()
+        clustering = self.domains.get("delta.clustering")
+        columns = json.loads(clustering).get("clusteringColumns", []) if clustering else []
+        return {
+            "format": "delta",
+            "id": self.metadata.id,
+            "name": self.metadata.name,
+            "description": self.metadata.description,
+            "location": self.storage.url,
+            "createdAt": self.metadata.created_time,
+            "lastModified": self.timestamp,
+            "partitionColumns": self.partition_columns,
+            "clusteringColumns": [
+                ".".join(c) if isinstance(c, list) else str(c) for c in self._logical(columns)
+            ],
+            "numFiles": files.num_rows,
+            "sizeInBytes": pc.sum(files.table["size"]).as_py() or 0,
+            "properties": self.properties,
+            "minReaderVersion": self.protocol.min_reader,
+            "minWriterVersion": self.protocol.min_writer,
+            "tableFeatures": sorted(self.protocol.supported),
+        }
+
+    def _logical(self, paths: Sequence[Sequence[str] | str]) -> list[list[str]]:
+        """Physical column paths of a domain as users see them."""
+        out = []
+        for path in paths:
+            level: Any = self.schema
+            logical = []
+            for name in [path] if isinstance(path, str) else path:
+                field = next(
+                    (f for f in getattr(level, "fields", ()) if _physical(f.metadata, f.name) == name), None
+                )
+                logical.append(field.name if field else name)
+                level = field.type if field else None
+            out.append(logical)
+        return out
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.storage.url!r}, version={self.version})"
+
+
+def _physical(metadata: Mapping[str, Any], name: str) -> str:
+    return str(metadata.get("delta.columnMapping.physicalName", name))
+
+
+def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
+    """The snapshot of a version (None: the latest), protocol and metadata resolved.
+
+    Raises
+    ------
+    DeltaError
+        See `DeltaLog.snapshot`.
+    """
+    segment = find_segment(storage, version)
+    segment, header = _passing_over(storage, segment, lambda s: _header(storage, s))
+    return Snapshot(storage, segment, header)
+
+
+def _passing_over(
+    storage: Storage, segment: LogSegment, action: Callable[[LogSegment], _T]
+) -> tuple[LogSegment, _T]:
+    """Do something with a segment; an unreadable checkpoint is passed over for an older one.
+
+    If the log no longer reaches back to an older one (or to version 0), the first problem is raised.
+    """
+    rejected: list[Checkpoint] = []
+    problem: UnreadableCheckpointError | None = None
+    while True:
+        try:
+            return segment, action(segment)
+        except UnreadableCheckpointError as error:
+            if segment.checkpoint is None:
+                raise
+            logger.warning(
+                "checkpoint_passed_over table=%s version=%s reason=%s",
+                storage.url, segment.checkpoint.version, error.text,
+            )  # fmt: skip
+            problem = problem or error
+            rejected.append(segment.checkpoint)
+        try:
+            segment = find_segment(storage, segment.version, rejected)
+        except (LogError, VersionNotFoundError):
+            raise problem from None
+
+
+def _header(storage: Storage, segment: LogSegment) -> Header:
+    if len(segment.commits) > _CHECKSUM_PAYS:
+        checksum = read_checksum(storage, segment)
+        if checksum is not None:
+            return Header(checksum.protocol, checksum.metadata)
+    return load_header(storage, segment)

@@ -1,0 +1,178 @@
+"""What a table lies on: listing in order from a key, reading whole objects and ranges, opening for Parquet.
+
+`open_storage` picks the implementation by the address; nothing heavy is imported before it is needed, and
+fsspec never for a local table.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """An object as a listing shows it.
+
+    Attributes
+    ----------
+    path
+        As it was asked for; from a listing: relative to the table root.
+    size
+        In bytes.
+    modified_ms
+        Modification time in milliseconds since the epoch; 0 where the store does not tell.
+    etag
+        Changes whenever the object is written anew, where the store has such a thing.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    etag: str | None = None
+
+
+class Storage(ABC):
+    """The folder of a table and the filesystem under it.
+
+    Can be pickled; a copy opens its own connections in the process that uses it. Paths are relative to the
+    table root, or what `resolve` returned. `repr` and errors never show option values or a URL's password.
+
+    Attributes
+    ----------
+    url
+        The table's canonical address, for messages: a plain path for a local table.
+    options
+        The storage options as given; hidden from `repr`.
+    """
+
+    def __init__(self, address: Address, options: Mapping[str, Any] | None = None) -> None:
+        self.address = address
+        self.options = SecretOptions(options or {})
+        self.url = str(address)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.address, self.options)
+
+    @abstractmethod
+    def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
+        """The files directly in a folder whose names are `start` or sort after it, in order of name.
+
+        Names are compared by code point. Always asks the store, never a cached listing.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such folder.
+        """
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """The whole object. Raises `FileNotFoundError` if it is missing."""
+
+    @abstractmethod
+    def _read_range(self, path: str, offset: int, length: int) -> bytes: ...
+
+    @abstractmethod
+    def open(self, path: str) -> BinaryIO | pa.NativeFile:
+        """A seekable input that pyarrow can read from. Raises `FileNotFoundError` if it is missing."""
+
+    @abstractmethod
+    def status(self, path: str) -> FileStatus:
+        """Size and time of one file. Raises `FileNotFoundError` if it is missing or a folder."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder of that name."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`; fewer where the object ends before.
+
+        Raises
+        ------
+        FileNotFoundError
+            The object is missing.
+        StorageError
+            A negative offset or length, which only a damaged log asks for.
+        """
+        if offset < 0 or length < 0:
+            raise StorageError(f"{self.describe(path)}: cannot read {length} bytes at offset {offset}")
+        return self._read_range(path, offset, length) if length else b""
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """The whole objects, in the order of `paths`. Raises `FileNotFoundError` if one is missing."""
+        return [self.read(path) for path in paths]
+
+    def resolve(self, log_path: str) -> str:
+        """What a URI-encoded `path` of an action names, for `read`, `open` and the others.
+
+        Returns
+        -------
+        str
+            Decoded: relative to the table where it lies below it, else an absolute path or URL.
+
+        Raises
+        ------
+        StorageError
+            It leaves the table by `..`, or is on another filesystem than the table.
+
+        Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist PTH-RW-01.
+        """
+        return resolve(self.address, log_path)
+
+    def describe(self, path: str) -> str:
+        """The address of a path, for messages."""
+        return path if path.startswith("/") or has_scheme(path) else f"{self.url.rstrip('/')}/{path}"
+
+    def _relative(self, path: str) -> str:
+        """A relative path without its `./` mark; the last guard against one that leaves the table."""
+        if ".." in path.split("/"):
+            raise StorageError(f"table {self.url}: {path!r} holds a `..` and is not followed")
+        return path.removeprefix("./")
+
+
+def open_storage(
+    path: str | os.PathLike[str] | Storage, storage_options: Mapping[str, Any] | None = None
+) -> Storage:
+    """The storage of a table.
+
+    Parameters
+    ----------
+    path
+        A local path (made absolute at once, so that other processes open the same), `file:/...`, or a URL:
+        `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
+        other that fsspec knows. `~` is not expanded.
+    storage_options
+        Handed to the fsspec filesystem as they are; a local table ignores them.
+
+    Raises
+    ------
+    StorageError
+        The path is empty or malformed. Whether the table exists is not looked at.
+    """
+    if isinstance(path, Storage):
+        return path
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise StorageError(f"the path of a table is text, not {type(text).__name__}")
+    address = parse_address(text)
+    if address.scheme == "file":
+        from delta_ds.kernel.storage.local import LocalStorage
+
+        return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
+    from delta_ds.kernel.storage.remote import RemoteStorage
+
+    return RemoteStorage(address, storage_options)

@@ -1,0 +1,207 @@
+"""Tables on everything else, through fsspec: object stores, HDFS, memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, BinaryIO, cast
+from urllib.parse import unquote
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.secret_options import redact
+from delta_ds.kernel.storage.uri import Address, has_scheme
+
+_PARALLEL_READS = 16
+_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+
+# Under which key the filesystems of fsspec tell the time and the tag of an object.
+_TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_TAG_KEYS = ("ETag", "etag", "generation")
+
+
+class RemoteStorage(Storage):
+    """A table on an fsspec filesystem, which is built when first needed, once per process."""
+
+    def __init__(self, address: Address, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(address, options)
+        self._opened: tuple[int, Any] | None = None
+
+    @property
+    def _fs(self) -> Any:
+        # Clients do not survive a fork, and Spark forks its Python workers.
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), _open_filesystem(self.address, self.options))
+        return self._opened[1]
+
+    def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
+        with self._errors(directory):
+            located = self._locate(directory)
+            if self.address.scheme == "s3":
+                found = _list_s3(self._fs, located, start)
+            else:
+                found = _list(self._fs, located)
+            prefix = f"{directory}/" if directory else ""
+            names = sorted(name for name in found if name >= start)
+            return [self._file_status(prefix + name, found[name]) for name in names]
+
+    def read(self, path: str) -> bytes:
+        with self._errors(path):
+            return cast(bytes, self._fs.cat_file(self._locate(path)))
+
+    def _read_range(self, path: str, offset: int, length: int) -> bytes:
+        with self._errors(path):
+            return cast(bytes, self._fs.cat_file(self._locate(path), start=offset, end=offset + length))
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        if len(paths) < 2:
+            return super().read_many(paths)
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(min(_PARALLEL_READS, len(paths))) as pool:
+            return list(pool.map(self.read, paths))
+
+    def open(self, path: str) -> BinaryIO:
+        with self._errors(path):
+            return cast(BinaryIO, self._fs.open(self._locate(path), "rb"))
+
+    def status(self, path: str) -> FileStatus:
+        with self._errors(path):
+            info = self._fs.info(self._locate(path))
+            if info["type"] != "file":
+                raise FileNotFoundError(path)
+            return self._file_status(path, info)
+
+    def exists(self, path: str) -> bool:
+        # Not fsspec's own `exists`, which answers False to every error, a refused login included.
+        try:
+            with self._errors(path):
+                self._fs.info(self._locate(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _locate(self, path: str) -> str:
+        root = self.address
+        if has_scheme(path):
+            return cast(str, self._fs._strip_protocol(path))
+        if path.startswith("/"):
+            return cast(str, self._fs._strip_protocol(str(Address(root.scheme, root.authority, path))))
+        base = cast(str, self._fs._strip_protocol(str(root)))
+        relative = self._relative(path)
+        return f"{base.rstrip('/')}/{relative}" if relative else base
+
+    def _file_status(self, path: str, info: Mapping[str, Any]) -> FileStatus:
+        moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
+        if self.address.scheme == "memory":  # its listing tells only when an object was created
+            moment = self._fs.modified(info["name"])
+        tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
+        etag = None if tag is None else str(tag).strip('"')
+        return FileStatus(path, int(info["size"]), _milliseconds(moment), etag)
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Map what the stores raise, each in its own way, and keep secrets out of the text.
+
+        The original error is cut off (`from None`): its text may hold what ours does not.
+        """
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
+        except StorageError:
+            raise
+        except Exception as error:
+            text = redact(f"{type(error).__name__}: {error}", self.options, *_userinfo_parts(self.address))
+            raise StorageError(
+                f"cannot read {self.describe(path)}: {text}", parameters={"path": path}
+            ) from None
+
+
+def _open_filesystem(address: Address, given: Mapping[str, Any]) -> Any:
+    import fsspec  # type: ignore[import-untyped,unused-ignore]
+
+    # A cached listing would hide the newest commits.
+    options: dict[str, Any] = {"use_listings_cache": False, **given}
+    url = address.with_userinfo
+    if address.scheme == "s3" and address.userinfo:
+        url = str(address)
+        key, _, secret = address.userinfo.partition(":")
+        options = {"key": unquote(key), "secret": unquote(secret), **options}
+    if address.scheme == "gs" and "endpoint_url" in options:
+        # gcsfs asks for the bucket's kind over gRPC first, which hangs for a minute against an emulator.
+        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    try:
+        return fsspec.core.url_to_fs(url, **options)[0]
+    except ImportError as error:
+        extra = _EXTRAS.get(address.scheme)
+        advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
+        raise StorageError(f"cannot open {address}: {error}; {advice}") from None
+    except ValueError as error:
+        if "Protocol not known" not in str(error):
+            raise
+        raise StorageError(
+            f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
+        ) from None
+
+
+def _list(fs: Any, directory: str) -> dict[str, Mapping[str, Any]]:
+    """Name -> info of the files directly in a folder."""
+    found = {}
+    for info in fs.ls(directory, detail=True):
+        parent, _, name = info["name"].rpartition("/")
+        if info["type"] == "file" and name and parent.strip("/") == directory.strip("/"):
+            found[name] = info
+    return found
+
+
+def _list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]]:
+    """As `_list`, but S3 itself leaves out what sorts before `start`: a long log costs one request."""
+    bucket, _, key = directory.partition("/")
+    prefix = f"{key}/" if key else ""
+    request = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **fs.req_kw}
+    if start:
+        request["StartAfter"] = prefix + _before(start)
+    found: dict[str, Mapping[str, Any]] = {}
+    anything = False
+    while True:
+        page = fs.call_s3("list_objects_v2", **request)
+        anything = anything or bool(page.get("Contents") or page.get("CommonPrefixes"))
+        for entry in page.get("Contents", ()):
+            if name := entry["Key"][len(prefix) :]:
+                found[name] = {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
+        if not page.get("IsTruncated"):
+            break
+        request["ContinuationToken"] = page["NextContinuationToken"]
+    if not anything and not _list_s3_is_there(fs, bucket, prefix):
+        raise FileNotFoundError(directory)
+    return found
+
+
+def _list_s3_is_there(fs: Any, bucket: str, prefix: str) -> bool:
+    page = fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1, **fs.req_kw)
+    return bool(page.get("Contents"))
+
+
+def _before(name: str) -> str:
+    """A key that sorts before `name`, as `StartAfter` leaves out the key it is given."""
+    last = name[-1]
+    return name[:-1] + chr(ord(last) - 1) if "!" < last <= "~" else name[:-1]
+
+
+def _milliseconds(moment: Any) -> int:
+    if moment is None:
+        return 0
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        return round(aware.timestamp() * 1000)
+    return round(float(moment) * 1000)
+
+
+def _userinfo_parts(address: Address) -> list[str]:
+    user, _, password = address.userinfo.partition(":")
+    return [p for p in (address.userinfo, password, unquote(password), user if not password else "") if p]

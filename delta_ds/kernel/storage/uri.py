@@ -1,0 +1,200 @@
+"""Addresses: where a table lies, and what a `path` in its log points to.
+
+A table's address is taken as the user wrote it; a `path` of an action is URI-encoded and decoded once.
+
+Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist PTH-RW-01 and PTH-RW-02.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from delta_ds.exceptions import StorageError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+_CHAINED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::.*:/")
+
+# Spellings of one and the same store, as Hadoop and the clouds' own tools write them.
+_SAME_STORE = {
+    "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "az": "abfs",
+    "azure": "abfs",
+}  # fmt: skip
+
+# Stores that open any bucket with the same credentials; on the others the authority must be the same.
+_ANY_AUTHORITY = frozenset({"file", "memory", "s3", "gs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A path on a store.
+
+    Attributes
+    ----------
+    scheme
+        Canonical name of the store: `file`, `memory`, `s3`, `gs`, `abfs`, `hdfs`, or as written.
+    authority
+        Bucket, host or `container@account`; empty for `file` and `memory`.
+    path
+        Begins with `/` unless empty; no trailing `/`.
+    userinfo
+        `user:password` of the URL, never shown.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+    userinfo: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        if self.scheme == "file":
+            return self.path
+        if self.scheme == "memory":
+            return f"memory:/{self.path}"
+        return self._with_authority(self.authority)
+
+    @property
+    def with_userinfo(self) -> str:
+        """The full address, secrets included: for opening, never for messages."""
+        return self._with_authority(f"{self.userinfo}@{self.authority}") if self.userinfo else str(self)
+
+    def _with_authority(self, authority: str) -> str:
+        return f"{self.scheme}://{authority}{self.path}"
+
+    def relative(self, other: Address) -> str | None:
+        """`other` relative to this address, or None if it does not lie below it."""
+        if (self.scheme, self.authority) != (other.scheme, other.authority):
+            return None
+        root = self.path.rstrip("/") + "/"
+        return other.path[len(root) :] if other.path.startswith(root) and other.path != root else None
+
+
+def has_scheme(text: str) -> bool:
+    """Whether the text starts with `scheme:/` (so that `a:b` and `C=1:2/x` are plain names)."""
+    return _SCHEME.match(text) is not None
+
+
+def parse_address(text: str) -> Address:
+    """Split a table path or URL. Nothing is decoded and `~` is not expanded: Hadoop does neither.
+
+    Raises
+    ------
+    StorageError
+        An empty path, a chained URL, or a `file:` URL of another host.
+    """
+    if not text.strip():
+        raise StorageError("the path of the table is empty; give a folder or a URL such as s3://bucket/table")
+    if "\0" in text:
+        raise StorageError("the path holds a NUL character")
+    match = _SCHEME.match(text)
+    if match is None:
+        if _CHAINED.match(text):
+            raise StorageError(f"chained URLs are not supported: {text.partition('::')[0]}::...")
+        return Address("file", "", _tidy(text))
+    scheme = _SAME_STORE.get(match[1].lower(), match[1].lower())
+    rest = text[match.end() :]
+    authority, path = "", rest
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        path = slash + path
+    return _address(scheme, authority, _tidy(path))
+
+
+def _address(scheme: str, authority: str, path: str) -> Address:
+    if scheme == "file":
+        if authority not in ("", "localhost"):
+            raise StorageError(f"file://{_host(authority)}{path} names a file of another host; use file:///path")
+        return Address("file", "", path)
+    if scheme == "memory":  # fsspec's memory store has no authority: memory://a/b is the path /a/b
+        return Address("memory", "", _tidy("/" + authority + path))
+    if scheme == "abfs":  # what stands before the @ is the container, not a user
+        container, at, account = authority.rpartition("@")
+        return Address(scheme, container.partition(":")[0] + at + account, path)
+    userinfo, _, host = authority.rpartition("@")
+    if scheme in ("http", "https"):
+        path = path.partition("?")[0]
+    return Address(scheme, host, path, userinfo)
+
+
+def _host(authority: str) -> str:
+    return authority.rpartition("@")[2]
+
+
+def _tidy(path: str) -> str:
+    """Collapse repeated slashes and drop trailing ones, as Hadoop's `Path` does."""
+    path = re.sub("/{2,}", "/", path)
+    return path if path == "/" else path.rstrip("/")
+
+
+def same_filesystem(table: Address, other: Address) -> bool:
+    """Whether what opens the table may open the other address as well."""
+    if table.scheme != other.scheme:
+        return False
+    if table.scheme in _ANY_AUTHORITY:
+        return True
+    if table.scheme == "abfs":  # same account, any container
+        accounts = {_host(a.authority).partition(".")[0] for a in (table, other) if "@" in a.authority}
+        return len(accounts) <= 1
+    return other.authority in ("", table.authority)
+
+
+def decode(text: str) -> str:
+    """Undo the URI encoding of a `path` once; `+` stays a plus.
+
+    Raises
+    ------
+    StorageError
+        The bytes are not UTF-8, or hold a NUL.
+    """
+    try:
+        decoded = unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise StorageError(f"the path {text!r} in the log does not decode to UTF-8 text") from error
+    if "\0" in decoded or not decoded:
+        raise StorageError(f"the path {text!r} in the log is not a path")
+    return decoded
+
+
+def resolve(table: Address, log_path: str) -> str:
+    """What a `path` of an action names: relative to the table if it lies below it, else absolute.
+
+    Raises
+    ------
+    StorageError
+        A relative path that leaves the table by `..`, or an address the table's filesystem cannot open.
+    """
+    if has_scheme(log_path):
+        target = parse_address(log_path)
+        target = replace(target, path=decode(target.path) if target.path else "")
+    elif log_path.startswith("/"):
+        target = Address(table.scheme, table.authority, decode(log_path))
+    else:
+        return _relative(table, log_path, decode(log_path))
+    if not same_filesystem(table, target):
+        raise StorageError(
+            f"table {table}: the log names {target}, which the table's own storage may not open; "
+            "a table may only name files on the filesystem it lies on",
+            parameters={"table": str(table), "path": str(target)},
+        )
+    target = replace(target, path=posixpath.normpath(_tidy(target.path) or "/"), userinfo="")
+    if not target.authority:
+        target = replace(target, authority=table.authority)
+    below = table.relative(target)
+    return str(target) if below is None else unambiguous(below)
+
+
+def _relative(table: Address, log_path: str, decoded: str) -> str:
+    normal = posixpath.normpath(decoded)
+    if normal in (".", "..") or normal.startswith("../"):
+        raise StorageError(
+            f"table {table}: the path {log_path!r} in the log leaves the table's folder and is not followed",
+            parameters={"table": str(table), "path": log_path},
+        )
+    return unambiguous(normal)
+
+
+def unambiguous(relative: str) -> str:
+    """Mark a relative path that reads like a URL (a folder named `s3:`) as relative."""
+    return f"./{relative}" if has_scheme(relative) else relative

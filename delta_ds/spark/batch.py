@@ -1,0 +1,183 @@
+"""The batch reader: planned once on the driver, read slice by slice in tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.options import ReadOptions
+from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.timezone import task_time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType as SparkStructType
+
+    from delta_ds.kernel.changes import ChangeFeed
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.spark.source import Pin
+
+_METADATA = "_metadata"
+_METADATA_FIELDS = (
+    StructField("file_path", STRING, False),
+    StructField("file_name", STRING, False),
+    StructField("file_size", LONG, False),
+    StructField("row_index", LONG, False),
+    StructField("row_id", LONG),
+    StructField("row_commit_version", LONG),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a read has to do: the plan that tasks share, and the slices of each task."""
+
+    plan: ReadPlan
+    tasks: list[list[FileSlice]]
+
+
+class Rows:
+    """Reading the rows of a snapshot.
+
+    Attributes
+    ----------
+    schema
+        All columns that can be asked for, `_metadata` included where the options ask for it.
+    pin
+        The version this is.
+    """
+
+    def __init__(self, snapshot: Snapshot, pin: Pin, metadata_columns: Sequence[str]) -> None:
+        self.snapshot = snapshot
+        self.pin = pin
+        self.storage: Storage = snapshot.storage
+        self.table = f"version {snapshot.version} of {snapshot.storage.url}"
+        self.table_schema = snapshot.schema
+        self._metadata_columns = tuple(metadata_columns)
+        self.schema = StructType((*snapshot.schema.fields, *_metadata_field(metadata_columns)))
+
+    def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
+        """What reading these columns under a bound predicate shares; reads no file list."""
+        return self._scan(columns, predicate).plan
+
+    def tasks(
+        self, columns: Sequence[str], predicate: Expression | None, max_bytes: int
+    ) -> list[list[FileSlice]]:
+        """The slices of files that may hold matching rows, packed into tasks."""
+        return self._scan(columns, predicate).tasks(max_bytes)
+
+    def _scan(self, columns: Sequence[str], predicate: Expression | None) -> Scan:
+        from delta_ds.kernel.scan.scan import Scan
+
+        chosen = [name for name in columns if name != _METADATA]
+        metadata = self._metadata_columns if _METADATA in columns else ()
+        # The session's time zone is not known while planning; tasks put it in.
+        return Scan(self.snapshot, predicate, chosen, None, metadata)
+
+
+class Changes:
+    """Reading the change data feed of a range of versions; attributes as for `Rows`."""
+
+    def __init__(self, feed: ChangeFeed, pin: Pin, metadata_columns: Sequence[str]) -> None:
+        self.feed = feed
+        self.pin = pin
+        self.storage: Storage = feed.storage
+        self.table = f"the changes from version {feed.start} to {feed.end} of {feed.storage.url}"
+        self.schema: StructType = feed.schema
+        self.table_schema: StructType | None = None
+        if metadata_columns:
+            raise InvalidOptionError("a change feed has no metadata columns: leave out 'metadataColumns'")
+
+    def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
+        return replace(self.feed.plan_for(columns), timezone=None)
+
+    def tasks(
+        self, columns: Sequence[str], predicate: Expression | None, max_bytes: int
+    ) -> list[list[FileSlice]]:
+        return self.feed.tasks(max_bytes)
+
+
+def _metadata_field(names: Sequence[str]) -> tuple[StructField, ...]:
+    if not names:
+        return ()
+    known = {field.name: field for field in _METADATA_FIELDS}
+    return (StructField(_METADATA, StructType(tuple(known[name] for name in names)), False),)
+
+
+class SlicePartition(InputPartition):
+    """The slices that one task reads."""
+
+    def __init__(self, slices: Sequence[FileSlice]) -> None:
+        super().__init__(None)
+        self.slices = tuple(slices)
+
+    def __repr__(self) -> str:
+        return f"SlicePartition({len(self.slices)} slices)"
+
+
+class DeltaReader(DataSourceReader):
+    """Plans the read on the driver; pickled, it keeps only what `read` needs in a task."""
+
+    def __init__(
+        self, reading: Rows | Changes, schema: SparkStructType, columns: list[str], options: ReadOptions
+    ) -> None:
+        self._reading = reading
+        self._predicate: Expression | None = None
+        self._max_bytes = options.max_partition_bytes
+        self._storage = reading.storage
+        self._schema = schema
+        self._columns = columns
+        self._time_zone = options.time_zone
+        self._table = reading.table
+        self._plan = reading.plan(columns, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("_storage", "_schema", "_columns", "_time_zone", "_table", "_plan")
+        return {name: getattr(self, name) for name in names}
+
+    def accept_filters(self) -> None:
+        """Take part in filter pushdown; only of use where Spark pushes filters (see pushdown.py)."""
+        # On the instance: Spark takes a class that overrides it for one that cannot do without.
+        self.pushFilters = self._push_filters  # type: ignore[method-assign]
+
+    def _push_filters(self, filters: list[Filter]) -> list[Filter]:
+        """Use filters to skip files; all go back to Spark, which evaluates them on every row."""
+        schema = self._reading.table_schema
+        if schema is not None:
+            from delta_ds.kernel.expressions.bind import bind
+            from delta_ds.spark.filters import to_expression
+
+            self._predicate = to_expression(filters, schema, lambda part: bind(part, schema))
+            self._plan = self._reading.plan(self._columns, self._predicate)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition a task; one without slices where there is nothing to read."""
+        tasks = self._reading.tasks(self._columns, self._predicate, self._max_bytes)
+        return [SlicePartition(task) for task in tasks] or [SlicePartition(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition as batches of exactly the schema that Spark asked for.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged; the message names it, the table and the version.
+        """
+        slices = partition.slices if isinstance(partition, SlicePartition) else ()
+        if not slices:
+            return
+        wanted = schemas.to_arrow(self._schema)
+        plan = replace(self._plan, timezone=self._time_zone or task_time_zone())
+        for batch in read_slices(self._storage, plan, slices):
+            yield schemas.conform(batch.select(self._columns), wanted, self._table)

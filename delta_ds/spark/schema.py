@@ -1,0 +1,201 @@
+"""Between Delta schemas, Spark schemas and the Arrow schema that Spark accepts for a Spark schema."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType as SparkStructType
+
+from delta_ds.exceptions import DataFileError, SchemaError
+from delta_ds.kernel.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    parse_schema,
+    schema_to_json,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How a table keeps its columns, which is no business of the people who query it.
+# Source: delta-spark, DeltaTableUtils.removeInternalDeltaMetadata and removeInternalWriterMetadata.
+_INTERNAL_METADATA = (
+    "delta.columnMapping.",
+    "delta.identity.",
+    "delta.generationExpression",
+    "delta.typeChanges",
+)
+
+
+def to_spark(schema: StructType) -> SparkStructType:
+    """The Spark schema of a Delta schema, as users of delta-spark see it.
+
+    Nullability, comments, defaults, char/varchar lengths and collations stay; what only Delta needs to know
+    goes.
+    """
+    return SparkStructType.fromJson(json.loads(schema_to_json(_public(schema))))
+
+
+def from_spark(schema: SparkStructType) -> StructType:
+    """The Delta schema of a Spark schema."""
+    return parse_schema(schema.json())
+
+
+def _public(schema: StructType) -> StructType:
+    return StructType(tuple(_public_field(f) for f in schema))
+
+
+def _public_field(field: StructField) -> StructField:
+    metadata = {k: v for k, v in field.metadata.items() if not k.startswith(_INTERNAL_METADATA)}
+    return replace(field, type=_public_type(field.type), metadata=metadata)
+
+
+def _public_type(data_type: DataType) -> DataType:
+    if isinstance(data_type, StructType):
+        return _public(data_type)
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element=_public_type(data_type.element))
+    if isinstance(data_type, MapType):
+        return replace(data_type, key=_public_type(data_type.key), value=_public_type(data_type.value))
+    return data_type
+
+
+def to_arrow(schema: SparkStructType) -> pa.Schema:
+    """The one Arrow schema that Spark accepts for a Spark schema.
+
+    `to_arrow_schema` takes the time zone since Spark 4.2; before, timestamps were always UTC.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if "timezone" in inspect.signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
+
+
+def find_columns(asked: SparkStructType, available: StructType, table: str) -> list[str]:
+    """The table's names of the columns that a user-given schema asks for, in its order.
+
+    Names match ignoring case. Types must be the table's; nullability and metadata may differ.
+
+    Parameters
+    ----------
+    asked
+        What the user gave to `.schema(...)`.
+    available
+        What can be read: the table's schema, or that of its change feed.
+    table
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        A column does not exist, or has another type in the table.
+    """
+    names = []
+    for field in from_spark(asked):
+        found = available.find(field.name)
+        if found is None:
+            raise SchemaError(
+                f"column {field.name!r} of the given schema does not exist in {table}"
+                + _suggest(field.name, available),
+                condition="DELTA_CANNOT_RESOLVE_COLUMN",
+            )
+        if _shape(found.type) != _shape(field.type):
+            raise SchemaError(
+                f"column {field.name!r} has type {found.type} in {table}, but {field.type} in the given "
+                "schema. A given schema chooses columns; convert types with cast() after reading",
+                condition="DELTA_FAILED_TO_MERGE_FIELDS",
+            )
+        names.append(found.name)
+    return names
+
+
+def select_columns(wanted: list[str], available: StructType, table: str) -> StructType:
+    """The part of a schema with some top-level columns, in the order of their names (any case).
+
+    Raises
+    ------
+    SchemaError
+        A name does not exist, or is given twice.
+    """
+    fields = []
+    for name in wanted:
+        field = available.find(name)
+        if field is None:
+            raise SchemaError(
+                f"column {name!r} of option 'columns' does not exist in {table}{_suggest(name, available)}",
+                condition="DELTA_CANNOT_RESOLVE_COLUMN",
+            )
+        if field in fields:
+            raise SchemaError(
+                f"option 'columns' names {name!r} twice for {table}",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+            )
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def _suggest(name: str, available: StructType) -> str:
+    near = difflib.get_close_matches(name, available.names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(available.names)}"
+
+
+def _shape(data_type: DataType) -> Any:
+    """A type without nullability, metadata and the case of field names."""
+    if isinstance(data_type, StructType):
+        return tuple((f.name.lower(), _shape(f.type)) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return "array", _shape(data_type.element)
+    if isinstance(data_type, MapType):
+        return "map", _shape(data_type.key), _shape(data_type.value)
+    return data_type
+
+
+def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBatch:
+    """The same columns, by position, under exactly the schema that Spark asked for.
+
+    Raises
+    ------
+    DataFileError
+        A column that may not be null holds nulls: Spark would answer wrongly or fail without a name.
+    """
+    import pyarrow as pa
+
+    columns = []
+    for column, field in zip(batch.columns, wanted, strict=True):
+        if not field.nullable and column.null_count:
+            raise DataFileError(
+                f"column {field.name!r} of {table} is NOT NULL, but a data file holds {column.null_count} "
+                "nulls in it: it was written against the table's schema. Drop the NOT NULL or rewrite the file",
+                condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            )
+        columns.append(column if column.type == field.type else _retype(column, field.type))
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _retype(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same values under a type that differs in nested names and nullability only."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(wanted):
+        children = [_retype(column.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
+        return pa.StructArray.from_arrays(
+            children, fields=list(wanted), mask=column.is_null() if column.null_count else None
+        )
+    if pa.types.is_map(wanted) or pa.types.is_list(wanted):
+        is_map = pa.types.is_map(wanted)
+        entry = pa.struct([wanted.key_field, wanted.item_field]) if is_map else wanted.value_type
+        children = [_retype(column.values, entry)]
+        return pa.Array.from_buffers(
+            wanted, len(column), column.buffers()[:2], column.null_count, column.offset, children
+        )
+    return column if column.type == wanted else column.cast(wanted)

@@ -1,0 +1,151 @@
+"""The data source `pydelta`: options and a path to a schema and a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource
+
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
+from delta_ds.kernel.options import ReadOptions, parse_read_options, with_path_suffix
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
+from delta_ds.spark.timezone import machine_time_zone
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType as SparkStructType
+
+    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.spark.batch import Changes, Rows
+
+FORMAT = "pydelta"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The versions that `schema()` settled on: all later steps of the same read keep to them.
+
+    `first` is None but for a change feed.
+    """
+
+    first: int | None
+    last: int
+
+
+class DeltaSource(DataSource):
+    """Reads a Delta table in Spark: `spark.read.format("pydelta").load(path)`.
+
+    Spark calls `schema()` and `reader()` in Python processes of their own and pickles the instance in
+    between. Options: `delta_ds.kernel.options.READ_OPTIONS`.
+    """
+
+    # Set by `register(spark, pushdown=True)`; see pushdown.py for why it is a choice.
+    pushdown: ClassVar[bool] = False
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._pin: Pin | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> SparkStructType:
+        """Resolve the version to read and its schema from protocol and metadata; files are not listed.
+
+        Raises
+        ------
+        DeltaError
+            No table there, a version or moment out of reach, a feature or option that is not known.
+        """
+        options = self._read_options()
+        reading = open_reading(options, None)
+        self._pin = reading.pin
+        return schemas.to_spark(_chosen(reading.schema, options, reading.table))
+
+    def reader(self, schema: SparkStructType) -> DataSourceReader:
+        """A reader of the columns of a schema, at the version that `schema()` settled on.
+
+        A schema that the user gave comes here without a call of `schema()`: the version is settled now.
+        """
+        from delta_ds.spark.batch import DeltaReader
+
+        options = self._read_options()
+        reading = open_reading(options, self._pin)
+        columns = schemas.find_columns(schema, reading.schema, reading.table)
+        reader = DeltaReader(reading, schema, columns, options)
+        if in_pushdown_worker() and (self.pushdown or plans_each_scan()):
+            reader.accept_filters()
+        return reader
+
+    def _read_options(self) -> ReadOptions:
+        options: Mapping[str, str] = self.options
+        if not any(key in options for key in ("path", "paths")):
+            raise InvalidOptionError(
+                "the option 'path' is missing: use spark.read.format('pydelta').load('/path/of/the/table'), or "
+                "in SQL CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be "
+                "read: Spark does not hand their location to a Python data source"
+            )
+        return parse_read_options(options, machine_time_zone())
+
+
+class PushdownSource(DeltaSource):
+    """The source of a session that asked for filter pushdown by `register(spark, pushdown=True)`."""
+
+    pushdown: ClassVar[bool] = True
+
+
+def open_reading(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
+    """The table, or the changes, that options ask for.
+
+    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`.
+
+    Raises
+    ------
+    DeltaError
+        See `DeltaLog.snapshot` and `DeltaLog.changes`.
+    """
+    try:
+        return _open(options, pin)
+    except NotADeltaTableError:
+        travelling = with_path_suffix(options, machine_time_zone())
+        if travelling == options:
+            raise
+        return _open(travelling, pin)
+
+
+def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.spark.batch import Changes, Rows
+
+    log = DeltaLog(options.path, options.storage_options)
+    if options.change_feed:
+        if pin is not None:
+            feed = log.changes(pin.first, pin.last)
+        else:
+            feed = log.changes(
+                options.starting_version,
+                options.ending_version,
+                starting_timestamp=options.starting_timestamp,
+                ending_timestamp=options.ending_timestamp,
+            )
+        return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
+    snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)
+    if not snapshot.schema.fields:
+        raise SchemaError(
+            f"version {snapshot.version} of {snapshot.storage.url} has no columns, so there is nothing to "
+            "read. Write data with the option mergeSchema first",
+            condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
+        )
+    return Rows(snapshot, Pin(None, snapshot.version), options.metadata_columns)
+
+
+def _chosen(available: StructType, options: ReadOptions, table: str) -> StructType:
+    """What a read without a given schema returns: what `columns` and `metadataColumns` ask for, else all."""
+    if options.columns is None:
+        return available
+    wanted = [*options.columns, *(["_metadata"] if options.metadata_columns else [])]
+    return schemas.select_columns(wanted, available, table)

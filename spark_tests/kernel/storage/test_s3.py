@@ -1,0 +1,112 @@
+"""Tables on S3, against moto's server on loopback."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from spark_tests.kernel.storage.contract import Put, StorageContract
+
+pytest.importorskip("s3fs", reason="s3fs is not installed")
+pytest.importorskip("moto.server", reason="moto[server] is not installed")
+
+pytestmark = pytest.mark.stores
+
+BUCKET = "tables"
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, Any]]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield {"key": "test-key", "secret": "test-secret", "endpoint_url": f"http://{host}:{port}"}
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def filesystem(options: dict[str, Any]) -> Any:
+    import s3fs
+
+    filesystem = s3fs.S3FileSystem(use_listings_cache=False, **options)
+    filesystem.mkdir(BUCKET)
+    return filesystem
+
+
+@pytest.fixture
+def storage(options: dict[str, Any], filesystem: Any) -> Storage:
+    return open_storage(f"s3a://{BUCKET}/{uuid.uuid4()}/t 1", options)
+
+
+@pytest.fixture
+def put(storage: Storage, filesystem: Any) -> Put:
+    base = storage.url.removeprefix("s3://")
+
+    def write(path: str, data: bytes) -> None:
+        filesystem.pipe_file(f"{base}/{path}", data)
+
+    return write
+
+
+class TestS3(StorageContract):
+    pass
+
+
+def test_a_long_log_is_listed_whole_and_only_from_the_key(storage: Storage, put: Put) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    names = [f"{version:020}.json" for version in range(1050)]  # a page of S3 holds 1,000
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: put(f"_delta_log/{name}", b""), names))
+    assert [s.path for s in storage.list_from("_delta_log")] == [f"_delta_log/{name}" for name in names]
+    asked = _requests(storage, lambda: storage.list_from("_delta_log", names[1040]))
+    assert [r["StartAfter"].endswith("1040.jsom") for r in asked] == [True]
+
+
+def _requests(storage: Any, call: Any) -> list[dict[str, Any]]:
+    """The listing requests that S3 gets during a call."""
+    filesystem = storage._fs
+    asked: list[dict[str, Any]] = []
+    real = filesystem.call_s3
+
+    def spy(method: str, **request: Any) -> Any:
+        asked.append(request)
+        return real(method, **request)
+
+    filesystem.call_s3 = spy
+    try:
+        call()
+    finally:
+        del filesystem.call_s3
+    return asked
+
+
+def test_a_folder_marker_is_not_a_file_but_makes_the_folder_exist(storage: Storage, filesystem: Any) -> None:
+    filesystem.call_s3("put_object", Bucket=BUCKET, Key=storage.address.path[1:] + "/_delta_log/", Body=b"")
+    assert storage.list_from("_delta_log") == []
+    assert storage.list_from("_delta_log", "0") == []
+
+
+def test_a_missing_bucket_raises_file_not_found(options: dict[str, Any]) -> None:
+    with pytest.raises(FileNotFoundError):
+        open_storage("s3://no-such-bucket/t", options).list_from("_delta_log")
+
+
+def test_an_unreachable_endpoint_gives_a_storage_error_without_secrets() -> None:
+    options = {
+        "key": "my-key", "secret": "my-secret", "endpoint_url": "http://127.0.0.1:1",
+        "config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 1},
+    }  # fmt: skip
+    storage = open_storage(f"s3://{BUCKET}/t", options)
+    storage._fs.retries = 1  # type: ignore[attr-defined]
+    with pytest.raises(StorageError, match="127.0.0.1:1") as caught:
+        storage.read("x")
+    assert "my-key" not in str(caught.value)
+    assert "my-secret" not in str(caught.value)

@@ -1,0 +1,106 @@
+"""`python -m spark_tests.yardsticks acceptance DIR... [--engine kernel|spark|native]`.
+
+Exit status: 0 all passed, 1 a case failed, 2 nothing could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from spark_tests.yardsticks.acceptance import Verdict, run_case, run_kernel_case
+from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
+from spark_tests.yardsticks.engines import Engine, KernelEngine
+
+CANNOT_RUN = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    if options.yardstick == "conflicts":
+        print("conflicts come with the write side: this version reads tables only", file=sys.stderr)
+        return CANNOT_RUN
+    if options.engine == "native":
+        print("the native engine is not there yet: run --engine kernel or --engine spark", file=sys.stderr)
+        return CANNOT_RUN
+    try:
+        cases = [case for directory in options.directories for case in find_cases(directory)]
+    except NoCasesError as error:
+        print(error, file=sys.stderr)
+        return CANNOT_RUN
+    cases = [c for c in cases if fnmatch.fnmatchcase(c.name, options.case)]
+    if not cases:
+        print(f"no case matches {options.case!r}", file=sys.stderr)
+        return CANNOT_RUN
+    if options.engine == "spark":
+        return report(_run_here(cases, _spark_engine()), options.verbose)
+    return report(_run_in_processes(cases, options.jobs), options.verbose)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m spark_tests.yardsticks", description=__doc__)
+    commands = parser.add_subparsers(dest="yardstick", required=True)
+    acceptance = commands.add_parser("acceptance", help="read recorded tables, compare everything recorded")
+    acceptance.add_argument("directories", nargs="+", metavar="DIR", help="cases, their tables/, or one case")
+    acceptance.add_argument("--engine", choices=("kernel", "spark", "native"), default="kernel")
+    acceptance.add_argument("--case", default="*", metavar="PATTERN", help="only cases of such a name (glob)")
+    acceptance.add_argument("--jobs", type=int, default=1, help="processes (kernel engine only)")
+    acceptance.add_argument("--verbose", action="store_true", help="every failure, and seconds of each case")
+    conflicts = commands.add_parser("conflicts", help="run recorded commit conflicts (not there yet)")
+    conflicts.add_argument("files", nargs="*", metavar="FILE")
+    return parser
+
+
+def _spark_engine() -> Engine:
+    from spark_tests.yardsticks.spark_engine import SparkEngine
+
+    return SparkEngine()
+
+
+def _run_here(cases: Iterable[Case], engine: Engine) -> Iterator[Verdict]:
+    try:
+        for case in cases:
+            yield run_case(case, engine)
+    finally:
+        engine.close()
+
+
+def _run_in_processes(cases: list[Case], jobs: int) -> Iterator[Verdict]:
+    if jobs <= 1 or len(cases) == 1:
+        yield from _run_here(cases, KernelEngine())
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        # A function of this module would not be found: here it is `__main__`, in the processes it is not.
+        yield from pool.map(run_kernel_case, cases)
+
+
+def report(verdicts: Iterable[Verdict], verbose: bool = False) -> int:
+    """Print what failed and why, what was not compared, and the totals; return the exit status."""
+    passed = failed = 0
+    uncounted: Counter[str] = Counter()
+    for verdict in verdicts:
+        uncounted.update(verdict.uncounted)
+        if verdict.disputed:
+            outcome = f"differs: {verdict.line()}" if verdict.failures else "agrees"
+            print(f"disputed {verdict.name}: not counted ({outcome}); {verdict.disputed}", flush=True)
+        elif verdict.failures:
+            failed += 1
+            print(f"FAILED {verdict.line()}", flush=True)
+        else:
+            passed += 1
+        if verbose:
+            print(f"  {verdict.name} {verdict.seconds:.2f} s", *verdict.failures, sep="\n    ", flush=True)
+    for reason, count in sorted(uncounted.items()):
+        print(f"not compared: file counts of {count} filters ({reason})")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
