@@ -8,6 +8,7 @@ Every scan writes all its columns to Spark's `noop` sink. Prints one JSON object
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 def session() -> SparkSession:
     from pyspark.sql import SparkSession
 
+    # Spark's workers start from the environment, not from this process' sys.path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("delta_ds benchmarks")

@@ -6,6 +6,8 @@ deletion vectors) and MERGE. Look at the skipped files: the log alone says that 
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,12 +16,14 @@ import delta_ds
 from delta_ds import DeltaLog, DeltaTable
 
 SALES = str(Path(__file__).resolve().parent / "data" / "sales")
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers run in this environment too
 
 
 def main() -> None:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
@@ -36,12 +40,13 @@ def main() -> None:
 
     print("History: DeltaTable.forPath(spark, path).history()")
     history = DeltaTable.forPath(spark, SALES).history()
-    history.select("version", "timestamp", "operation", "operationMetrics.numOutputRows").show()
+    history.select("version", "timestamp", "operation", "operationMetrics.numOutputRows").show(truncate=False)
     spark.stop()
 
     print("Skipped files, from the kernel alone (no Spark, no JVM): scan(...).explain()")
     scan = DeltaLog(SALES).snapshot().scan("country = 'DE' AND sold_on >= '2026-04-01'")
-    print(scan.explain())
+    for file in sorted(scan.explain().to_pylist(), key=lambda file: file["rule"]):
+        print("read" if file["kept"] else "skip", file["path"][:28] + "...", file["rule"], sep="  ")
 
 
 if __name__ == "__main__":

@@ -152,32 +152,28 @@ class ChangeFeed:
 
     def _check_range(self) -> None:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
-        if self.start == self._snapshot.version:
-            current = self._snapshot.metadata
-        else:
-            current = open_snapshot(self.storage, self.start).metadata
-        self._check_metadata(current, self.start)
+        first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
+        seen = [(self.start, first.metadata)]
         for version in self._versions:
             where = f"{self._listing.commits[version].path} of {self.storage.url}"
             for action in find_actions(self._contents[version], ("metaData",), where):
-                self._check_metadata(Metadata.from_action(action["metaData"], where), version)
-
-    def _check_metadata(self, metadata: Metadata, version: int) -> None:
-        if metadata.configuration.get(_ENABLED, "false").lower() != "true":
-            raise ChangeDataError(
-                f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change data "
-                f"was not recorded for version [{version}]. Start at a version after {_ENABLED} was set (see the "
-                "history), or set it to record changes from now on",
-            )
-        read, mode = self._snapshot.schema, self._snapshot.mapping_mode
-        problem = _incompatibility(metadata.schema, read, mode)
-        if problem:
-            raise ChangeDataError(
-                f"Retrieving table changes of {self.storage.url} between version {self.start} and {self.end} failed "
-                f"because of an incompatible data schema at version {version}: {problem}. Read up to version "
-                f"{version - 1} and from {version} on separately",
-                condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
-            )
+                seen.append((version, Metadata.from_action(action["metaData"], where)))
+        for version, metadata in seen:
+            if metadata.configuration.get(_ENABLED, "false").lower() != "true":
+                raise ChangeDataError(
+                    f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
+                    f"data was not recorded for version [{version}]. Start at a version after {_ENABLED} was set "
+                    "(see the history), or set it to record changes from now on",
+                )
+        for version, metadata in seen:
+            problem = _incompatibility(metadata.schema, self._snapshot.schema, self._snapshot.mapping_mode)
+            if problem:
+                raise ChangeDataError(
+                    f"Retrieving table changes of {self.storage.url} between version {self.start} and {self.end} "
+                    f"failed because of an incompatible data schema at version {version}: {problem}. Read ranges on "
+                    "either side of the schema change separately",
+                    condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+                )
 
     @property
     def schema(self) -> StructType:

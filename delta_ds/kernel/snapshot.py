@@ -15,7 +15,7 @@ from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.replay import Header, State, load_header, load_state
-from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment, list_log
+from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
@@ -54,11 +54,15 @@ class Snapshot:
         self.metadata: Metadata = header.metadata
         self._header = header
         self._known_state = state
+        # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
         features.check_readable(self.protocol, self.metadata.configuration, storage.url)
         self.mapping_mode = mapping_mode(
             self.metadata.configuration, self.protocol.supports("columnMapping")
         )
         self.schema: StructType = self.metadata.schema
+        features.check_readable(
+            self.protocol, self.metadata.configuration, storage.url, schema=self.schema
+        )
 
     @property
     def version(self) -> int:
@@ -67,17 +71,11 @@ class Snapshot:
 
     @cached_property
     def timestamp(self) -> int:
-        """When the version was committed, ms since 1970: in-commit where enabled, else by file time.
-
-        File times count as `history` counts them, made strictly increasing from version to version.
-        """
+        """When the version was committed, ms since 1970: in-commit where enabled, else the file's time."""
         inside = history.in_commit_timestamps(self.metadata)
         if inside is not None and self.version >= inside.version:
             return history.in_commit_time(self.storage, self.segment.tip)
-        listing = list_log(self.storage)
-        if self.version not in listing.commits:
-            return self.segment.tip.status.modified_ms
-        return history.commit_times(self.storage, listing, self.metadata, [self.version])[self.version]
+        return self.segment.tip.status.modified_ms
 
     @property
     def partition_columns(self) -> list[str]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_tests.yardsticks.acceptance import run_case
 from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
 from spark_tests.yardsticks.engines import Engine, KernelEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CORPUS = Path(
     os.environ.get(
@@ -40,11 +44,10 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @pytest.fixture(scope="module")
-def spark_engine() -> Iterator[Engine]:
-    pytest.importorskip("pyspark")
+def spark_engine(spark: SparkSession) -> Iterator[Engine]:
     from spark_tests.yardsticks.spark_engine import SparkEngine
 
-    engine = SparkEngine()
+    engine = SparkEngine(spark)
     yield engine
     engine.close()
 

@@ -193,7 +193,7 @@ def test_compaction_is_read_in_place_of_its_commits(table: TableBuilder) -> None
 
 
 def test_cut_compaction_is_refused_or_gives_way_to_the_commits(table: TableBuilder) -> None:
-    cut(table.compact(1, 2), 0.5)
+    cut(table.compact(1, 2), 0.75)
     assert_read_or_refused(table, IDS)
 
 

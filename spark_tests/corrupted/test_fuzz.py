@@ -180,7 +180,7 @@ def reference_rows(path: Path) -> Rows:
 
 def _parse(line: bytes) -> dict[str, Any]:
     try:
-        action = json.loads(line.decode("utf-8"), strict=False)
+        action = json.loads(line.decode("utf-8", errors="replace"), strict=False)
     except ValueError as error:
         raise BrokenLogError(str(error)) from error
     _demand(isinstance(action, dict) or action is None, "an action that is no object")

@@ -16,8 +16,9 @@ from delta_ds.kernel.schema.types import StructType, parse_schema
 TABLE = "s3://bucket/t"
 
 READABLE = {
-    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening",
-    "typeWidening-preview", "variantType", "variantType-preview", "variantShredding", "variantShredding-preview",
+    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
+    "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
+    "variantShredding", "variantShredding-preview",
 }  # fmt: skip
 
 
@@ -33,7 +34,9 @@ def features(readers: set[str], writers: set[str] = frozenset()) -> Proto:  # ty
     return Proto(3, 7, frozenset(readers), frozenset(readers | writers))
 
 
-def refusal(protocol: Proto, properties: dict[str, str] | None = None, schema: StructType | None = None) -> str:
+def refusal(
+    protocol: Proto, properties: dict[str, str] | None = None, schema: StructType | None = None
+) -> str:
     with pytest.raises(UnsupportedFeatureError) as caught:
         check_readable(protocol, properties or {}, TABLE, schema)
     assert TABLE in str(caught.value)
@@ -84,9 +87,13 @@ def test_listed_features_are_supported_unknown_ones_too() -> None:
     assert supported(3, 7, {"deletionVectors"}, {"deletionVectors", "mine"}) == {"deletionVectors", "mine"}
 
 
-@pytest.mark.parametrize("protocol", [Proto(1, 1), Proto(1, 2), Proto(2, 5), Proto(2, 6), Proto(1, 8, None, frozenset())])
+@pytest.mark.parametrize(
+    "protocol", [Proto(1, 1), Proto(1, 2), Proto(2, 5), Proto(2, 6), Proto(1, 8, None, frozenset())]
+)
 def test_a_legacy_table_is_readable(protocol: Proto) -> None:
-    check_readable(protocol, {"delta.enableDeletionVectors": "true"} if protocol.min_writer < 7 else {}, TABLE)
+    check_readable(
+        protocol, {"delta.enableDeletionVectors": "true"} if protocol.min_writer < 7 else {}, TABLE
+    )
 
 
 @given(readers=st.sets(st.sampled_from(sorted(READABLE))), writers=st.sets(st.text(min_size=1)))

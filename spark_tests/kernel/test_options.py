@@ -96,7 +96,7 @@ def test_a_version_that_is_no_natural_number_is_refused(value: str) -> None:
         ("2024-01-31 13:05:09 Asia/Tokyo", "UTC", datetime(2024, 1, 31, 4, 5, 9, tzinfo=UTC)),
         ("2024-01-31", "Asia/Tokyo", datetime(2024, 1, 30, 15, tzinfo=UTC)),
         ("2024-07-01 00:00:00", "America/New_York", datetime(2024, 7, 1, 4, tzinfo=UTC)),
-        # The hour that summer time skips moves on by an hour, of the one it repeats the first is meant: as in Java.
+        # As in Java: the hour that summer time skips moves on, of the one it repeats the first is meant.
         ("2024-03-10 02:30:00", "America/New_York", datetime(2024, 3, 10, 7, 30, tzinfo=UTC)),
         ("2024-11-03 01:30:00", "America/New_York", datetime(2024, 11, 3, 5, 30, tzinfo=UTC)),
     ],
@@ -111,23 +111,21 @@ def test_timestamps_are_read_as_spark_casts_them(text: str, zone: str, expected:
 @pytest.mark.parametrize(
     "text",
     ["", "yesterday", "2024-13-01", "2024-02-30", "2024-01-01 25:00:00", "2024-01-01 24:00:00", "12024-01-01",
-     "1700000000000", "2024-01-01 00:00:00 Nowhere/City", "0001-01-01 00:00:00+10:00", "2024-01-01T", "0000-01-01"],
+     "1700000000000", "2024-01-01 00:00:00 Nowhere/City", "0001-01-01 00:00:00+10:00", "0000-01-01"],
 )  # fmt: skip
 def test_a_text_that_is_no_timestamp_is_refused(text: str) -> None:
-    if text != "2024-01-01T":
-        refusal(timestampAsOf=text)
-    else:
-        assert read(timestampAsOf=text).timestamp == datetime(2024, 1, 1, tzinfo=UTC)
+    assert refusal(timestampAsOf=text).condition in ("DELTA_TIMESTAMP_INVALID", "INVALID_TIMEZONE")
 
 
-@given(st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)), st.sampled_from(["UTC", "+05:30", "Asia/Tokyo"]))
+@given(
+    st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)), st.sampled_from(["UTC", "+05:30", "Asia/Tokyo"])
+)
 def test_a_timestamp_written_in_a_zone_is_the_same_moment(moment: datetime, zone: str) -> None:
     from delta_ds.kernel.data.calendar import zone as zone_of
 
     aware = moment.replace(tzinfo=UTC)
     local = aware.astimezone(zone_of(zone)).replace(tzinfo=None)
     found = read(zone, timestampAsOf=local.isoformat(sep=" ")).timestamp
-    # Local times from before a zone had rules carry seconds that an offset in text does not.
     assert found == local.replace(tzinfo=zone_of(zone)).astimezone(UTC)
 
 
@@ -145,10 +143,12 @@ def test_any_text_is_a_timestamp_or_an_invalid_option(text: str) -> None:
         ({"versionAsOf": "1", "timestampAsOf": "2024"}, "DELTA_ONEOF_IN_TIMETRAVEL"),
         ({"readChangeFeed": "true"}, "DELTA_NO_START_FOR_CDC_READ"),
         ({"readChangeFeed": "true", "endingVersion": "3"}, "DELTA_NO_START_FOR_CDC_READ"),
-        ({"readChangeFeed": "true", "startingVersion": "1", "startingTimestamp": "2024"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+        ({"readChangeFeed": "true", "startingVersion": "1", "startingTimestamp": "2024"},
+         "DELTA_MULTIPLE_CDC_BOUNDARY"),
         ({"readChangeFeed": "true", "startingVersion": "1", "endingVersion": "2", "endingTimestamp": "2024"},
          "DELTA_MULTIPLE_CDC_BOUNDARY"),
-        ({"readChangeFeed": "true", "startingVersion": "1", "versionAsOf": "2"}, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
+        ({"readChangeFeed": "true", "startingVersion": "1", "versionAsOf": "2"},
+         "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
         ({"readChangeFeed": "true", "startingVersion": "1", "timestampAsOf": "2024"},
          "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
         ({"startingVersion": "1"}, "DELTA_ILLEGAL_OPTION"),
@@ -162,7 +162,8 @@ def test_any_text_is_a_timestamp_or_an_invalid_option(text: str) -> None:
         ({"columns": "`a"}, "DELTA_ILLEGAL_OPTION"),
         ({"columns": "a, A"}, "DELTA_ILLEGAL_OPTION"),
         ({"timeZone": "Nowhere/City"}, "INVALID_TIMEZONE"),
-        ({"readChangeFeed": "true", "readChangeData": "false", "startingVersion": "1"}, "DELTA_ILLEGAL_OPTION"),
+        ({"readChangeFeed": "true", "readChangeData": "false", "startingVersion": "1"},
+         "DELTA_ILLEGAL_OPTION"),
         ({"path": " "}, "DELTA_ILLEGAL_OPTION"),
     ],
 )  # fmt: skip
@@ -212,7 +213,8 @@ def test_metadata_columns_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("1", 1), ("64k", 65536), ("64KB", 65536), ("128m", 1 << 27), ("2 g", 2 << 30), ("3b", 3)]
+    ("text", "size"),
+    [("1", 1), ("64k", 65536), ("64KB", 65536), ("128m", 1 << 27), ("2 g", 2 << 30), ("3b", 3)],
 )
 def test_sizes_take_sparks_units(text: str, size: int) -> None:
     assert read(maxPartitionBytes=text).max_partition_bytes == size

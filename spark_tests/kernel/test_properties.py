@@ -71,7 +71,9 @@ def test_an_unknown_delta_property_is_refused_with_the_nearest_name() -> None:
     assert caught.value.condition == "DELTA_UNKNOWN_CONFIGURATION"
 
 
-@pytest.mark.parametrize("name", ["my.own", "delta.feature.deletionVectors", "delta.constraints.Positive", "x"])
+@pytest.mark.parametrize(
+    "name", ["my.own", "delta.feature.deletionVectors", "delta.constraints.Positive", "x"]
+)
 def test_user_features_and_constraints_keep_their_names(name: str) -> None:
     assert check(name, "supported") == name
 
@@ -101,7 +103,10 @@ def test_intervals_are_parsed(text: str, expected: timedelta) -> None:
     assert parse_interval(text) == expected
 
 
-@given(st.text() | st.from_regex(r"(interval )?(-?[0-9]{1,25} (day|month|year|week|hour)s? ?){1,3}", fullmatch=True))
+@given(
+    st.text()
+    | st.from_regex(r"(interval )?(-?[0-9]{1,25} (day|month|year|week|hour)s? ?){1,3}", fullmatch=True)
+)
 def test_any_text_is_an_interval_of_zero_or_more_or_a_value_error(text: str) -> None:
     try:
         assert parse_interval(text) >= timedelta()
@@ -109,7 +114,9 @@ def test_any_text_is_an_interval_of_zero_or_more_or_a_value_error(text: str) -> 
         assert "interval" in str(error)
 
 
-@pytest.mark.parametrize("text", ["", "interval", "1 month", "1 year", "-1 day", "week", "1", "1 dayss", "9" * 30 + " days"])
+@pytest.mark.parametrize(
+    "text", ["", "interval", "1 month", "1 year", "-1 day", "week", "1", "1 dayss", "9" * 30 + " days"]
+)
 def test_what_is_no_interval_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="it is an interval"):
         parse_interval(text)

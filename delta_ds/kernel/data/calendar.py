@@ -7,7 +7,7 @@ calendar; the file's footer says so. Source: Spark, `DataSourceUtils.getRebaseSp
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -163,9 +163,7 @@ def rebase_dates(array: pa.Array) -> pa.Array:
     lowest = pc.min(array).cast(pa.int32()).as_py()
     if lowest is None or lowest >= _CUTOVER_DAY:
         return array
-    days = array.view(pa.int32())
-    rebased = julian_to_gregorian_days(days.fill_null(0).to_numpy(zero_copy_only=False))
-    return pa.array(rebased, pa.int32(), mask=_nulls(array)).view(pa.date32())
+    return _map_numbers(array, np.dtype(np.int32), julian_to_gregorian_days)
 
 
 def rebase_timestamps(array: pa.Array, timezone_name: str) -> pa.Array:
@@ -175,10 +173,13 @@ def rebase_timestamps(array: pa.Array, timezone_name: str) -> pa.Array:
     lowest = pc.min(array).cast(pa.int64()).as_py()
     if lowest is None or lowest >= limit:
         return array
-    micros = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).copy()
-    old = micros < limit
-    micros[old] = _rebase_micros(micros[old], where)
-    return pa.array(micros, pa.int64(), mask=_nulls(array)).view(array.type)
+
+    def rebase(micros: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        out, old = micros.copy(), micros < limit
+        out[old] = _rebase_micros(micros[old], where)
+        return out
+
+    return _map_numbers(array, np.dtype(np.int64), rebase)
 
 
 def _rebase_micros(micros: np.ndarray[Any, Any], where: tzinfo) -> np.ndarray[Any, Any]:
@@ -197,5 +198,11 @@ def _standard_offset_us(where: tzinfo) -> int:
     return min(_offset_us(days, 0, where) for days in seasons)
 
 
-def _nulls(array: pa.Array) -> Any:
-    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+def _map_numbers(
+    array: pa.Array, dtype: np.dtype[Any], function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+) -> pa.Array:
+    """An array of the same type and nulls with other numbers in its data buffer."""
+    validity, data = array.buffers()
+    changed = np.ascontiguousarray(function(np.frombuffer(data, dtype, len(array) + array.offset)), dtype)
+    buffers = [validity, pa.py_buffer(changed)]
+    return pa.Array.from_buffers(array.type, len(array), buffers, array.null_count, array.offset)

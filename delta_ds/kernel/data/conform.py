@@ -7,7 +7,7 @@ Source: PROTOCOL.md, "Reader Requirements for Column Mapping" (protocol-checklis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -79,10 +79,16 @@ def select_leaves(schema: pa.Schema, wanted: StructType, mode: str) -> list[int]
     return _select_fields(list(schema), wanted, 0, mode)
 
 
-def _select_fields(fields: Sequence[pa.Field], wanted: StructType, first: int, mode: str) -> list[int]:
+def first_leaves(fields: Iterable[pa.Field], first: int = 0) -> list[int]:
+    """The number of the first Parquet leaf column of each field, counting from `first`."""
     starts = [first]
     for f in fields:
         starts.append(starts[-1] + _count_leaves(f.type))
+    return starts
+
+
+def _select_fields(fields: Sequence[pa.Field], wanted: StructType, first: int, mode: str) -> list[int]:
+    starts = first_leaves(fields, first)
     chosen: list[int] = []
     for index, field in zip(match_fields(fields, wanted, mode), wanted, strict=True):
         if index is not None:

@@ -81,7 +81,7 @@ class DeletionVectorDescriptor:
 def z85_encode(data: bytes) -> str:
     """Z85 text of bytes, padded with zero bytes to a multiple of four (DV-R-06)."""
     padded = data + bytes(-len(data) % 4)
-    out = []
+    out: list[str] = []
     for (word,) in struct.iter_unpack(">I", padded):
         out.extend(_Z85[word // 85**power % 85] for power in (4, 3, 2, 1, 0))
     return "".join(out)
@@ -102,8 +102,8 @@ def z85_decode(text: str) -> bytes:
     except KeyError as error:
         raise DataFileError(f"{error.args[0]!r} is not a character of Z85") from error
     words = digits @ np.array([85**power for power in (4, 3, 2, 1, 0)], np.uint64)
-    if (words >> np.uint64(32)).any():
-        raise DataFileError("a group of the Z85 text exceeds 32 bits")
+    # The last group may exceed 32 bits where a writer padded it with other than zeros; as in Java it wraps, and the
+    # bytes behind the padding are cut off by the caller. Content is protected by size, magic and cardinality.
     return words.astype(">u4").tobytes()
 
 

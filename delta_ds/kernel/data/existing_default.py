@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.data import partition_values
-from delta_ds.kernel.schema.types import STRING, StructField, arrow_type
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.types import BINARY, STRING, StructField, arrow_type
 
 KEY = "EXISTS_DEFAULT"
 _QUOTED = re.compile(r"(?:(date|timestamp|timestamp_ntz|timestamp_ltz)\s*)?'((?:[^'\\]|'')*)'", re.IGNORECASE)
@@ -45,7 +46,7 @@ def _value(text: str, field: StructField, timezone: str) -> pa.Array:
     if literal.lower() == "null":
         return pa.nulls(1, wanted)
     if match := _HEX.fullmatch(literal):
-        return pa.array([bytes.fromhex(match[1])], pa.binary()).cast(wanted)
+        return array_of([bytes.fromhex(match[1])], BINARY).cast(wanted)
     if match := _QUOTED.fullmatch(literal):
         return _parse(match[2].replace("''", "'"), text, field, timezone)
     if match := _NUMBER.fullmatch(literal):
@@ -56,7 +57,7 @@ def _value(text: str, field: StructField, timezone: str) -> pa.Array:
 
 
 def _parse(value: str, text: str, field: StructField, timezone: str) -> pa.Array:
-    parsed = partition_values.parse(pa.array([value]), field.type, timezone)
+    parsed = partition_values.parse(array_of([value], STRING), field.type, timezone)
     if parsed.null_count and (value or field.type == STRING):
         raise _unreadable(text, field)
     return parsed

@@ -6,6 +6,7 @@ Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist 38).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from datetime import tzinfo
@@ -16,7 +17,19 @@ import pyarrow as pa
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.calendar import DAY_US, days_from_civil, local_to_utc, zone
-from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.types import (
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    arrow_type,
+)
 
 _INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
@@ -29,6 +42,7 @@ _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DOUBLES = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+_FLOAT_LIMIT = 3.4028235677973366e38  # what rounds to infinity as a 32-bit float
 _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
@@ -59,24 +73,22 @@ def parse(values: pa.Array | pa.ChunkedArray, data_type: DataType, timezone: str
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     values = values.cast(pa.string())
-    wanted = arrow_type(data_type)
-    if wanted == pa.string():
+    if data_type == STRING:
         return values
     encoded = values.dictionary_encode()
     read = _reader_of(data_type, timezone)
     texts: list[str | None] = encoded.dictionary.to_pylist()
     parsed = [None if not text else read(text) for text in texts]
-    return _typed(parsed, wanted).take(encoded.indices)
+    return _typed(parsed, data_type).take(encoded.indices)
 
 
-def _typed(parsed: list[Any], wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_date(wanted):
-        return pa.array(parsed, pa.int32()).view(wanted)
-    if pa.types.is_timestamp(wanted):
-        return pa.array(parsed, pa.int64()).view(wanted)
-    if pa.types.is_null(wanted):
-        return pa.nulls(len(parsed))
-    return pa.array(parsed, wanted)
+def _typed(parsed: list[Any], data_type: DataType) -> pa.Array:
+    wanted = arrow_type(data_type)
+    if data_type == DATE:
+        return array_of(parsed, INTEGER).view(wanted)
+    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return array_of(parsed, LONG).view(wanted)
+    return array_of(parsed, data_type)
 
 
 def _reader_of(data_type: DataType, timezone: str) -> Callable[[str], Any]:
@@ -115,6 +127,12 @@ def _double(text: str) -> float | None:
     if special is not None:
         return sign * float(special)
     return float(folded.rstrip("df")) if _FLOAT.fullmatch(folded) else None
+
+
+def _float(text: str) -> float | None:
+    value = _double(text)
+    beyond = value is not None and math.isfinite(value) and abs(value) >= _FLOAT_LIMIT
+    return math.copysign(math.inf, value) if value is not None and beyond else value
 
 
 def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
@@ -181,7 +199,7 @@ def _timestamp_ntz(text: str) -> int | None:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "boolean": _boolean,
-    "float": _double,
+    "float": _float,
     "double": _double,
     "date": _date_days,
     "timestamp_ntz": _timestamp_ntz,

@@ -16,13 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.data import char_padding, conform, partition_values
+from delta_ds.kernel.data import char_padding, conform, partition_values, row_groups
 from delta_ds.kernel.data.calendar import rebase_of
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor, read_positions
 from delta_ds.kernel.data.existing_default import repeat
 from delta_ds.kernel.data.row_metadata import METADATA_COLUMN, RowMetadata, metadata_type
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.log.arrays import mask
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
-from delta_ds.kernel.schema.types import StructField, StructType, arrow_schema, arrow_type
+from delta_ds.kernel.schema.types import (
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    StructField,
+    StructType,
+    arrow_schema,
+    arrow_type,
+)
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -53,7 +64,8 @@ class FileSlice:
     base_row_id, default_row_commit_version
         Row tracking of the file, where the log has it.
     constants
-        Values of columns of `ReadPlan.extra`; one that is missing here is read from the file by its name.
+        Values of columns of `ReadPlan.extra` as `Literal` holds them, timestamps also as microseconds since
+        1970; a column that is missing here is read from the file by its name.
     selection
         Sorted physical row positions: only these rows are returned. None: all.
     """
@@ -202,49 +214,43 @@ def _read_slice(
         closing(storage.open(storage.resolve(piece.path))) as source,
         pq.ParquetFile(source, pre_buffer=remote, coerce_int96_timestamp_unit="us") as file,
     ):
-        groups = _row_groups(file, piece)
         columns = _Columns(plan, piece, file)
-        for first, batch in _physical(file, groups, columns.leaves, batch_rows, remote, use_threads):
+        starts = row_groups.row_starts(file.metadata)
+        groups = _row_groups(file, columns, plan, piece, starts)
+        runs = _runs(groups, alone=remote)
+        for first, batch in _physical(file, runs, starts, columns.leaves, batch_rows, use_threads):
             kept = _kept(first, batch.num_rows, deleted, piece.selection)
             if kept is not None:
-                batch = batch.filter(pa.array(kept))
+                batch = batch.filter(mask(kept))
             if batch.num_rows:
                 yield columns.output(batch, first, kept, schema)
 
 
-def _row_groups(file: pq.ParquetFile, piece: FileSlice) -> list[int]:
-    """The row groups of a slice: those whose middle byte it holds, as Spark splits files."""
-    count = file.num_row_groups
-    if piece.start == 0 and (piece.length is None or piece.length >= piece.size):
-        return list(range(count))
-    end = None if piece.length is None else piece.start + piece.length
-    if end is not None and end >= piece.size:
-        end = None  # the last slice takes what is left, should the log have the size wrong
-    middles = [_middle(file.metadata.row_group(i)) for i in range(count)]
-    return [i for i, at in enumerate(middles) if at >= piece.start and (end is None or at < end)]
-
-
-def _middle(group: Any) -> int:
-    first = group.column(0)
-    start = first.data_page_offset
-    if first.has_dictionary_page and 0 < first.dictionary_page_offset < start:
-        start = first.dictionary_page_offset
-    size: int = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-    return int(start) + size // 2
+def _row_groups(
+    file: pq.ParquetFile, columns: _Columns, plan: ReadPlan, piece: FileSlice, starts: np.ndarray[Any, Any]
+) -> list[int]:
+    metadata = file.metadata
+    groups = row_groups.in_range(metadata, piece.start, piece.length, piece.size)
+    if piece.selection is not None:
+        groups = row_groups.holding(groups, starts, piece.selection)
+    if plan.predicate is not None and groups:
+        statistics = row_groups.StatisticsFilter(
+            plan.predicate, columns.wanted, columns.rules, file.schema_arrow
+        )
+        groups = statistics.matching(metadata, groups)
+    return groups
 
 
 def _physical(
     file: pq.ParquetFile,
-    groups: list[int],
+    runs: list[list[int]],
+    starts: np.ndarray[Any, Any],
     leaves: list[int],
     batch_rows: int,
-    remote: bool,
     use_threads: bool,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Batches of the leaf columns, each with the physical position of its first row."""
-    rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    starts = np.cumsum([0, *rows], dtype=np.int64)
-    for run in _runs(groups, alone=remote):
+    for run in runs:
         first, end = int(starts[run[0]]), int(starts[run[-1] + 1])
         if leaves:
             for batch in file.reader.iter_batches(
@@ -299,8 +305,7 @@ class _Columns:
 
     def __init__(self, plan: ReadPlan, piece: FileSlice, file: pq.ParquetFile) -> None:
         timezone = plan.timezone or "UTC"
-        conform.check_field_ids(file.schema_arrow, plan.mapping_mode)
-        self._rules = conform.Rules(plan.mapping_mode, rebase_of(file.metadata.metadata, timezone), timezone)
+        self.rules = conform.Rules(plan.mapping_mode, rebase_of(file.metadata.metadata, timezone), timezone)
         from_file: list[StructField] = []
         # Per output column its number among the columns of the file, or its value as an array of length one.
         self._sources: list[int | pa.Array] = []
@@ -312,9 +317,11 @@ class _Columns:
                 self._sources.append(constant)
         self._metadata = RowMetadata(plan, piece) if plan.metadata_columns else None
         tracking = self._metadata.tracking_fields() if self._metadata else []
-        self._wanted = StructType((*from_file, *tracking))
+        self.wanted = StructType((*from_file, *tracking))
         self._tracked = len(from_file)
-        self.leaves = conform.select_leaves(file.schema_arrow, self._wanted, plan.mapping_mode)
+        if from_file:
+            conform.check_field_ids(file.schema_arrow, plan.mapping_mode)
+        self.leaves = conform.select_leaves(file.schema_arrow, self.wanted, plan.mapping_mode)
         self._convert: Callable[[pa.RecordBatch], list[pa.Array]] | None = None
 
     def output(
@@ -323,7 +330,7 @@ class _Columns:
         if not len(schema):
             return batch
         if self._convert is None:  # the batches of a file share a schema
-            self._convert = conform.compile_columns(batch.schema, self._wanted, self._rules)
+            self._convert = conform.compile_columns(batch.schema, self.wanted, self.rules)
         rows = batch.num_rows
         found = self._convert(batch)
         arrays = [found[s] if isinstance(s, int) else repeat(s, rows) for s in self._sources]
@@ -343,12 +350,18 @@ def _output_fields(
     constants = dict(piece.constants)
     for field in plan.extra:
         if field.name in constants:
-            yield field, pa.array([constants[field.name]], arrow_type(field.type))
+            yield field, _constant(constants[field.name], field)
         else:
             yield replace(field, metadata={PHYSICAL_NAME: field.name}), None
 
 
+def _constant(value: Any, field: StructField) -> pa.Array:
+    if isinstance(value, int) and field.type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return array_of([value], LONG).view(arrow_type(field.type))  # microseconds
+    return array_of([value], field.type)
+
+
 def _partition_value(field: StructField, text: str | None, timezone: str) -> pa.Array:
-    one = partition_values.parse(pa.array([text], pa.string()), field.type, timezone)
+    one = partition_values.parse(array_of([text], STRING), field.type, timezone)
     width = char_padding.width(char_padding.declared(field))
     return one if width is None else char_padding.pad(width)(one)

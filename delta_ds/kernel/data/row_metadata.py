@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.existing_default import repeat
+from delta_ds.kernel.log.arrays import integers, texts
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import LONG, StructField
 
@@ -75,9 +76,9 @@ class RowMetadata:
         self._type = metadata_type(plan.metadata_columns)
         uri = file_uri(plan.table, piece.path)
         self._constants = {
-            "file_path": pa.array([uri]),
-            "file_name": pa.array([uri.rpartition("/")[2]]),
-            "file_size": pa.array([piece.size], pa.int64()),
+            "file_path": texts([uri]),
+            "file_name": texts([uri.rpartition("/")[2]]),
+            "file_size": integers([piece.size]),
         }
         self._bases = {"row_id": piece.base_row_id, "row_commit_version": piece.default_row_commit_version}
         physical = {"row_id": plan.row_id_column, "row_commit_version": plan.row_commit_version_column}
@@ -107,7 +108,7 @@ class RowMetadata:
             The columns of `tracking_fields` for these rows.
         """
         index = np.arange(first, first + (rows if kept is None else len(kept)), dtype=np.int64)
-        positions = pa.array(index if kept is None else index[kept])
+        positions = integers(index if kept is None else index[kept])
         materialised = dict(zip(self._materialised, tracked, strict=True))
         children = [self._child(f.name, rows, positions, materialised) for f in self._type]
         return pa.StructArray.from_arrays(children, fields=list(self._type))
@@ -126,4 +127,5 @@ class RowMetadata:
         base = self._bases[name]
         if base is None:
             return pa.nulls(rows, pa.int64())
-        return pc.add(positions, base) if name == "row_id" else repeat(pa.array([base], pa.int64()), rows)
+        one = integers([base])
+        return pc.add(positions, one[0]) if name == "row_id" else repeat(one, rows)

@@ -9,19 +9,22 @@ Source: Apache Parquet, "Variant Shredding"; PROTOCOL.md, "Variant Shredding" (p
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data import variant
-from delta_ds.kernel.schema.types import VARIANT, arrow_type
+from delta_ds.kernel.expressions.arrays import scalar_of
+from delta_ds.kernel.schema.types import BINARY, VARIANT, arrow_type
 
 Converter = Callable[[pa.Array], pa.Array]
 Encoded = list[bytes | None]  # one encoded value per row; None where the value is missing
 _NULL = b"\0"
+_NO_VALUE, _NO_NAMES = scalar_of(_NULL, BINARY), scalar_of(b"\1\0\0", BINARY)
 _DECIMALS = ((variant.DECIMAL4, 4, 9), (variant.DECIMAL8, 8, 18), (variant.DECIMAL16, 16, 38))
 _UTF8 = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
@@ -57,8 +60,8 @@ def _rename(array: pa.StructArray) -> pa.Array:
 def _variants(value: pa.Array, metadata: pa.Array, like: pa.Array) -> pa.Array:
     mask = like.is_null() if like.null_count else None
     # Below a null struct, and for a missing value, the parts are null, which the type does not allow.
-    value = value.cast(pa.binary()).fill_null(_NULL)
-    metadata = metadata.cast(pa.binary()).fill_null(b"\1\0\0")
+    value = value.cast(pa.binary()).fill_null(_NO_VALUE)
+    metadata = metadata.cast(pa.binary()).fill_null(_NO_NAMES)
     return pa.StructArray.from_arrays([value, metadata], fields=list(arrow_type(VARIANT)), mask=mask)
 
 
@@ -67,8 +70,17 @@ def _rebuild(array: pa.StructArray) -> pa.Array:
     dictionaries = [Dictionary(metadata) for metadata in encoded.dictionary.to_pylist()]
     rows = [None if i is None else dictionaries[i] for i in encoded.indices.to_pylist()]
     values = _node(array, rows)
-    metadata = pa.array([d.to_bytes() for d in dictionaries], pa.binary()).take(encoded.indices)
-    return _variants(pa.array(values, pa.binary()), metadata, array)
+    metadata = _binary([d.to_bytes() for d in dictionaries]).take(encoded.indices)
+    return _variants(_binary(values), metadata, array)
+
+
+def _binary(values: Sequence[bytes | None]) -> pa.Array:
+    """A binary array; where a value is missing, variant null."""
+    chunks = [_NULL if value is None else value for value in values]
+    ends = np.cumsum([0, *map(len, chunks)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), len(chunks), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(chunks))]
+    )
 
 
 class Dictionary:

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics_json import parse_lines
-from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
@@ -78,8 +79,8 @@ class _Leaf:
         return any("." in name for name in self.path)
 
 
-_NUM_RECORDS = _Leaf(("numRecords",), PrimitiveType("long"))
-_TIGHT_BOUNDS = _Leaf(("tightBounds",), PrimitiveType("boolean"))
+_NUM_RECORDS = _Leaf(("numRecords",), LONG)
+_TIGHT_BOUNDS = _Leaf(("tightBounds",), BOOLEAN)
 
 
 def has_bounds(data_type: DataType) -> bool:
@@ -112,12 +113,12 @@ def load_statistics(
     bounded = [(path, kind) for path, kind in leaves if has_bounds(kind)]
     low = {path: _Leaf(("minValues", *path), kind) for path, kind in bounded}
     high = {path: _Leaf(("maxValues", *path), kind) for path, kind in bounded}
-    nulls = {path: _Leaf(("nullCount", *path), PrimitiveType("long")) for path, _ in leaves}
+    nulls = {path: _Leaf(("nullCount", *path), LONG) for path, _ in leaves}
     wanted = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
     values = _load(files, rows, wanted)
     return Statistics(
         num_records=values[_NUM_RECORDS],
-        tight_bounds=values[_TIGHT_BOUNDS].fill_null(True),
+        tight_bounds=values[_TIGHT_BOUNDS].fill_null(TRUE),
         min={path: values[leaf] for path, leaf in low.items()},
         max={path: values[leaf] for path, leaf in high.items()},
         null_count={path: values[leaf] for path, leaf in nulls.items()},
@@ -126,7 +127,7 @@ def load_statistics(
 
 def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[_Leaf]) -> dict[_Leaf, pa.Array]:
     typed = _typed(files, rows, wanted)
-    settled = pa.repeat(False, len(rows))
+    settled = pa.repeat(FALSE, len(rows))
     # A name with a dot cannot be asked from the typed form, so then that form settles no file.
     if not any(leaf.has_dots for leaf in wanted):
         for column in typed.values():
@@ -220,11 +221,16 @@ def _convert(values: pa.Array, leaf: _Leaf) -> pa.Array:
     return pa.nulls(len(values), wanted)
 
 
+def _null(kind: pa.DataType) -> pa.Scalar:
+    return pa.nulls(1, kind)[0]
+
+
 def _integers(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if values.type.bit_width > wanted.bit_width:
         limit = 1 << (wanted.bit_width - 1)
-        fits = pc.and_(pc.greater_equal(values, -limit), pc.less(values, limit))
-        values = pc.if_else(fits, values, pa.scalar(None, values.type))
+        least, most = scalar_of(-limit, LONG), scalar_of(limit - 1, LONG)
+        fits = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
+        values = pc.if_else(fits, values, _null(values.type))
     return values.cast(wanted)
 
 
@@ -267,7 +273,7 @@ def _cast_each(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _from_text(text: pa.StringArray, name: str, *, upper: bool) -> pa.Array:
-    text = pc.if_else(pc.match_substring_regex(text, _DATE_START), text, pa.scalar(None, pa.string()))
+    text = pc.if_else(pc.match_substring_regex(text, _DATE_START), text, _null(pa.string()))
     if name == "date":
         return _cast_each(text, pa.date32())
     if name == "timestamp":
@@ -286,17 +292,17 @@ def _instants(text: pa.StringArray, upper: bool) -> pa.Array:
         out = text.cast(wanted)
     except pa.ArrowInvalid:
         out = _mixed_instants(_microseconds(text), wanted, upper)
-    earliest = pc.min(out).cast(pa.int64()).as_py()
+    earliest = pc.min(out.cast(pa.int64())).as_py()
     if earliest is not None and earliest < _LAST_ODD_OFFSET_US:
-        out = pc.if_else(pc.match_substring_regex(text, _ODD_OFFSET), out, pa.scalar(None, wanted))
+        out = pc.if_else(pc.match_substring_regex(text, _ODD_OFFSET), out, _null(wanted))
     return out
 
 
 def _mixed_instants(text: pa.StringArray, wanted: pa.DataType, upper: bool) -> pa.Array:
     """Instants where some texts name no zone: those could be of any zone, a day either way."""
     zoned = pc.match_substring_regex(text, _ZONED)
-    nothing = pa.scalar(None, pa.string())
+    nothing = _null(pa.string())
     named = _cast_each(pc.if_else(zoned, text, nothing), wanted)
     local = _cast_each(pc.if_else(zoned, nothing, text), pa.timestamp("us")).view(pa.int64())
     slack = _DAY_US if upper else -_DAY_US
-    return pc.coalesce(named, pc.add(local, slack).view(wanted))
+    return pc.coalesce(named, pc.add(local, scalar_of(slack, LONG)).view(wanted))

@@ -19,6 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from delta_ds.kernel.expressions.arrays import array_of, scalar_of
+from delta_ds.kernel.schema.types import STRING
+
 _LOGGER = logging.getLogger("delta_ds")
 
 # Few enough lines that repairing them costs little, many enough that Arrow still does the bulk.
@@ -26,9 +29,15 @@ _LINES_PER_REPAIR = 512
 _PIECES = 16
 _BLOCK_BYTES = 1 << 20
 _MAX_BLOCK_BYTES = (1 << 31) - 1
-_NO_STATISTICS = pa.scalar("{}", pa.large_string())
+
+
+def _constant(text: str) -> pa.Scalar:
+    return scalar_of(text, STRING).cast(pa.large_string())
+
+
+_NO_STATISTICS = _constant("{}")
 # Nothing, joined on by a line break.
-_LINE_END = (pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
+_LINE_END = (_constant(""), _constant("\n"))
 _QUOTED_FLOAT = r':\s*"(NaN|-?Infinity)"'
 
 
@@ -107,7 +116,7 @@ def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
         repaired.append(_text(node, root) or "{}")
     if unreadable:
         _LOGGER.warning("statistics_unreadable files=%d action=read_without_skipping", unreadable)
-    table = _read(pa.array(repaired, pa.large_string()), schema)
+    table = _read(array_of(repaired, STRING).cast(pa.large_string()), schema)
     if table is None:
         _LOGGER.warning("statistics_unreadable files=%d action=read_without_skipping", len(text))
         return pa.table([pa.nulls(len(text), f.type) for f in schema], schema=schema)

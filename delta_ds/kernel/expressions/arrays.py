@@ -14,17 +14,30 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID,
-    DataType, DecimalType, arrow_type,
-)  # fmt: skip
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    arrow_type,
+)
 
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_PACKED = {
+_PACKED: dict[DataType, str] = {
     BYTE: "b", SHORT: "h", INTEGER: "i", LONG: "q", FLOAT: "f", DOUBLE: "d", DATE: "i", TIMESTAMP: "q",
     TIMESTAMP_NTZ: "q",
 }  # fmt: skip
@@ -161,19 +174,18 @@ def map_rows(
     if all(isinstance(v, pa.Scalar) for v in values):
         return map_rows(function, [pa.repeat(v, 1) for v in values], sources, target)[0]
     varying = [i for i, v in enumerate(values) if not isinstance(v, pa.Scalar)]
-    if len(varying) == 1 and not isinstance(values[varying[0]].type, (pa.ListType, pa.MapType, pa.StructType)):
+    if len(varying) == 1 and not isinstance(
+        values[varying[0]].type, (pa.ListType, pa.MapType, pa.StructType)
+    ):
         at = varying[0]
         fixed = [values_of(pa.repeat(v, 1), t)[0] if i != at else None
                  for i, (v, t) in enumerate(zip(values, sources, strict=True))]  # fmt: skip
         if any(f is None for i, f in enumerate(fixed) if i != at):
             return pa.nulls(len(values[at]), storage_type(target))
-        return map_unique(lambda v: function(*fixed[:at], v, *fixed[at + 1 :]), values[at], sources[at], target)
+        return map_unique(
+            lambda v: function(*fixed[:at], v, *fixed[at + 1 :]), values[at], sources[at], target
+        )
     length = len(values[varying[0]])
     columns = [values_of(spread(v, length), t) for v, t in zip(values, sources, strict=True)]
     rows = zip(*columns, strict=True)
     return array_of([None if any(c is None for c in row) else function(*row) for row in rows], target)
-
-
-def is_null(value: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
-    """Whether each value is null; NaN is not."""
-    return pc.is_null(value)

@@ -8,30 +8,33 @@ skipping looks for: column on the left, `NOT` pushed inwards, casts moved from c
 from __future__ import annotations
 
 import datetime
-import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.calls import Scope, bind_call, cast, field_of, folded, unknown_column
 from delta_ds.kernel.expressions.coercion import (
-    TEMPORAL, arithmetic_type, can_cast, common_type, common_type_of, is_nested,
-)  # fmt: skip
-from delta_ds.kernel.expressions.intervals import interval_parts
-from delta_ds.kernel.expressions.signatures import FUNCTIONS, item_type
-from delta_ds.kernel.expressions.temporal import to_local, zone_of
+    can_cast,
+)
+from delta_ds.kernel.expressions.sql import in_range
+from delta_ds.kernel.expressions.temporal import zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
-from delta_ds.kernel.expressions.unwrap import unwrap_comparison, unwrap_in
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, BYTE, DATE, DOUBLE, INTEGER, LONG, SHORT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, ArrayType,
-    DataType, DecimalType, MapType, StructType,
-)  # fmt: skip
-
-COMPARISONS = frozenset(["=", "<=>", "<>", "<", "<=", ">", ">="])
-_FLIPPED = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "isnull": "isnotnull",
-            "isnotnull": "isnull"}  # fmt: skip
-_ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "div", "pmod"])
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructType,
+)
 
 
 def bind(
@@ -65,7 +68,7 @@ def bind(
     Source: Spark's `AnsiTypeCoercion`, `UnwrapCastInBinaryComparison`, `NullPropagation`.
     """
     zone_of(timezone)
-    scope = _Scope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
+    scope = Scope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
     try:
         bound = _bind(expression, scope)
     except RecursionError as error:
@@ -79,19 +82,12 @@ def bind(
     return bound
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    schema: StructType
-    timezone: str
-    now: datetime.datetime
-
-
 def type_of(expression: Expression) -> DataType | None:
     """The type of a bound expression; None if it cannot be evaluated."""
     return expression.type
 
 
-def _bind(node: Expression, scope: _Scope) -> Expression:
+def _bind(node: Expression, scope: Scope) -> Expression:
     if isinstance(node, Column):
         return _resolve(node, scope.schema)
     if isinstance(node, Literal):
@@ -102,8 +98,8 @@ def _bind(node: Expression, scope: _Scope) -> Expression:
             raise PredicateError(f"cannot cast {child} from {child.type} to {node.type}")
         return cast(child, node.type, scope.timezone, node.safe)
     args = tuple(_bind(a, scope) for a in node.args)
-    bound = _bind_call(node.name, args, scope)
-    return _folded(bound) if isinstance(bound, Call) else bound
+    bound = bind_call(node.name, args, scope)
+    return folded(bound) if isinstance(bound, Call) else bound
 
 
 # --- columns and constants
@@ -116,300 +112,44 @@ def _resolve(column: Column, schema: StructType) -> Expression:
         if not isinstance(found, StructType):
             child: Expression = Column(tuple(path), found)
             for rest in column.path[depth:]:
-                child = _field(child, Literal(rest, STRING))
+                child = field_of(child, Literal(rest, STRING))
             return child
         field = found.find(name)
         if field is None:
-            raise _unknown(column, name, found)
+            raise unknown_column(column, name, found)
         path.append(field.name)
         found = field.type
     return Column(tuple(path), found)
 
 
-def _unknown(column: Column, name: str, struct: StructType) -> PredicateError:
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in struct.names], n=1, cutoff=0.5)
-    nearest = next((n for n in struct.names if near and n.lower() == near[0]), None)
-    hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(struct.names[:20])}"
-    return PredicateError(
-        f"no column {'.'.join(column.path)!r} in the table; {hint}",
-        condition="UNRESOLVED_COLUMN",
-        parameters={"column": ".".join(column.path), "suggestion": nearest},
-    )
-
-
 def _typed(literal: Literal) -> Literal:
-    value = literal.value
+    value: Any = literal.value
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.timezone.utc)
     if literal.type is not None:
         return replace(literal, value=value)
-    for kind, data_type in _PYTHON_TYPES:
-        if isinstance(value, kind):
-            if kind is datetime.datetime and value.tzinfo is None:
-                return Literal(value, TIMESTAMP_NTZ)
-            if kind is int and not -(1 << 31) <= value < 1 << 31:
-                whole = Decimal(value)
-                fits = -(1 << 63) <= value < 1 << 63
-                return Literal(value, LONG) if fits else _typed(Literal(whole))
-            return Literal(value, data_type)
     if isinstance(value, Decimal) and value.is_finite():
-        digits, scale = len(value.as_tuple().digits), max(-int(value.as_tuple().exponent), 0)
-        precision = max(digits + max(int(value.as_tuple().exponent), 0), scale)
+        scale = max(-int(value.as_tuple().exponent), 0)
+        precision = max(value.adjusted() + 1, 1) + scale
         if precision <= 38:
             return Literal(value, DecimalType(precision, scale))
-    raise PredicateError(f"{value!r} cannot be used in a predicate")
+    elif isinstance(value, int) and not isinstance(value, bool):
+        fitting = next((t for t in (INTEGER, LONG) if in_range(value, t)), None)
+        return Literal(value, fitting) if fitting else _typed(Literal(Decimal(value)))
+    elif isinstance(value, datetime.datetime) and value.tzinfo is None:
+        return Literal(value, TIMESTAMP_NTZ)
+    for kind, data_type in _PYTHON_TYPES:
+        if isinstance(value, kind):
+            return Literal(value, data_type)
+    raise PredicateError(f"{literal.value!r} cannot be used in a predicate")
 
 
 _PYTHON_TYPES: tuple[tuple[type, DataType], ...] = (
-    (type(None), VOID), (bool, BOOLEAN), (int, INTEGER), (float, DOUBLE), (str, STRING), (bytes, BINARY),
-    (datetime.datetime, TIMESTAMP), (datetime.date, DATE),
-)  # fmt: skip
-
-
-def cast(child: Expression, target: DataType, timezone: str, safe: bool = False) -> Expression:
-    """The bound child as another type: itself, a new constant, or a `Cast`."""
-    if child.type == target:
-        return child
-    if isinstance(child, Literal) and child.value is None:
-        return Literal(None, target)
-    other = child.type if target == TIMESTAMP else target if child.type == TIMESTAMP else None
-    zoned = other in (STRING, DATE, TIMESTAMP_NTZ)
-    return _folded(Cast(child, target, safe, timezone if zoned else None))
-
-
-def _coerced(child: Expression, target: DataType, scope: _Scope) -> Expression:
-    """As `cast`, for casts nobody wrote: a constant that cannot become the type is an error at once."""
-    if child.type != target and (child.type is None or not can_cast(child.type, target)) and not (
-        isinstance(target, DecimalType) and target.precision > 38
-    ):
-        raise PredicateError(f"{child} is of type {child.type} where {target} is needed")
-    result = cast(child, target, scope.timezone)
-    if isinstance(child, Literal) and isinstance(result, Cast):
-        raise PredicateError(f"{child} is not a valid {target}", condition="CAST_INVALID_INPUT")
-    return result
-
-
-def _folded(node: Call | Cast) -> Expression:
-    """The constant a node of constants amounts to; the node itself if it must fail, for whoever evaluates it."""
-    args = (node.child,) if isinstance(node, Cast) else node.args
-    if node.type is None or is_nested(node.type) or not all(isinstance(a, Literal) for a in args):
-        return node
-    from delta_ds.kernel.expressions.evaluate import constant
-
-    try:
-        return Literal(constant(node), node.type)
-    except (PredicateError, OverflowError):
-        # Spark, too, raises only when a row reaches the expression.
-        return node
-
-
-# --- calls
-
-
-def _bind_call(name: str, args: tuple[Expression, ...], scope: _Scope) -> Expression:
-    if name in ("and", "or"):
-        return _logic(name, args)
-    if name == "not":
-        return negation(_boolean(args[0]))
-    if name in ("isnull", "isnotnull"):
-        return Call(name, args, BOOLEAN)
-    if name in COMPARISONS:
-        return _comparison(name, args, scope)
-    if name == "in":
-        return _in(args, scope)
-    if name == "case":
-        return _case(args, scope)
-    if name in _ARITHMETIC and len(args) == 2:
-        return _arithmetic(name, args[0], args[1], scope)
-    if name == "getfield":
-        return _field(args[0], args[1])
-    if name in ("current_timestamp", "current_date") and not args:
-        today = to_local(scope.now, zone_of(scope.timezone)).date()
-        return Literal(scope.now, TIMESTAMP) if name == "current_timestamp" else Literal(today, DATE)
-    return _function(name, args, scope)
-
-
-def _boolean(node: Expression) -> Expression:
-    if node.type == VOID:
-        return Literal(None, BOOLEAN)
-    if node.type not in (BOOLEAN, None):
-        raise PredicateError(f"{node} is of type {node.type} where a condition is needed")
-    return node
-
-
-def _logic(name: str, args: Sequence[Expression]) -> Expression:
-    neutral = name == "and"
-    kept: dict[Expression, None] = {}
-    for arg in map(_boolean, args):
-        parts = arg.args if isinstance(arg, Call) and arg.name == name else (arg,)
-        for part in parts:
-            if isinstance(part, Literal) and part.value is (not neutral):
-                return part
-            if not (isinstance(part, Literal) and part.value is neutral):
-                kept[part] = None
-    if len(kept) <= 1:
-        return next(iter(kept), Literal(neutral, BOOLEAN))
-    return Call(name, tuple(kept), BOOLEAN)
-
-
-def negation(node: Expression) -> Expression:
-    """`NOT node` for a bound boolean, with the `NOT` as far inside as it goes."""
-    if isinstance(node, Literal):
-        return Literal(None if node.value is None else not node.value, BOOLEAN)
-    if isinstance(node, Call) and node.type == BOOLEAN:
-        if node.name in _NEGATED:
-            return replace(node, name=_NEGATED[node.name])
-        if node.name == "not":
-            return node.args[0]
-        if node.name in ("and", "or"):
-            return _logic("or" if node.name == "and" else "and", [negation(a) for a in node.args])
-    return Call("not", (node,), node.type)
-
-
-def _comparison(name: str, args: tuple[Expression, ...], scope: _Scope) -> Expression:
-    left, right = args
-    if isinstance(left, Literal) and not isinstance(right, Literal):
-        name, left, right = _FLIPPED[name], right, left
-    if left.type is None or right.type is None:
-        return Call(name, (left, right), None)
-    if isinstance(right, Literal) and right.value is None:
-        return Call("isnull", (left,), BOOLEAN) if name == "<=>" else Literal(None, BOOLEAN)
-    common = common_type(left.type, right.type)
-    if common is None:
-        raise PredicateError(f"cannot compare {left} ({left.type}) with {right} ({right.type})")
-    if is_nested(common):
-        return Call(name, (left, right), None)
-    left, right = _coerced(left, common, scope), _coerced(right, common, scope)
-    return unwrap_comparison(name, left, right)
-
-
-def _in(args: tuple[Expression, ...], scope: _Scope) -> Expression:
-    types = [a.type for a in args]
-    if any(t is None or is_nested(t) for t in types):
-        return Call("in", args, None)
-    if isinstance(args[0], Literal) and args[0].value is None:
-        return Literal(None, BOOLEAN)
-    common = common_type_of(t for t in types if t is not None)
-    if common is None:
-        raise PredicateError(f"cannot compare {args[0]} ({types[0]}) with {', '.join(map(str, args[1:]))}")
-    value, *items = (_coerced(a, common, scope) for a in args)
-    return unwrap_in(value, list(dict.fromkeys(items)))
-
-
-def _case(args: tuple[Expression, ...], scope: _Scope) -> Expression:
-    conditions = [_boolean(c) for c in args[: len(args) - len(args) % 2 : 2]]
-    values = [args[i] for i in range(1, len(args), 2)] + list(args[len(args) - len(args) % 2 :])
-    if any(v.type is None for v in values):
-        return Call("case", args, None)
-    common = common_type_of(v.type for v in values if v.type is not None)
-    if common is None:
-        raise PredicateError(f"the values of CASE have no common type: {', '.join(map(str, values))}")
-    cast_values = [_coerced(v, common, scope) for v in values]
-    flat = [x for pair in zip(conditions, cast_values, strict=False) for x in pair]
-    result = Call("case", (*flat, *cast_values[len(conditions) :]), common)
-    return result if all(c.type is not None for c in conditions) else replace(result, type=None)
-
-
-def _arithmetic(name: str, left: Expression, right: Expression, scope: _Scope) -> Expression:
-    shifted = _shift(name, left, right, scope)
-    if shifted is not None:
-        return shifted
-    if left.type is None or right.type is None:
-        return Call(name, (left, right), None)
-    types = arithmetic_type("%" if name == "pmod" else name, _narrow(left, right), _narrow(right, left))
-    if types is None:
-        if left.type in TEMPORAL or is_nested(left.type):
-            return Call(name, (left, right), None)
-        raise PredicateError(f"cannot compute {left} {name} {right} of types {left.type} and {right.type}")
-    args = (_coerced(left, types[0], scope), _coerced(right, types[1], scope))
-    return Call(name, args, types[2])
-
-
-def _narrow(node: Expression, other: Expression) -> DataType:
-    """A whole constant beside a decimal counts as the smallest decimal that holds it."""
-    if isinstance(other.type, DecimalType) and isinstance(node, Literal):
-        if node.type in (BYTE, SHORT, INTEGER, LONG) and node.value is not None:
-            return DecimalType(len(str(abs(node.value))), 0)
-    assert node.type is not None
-    return node.type
-
-
-def _shift(name: str, left: Expression, right: Expression, scope: _Scope) -> Expression | None:
-    """A date plus days, or a date or timestamp plus an interval; None for other operands."""
-    if name == "+" and (left.type in (BYTE, SHORT, INTEGER) or _is_interval(left)):
-        left, right = right, left
-    if left.type not in TEMPORAL or name not in ("+", "-"):
-        return None
-    if left.type == DATE and right.type in (BYTE, SHORT, INTEGER):
-        return _function("date_add" if name == "+" else "date_sub", (left, right), scope)
-    if not (isinstance(right, Call) and _is_interval(right)):
-        return None
-    sign = 1 if name == "+" else -1
-    months, days, microseconds = (sign * p for p in interval_parts(right))
-    if left.type == DATE and microseconds:
-        left = cast(left, TIMESTAMP, scope.timezone)
-    parts = (Literal(months, INTEGER), Literal(days, INTEGER), Literal(microseconds, LONG))
-    return _folded(Call("add_interval", (left, *parts), left.type, scope.timezone))
-
-
-def _is_interval(node: Expression) -> bool:
-    return isinstance(node, Call) and node.name == "interval"
-
-
-def _field(child: Expression, name: Expression) -> Expression:
-    if isinstance(name, Literal) and isinstance(name.value, str):
-        if isinstance(child.type, MapType) and child.type.key == STRING:
-            return Call("getitem", (child, name), child.type.value)
-        if isinstance(child.type, StructType):
-            field = child.type.find(name.value)
-            if field is None:
-                raise _unknown(Column((str(child), name.value)), name.value, child.type)
-            if isinstance(child, Column):
-                return Column((*child.path, field.name), field.type)
-            return Call("getfield", (child, Literal(field.name, STRING)), field.type)
-    return Call("getfield", (child, name), None)
-
-
-def _function(name: str, args: tuple[Expression, ...], scope: _Scope) -> Expression:
-    signature = FUNCTIONS.get(name)
-    types = [a.type for a in args if a.type is not None]
-    if signature is None or len(types) < len(args):
-        return Call(name, args, None)
-    if name == "getitem" and isinstance(types[0], StructType):
-        return _field(args[0], args[1])
-    wanted = types if name == "concat" and set(types) == {BINARY} else signature.arguments(types)
-    if wanted is None:
-        return Call(name, args, None)
-    wanted = _element_types(name, wanted)
-    if wanted is None:
-        return Call(name, args, None)
-    bound = tuple(_coerced(a, t, scope) for a, t in zip(args, wanted, strict=True))
-    result = BINARY if name == "concat" and BINARY in wanted else signature.result_of(wanted)
-    if name == "round" and isinstance(wanted[0], DecimalType):
-        result = _round_type(wanted[0], bound[1:])
-    return Call(name, bound, result, scope.timezone if signature.zoned else None)
-
-
-def _element_types(name: str, types: list[DataType]) -> list[DataType] | None:
-    """Bring the second argument of functions on collections to the type of the elements, keys or indexes."""
-    container = types[0] if types else None
-    if name in ("getitem", "element_at", "get", "try_element_at") and container is not None:
-        item = item_type(container, types[1])
-    elif name == "array_contains" and isinstance(container, ArrayType):
-        item = container.element if common_type(container.element, types[1]) == container.element else None
-    elif name == "map_contains_key" and isinstance(container, MapType):
-        item = container.key if common_type(container.key, types[1]) == container.key else None
-    else:
-        return types
-    return [types[0], item] if item is not None else None
-
-
-def _round_type(decimal: DecimalType, digits: Sequence[Expression]) -> DataType | None:
-    places = 0 if not digits else digits[0].value if isinstance(digits[0], Literal) else None
-    if places is None:
-        return None
-    whole = decimal.precision - decimal.scale + 1
-    if places < 0:
-        return DecimalType(min(max(whole, -places + 1), 38), 0)
-    scale = min(decimal.scale, places)
-    return DecimalType(min(whole + scale, 38), scale)
+    (type(None), VOID),
+    (bool, BOOLEAN),
+    (float, DOUBLE),
+    (str, STRING),
+    (bytes, BINARY),
+    (datetime.datetime, TIMESTAMP),
+    (datetime.date, DATE),
+)

@@ -24,11 +24,27 @@ from delta_ds.kernel.expressions.arrays import map_unique, micros, scalar_of, st
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL, is_numeric
 from delta_ds.kernel.expressions.sql import INTEGER_BITS, in_range
 from delta_ds.kernel.expressions.temporal import (
-    format_timestamp, instants, local_times, parse_date, parse_timestamp, to_local, zone_of,
-)  # fmt: skip
+    format_timestamp,
+    instants,
+    local_times,
+    parse_date,
+    parse_timestamp,
+    to_local,
+    zone_of,
+)
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, DecimalType,
-)  # fmt: skip
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 _SECOND = 1_000_000
@@ -60,7 +76,9 @@ def cast_value(value: Value, source: DataType, target: DataType, safe: bool, tim
 def needs_zone(timezone: str | None) -> str:
     """The time zone, where an expression cannot do without."""
     if timezone is None:
-        raise PredicateError("the expression depends on the session time zone but was not bound; call bind() first")
+        raise PredicateError(
+            "the expression depends on the session time zone but was not bound; call bind() first"
+        )
     return timezone
 
 
@@ -209,7 +227,7 @@ def _number(value: Value, source: DataType, target: DataType, safe: bool) -> Val
             widened = _widened_decimal(value, source, target)
             if widened is not None:
                 return widened
-        as_number = Decimal if not source in FRACTIONAL else lambda x: Decimal(format_double(x, source))
+        as_number = Decimal if source not in FRACTIONAL else lambda x: Decimal(format_double(x, source))
         return _converted(value, source, target, lambda x: to_decimal(as_number(x), target), safe)
     if isinstance(source, DecimalType):
         # Arrow's own conversion of decimals to doubles is not correctly rounded.

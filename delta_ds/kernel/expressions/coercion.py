@@ -9,8 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_ds.kernel.schema.types import (
-    BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID, ArrayType,
-    DataType, DecimalType, MapType, StructType,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
 )  # fmt: skip
 
 INTEGRAL: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
@@ -76,7 +91,9 @@ def common_type_of(types: Iterable[DataType]) -> DataType | None:
     return result
 
 
-def arithmetic_type(operator: str, left: DataType, right: DataType) -> tuple[DataType, DataType, DataType] | None:
+def arithmetic_type(
+    operator: str, left: DataType, right: DataType
+) -> tuple[DataType, DataType, DataType] | None:
     """The types both operands of `+ - * / % div` are cast to, and the type of the result.
 
     Returns

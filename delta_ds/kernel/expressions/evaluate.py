@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions import functions
-from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of, spread, storage_type, values_of
+from delta_ds.kernel.expressions.arrays import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    array_of,
+    scalar_of,
+    spread,
+    storage_type,
+    values_of,
+)
 from delta_ds.kernel.expressions.casts import Value, cast_value
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL, is_nested
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
@@ -65,7 +74,9 @@ def unevaluable(bound: Expression) -> Expression | None:
         inner = unevaluable(child)
         if inner is not None:
             return inner
-    if bound.type is None or (isinstance(bound, Call) and bound.name not in _OPERATORS | functions.RUN.keys()):
+    if bound.type is None or (
+        isinstance(bound, Call) and bound.name not in _OPERATORS | functions.RUN.keys()
+    ):
         return bound
     return None
 
@@ -174,9 +185,35 @@ def _coalesce(node: Call, batch: pa.RecordBatch) -> Value:
     return result
 
 
-_FAILING = frozenset(["+", "-", "*", "/", "%", "div", "pmod", "negative", "abs", "getitem", "element_at", "pow",
-                      "make_date", "unhex", "date_trunc", "date_format", "add_interval", "date_add", "date_sub",
-                      "add_months", "last_day", "hex", "rlike", "like", "ilike"])  # fmt: skip
+_FAILING = frozenset(
+    [
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "div",
+        "pmod",
+        "negative",
+        "abs",
+        "getitem",
+        "element_at",
+        "pow",
+        "make_date",
+        "unhex",
+        "date_trunc",
+        "date_format",
+        "add_interval",
+        "date_add",
+        "date_sub",
+        "add_months",
+        "last_day",
+        "hex",
+        "rlike",
+        "like",
+        "ilike",
+    ]
+)
 
 
 def may_fail(node: Expression) -> bool:
@@ -198,7 +235,9 @@ def compare(name: str, left: Value, right: Value, data_type: DataType) -> Value:
         return compare("<" if name == ">" else "<=", right, left, data_type)
     if name in ("<>", "<="):
         # The order is total: not equal is the opposite of equal, not above that of below.
-        return pc.invert(compare("=", left, right, data_type) if name == "<>" else compare("<", right, left, data_type))
+        return pc.invert(
+            compare("=", left, right, data_type) if name == "<>" else compare("<", right, left, data_type)
+        )
     result = (pc.equal if name == "=" else pc.less)(left, right)
     if data_type not in FRACTIONAL:
         return result
@@ -217,6 +256,12 @@ def _in(node: Call, batch: pa.RecordBatch) -> Value:
     value = _value(node.args[0], batch)
     data_type = node.args[0].type
     assert data_type is not None
+    constants = [a.value for a in node.args[1:] if isinstance(a, Literal)]
+    if len(constants) > 8 and len(constants) == len(node.args) - 1 and data_type not in FRACTIONAL:
+        known = array_of([c for c in constants if c is not None], data_type)
+        found = pc.is_in(value, options=pc.SetLookupOptions(value_set=known))
+        missed = UNKNOWN if None in constants else FALSE
+        return pc.if_else(pc.is_null(value), UNKNOWN, pc.if_else(found, TRUE, missed))
     result: Value = FALSE
     for item in node.args[1:]:
         result = pc.or_kleene(result, compare("=", value, _value(item, batch), data_type))

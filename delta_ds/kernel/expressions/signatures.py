@@ -11,12 +11,30 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from delta_ds.kernel.expressions.coercion import (
-    FRACTIONAL, INTEGRAL, TEMPORAL, can_cast, common_type, common_type_of, is_nested, is_numeric,
-)  # fmt: skip
+    FRACTIONAL,
+    INTEGRAL,
+    TEMPORAL,
+    can_cast,
+    common_type,
+    common_type_of,
+    is_nested,
+    is_numeric,
+)
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, ArrayType, DataType,
-    DecimalType, MapType,
-)  # fmt: skip
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+)
 
 Slot: TypeAlias = "Callable[[DataType], DataType | None]"
 Result: TypeAlias = "DataType | Callable[[Sequence[DataType]], DataType | None]"
@@ -163,7 +181,6 @@ def _map_values(types: Sequence[DataType]) -> DataType | None:
     return ArrayType(types[0].value) if isinstance(types[0], MapType) else None
 
 
-
 def _many(names: str, signature: Signature) -> dict[str, Signature]:
     return dict.fromkeys(names.split(), signature)
 
@@ -201,7 +218,9 @@ FUNCTIONS: dict[str, Signature] = {
     "coalesce": Signature(("common",), _first, variadic=True),
     **_many("greatest least", Signature(("common", "common"), _comparable, variadic=True)),
     # dates and times; a timestamp argument becomes a date or wall clock time by a cast in the session's zone
-    **_many("year month dayofmonth dayofyear dayofweek weekday quarter weekofyear", Signature((DATE,), INTEGER)),
+    **_many(
+        "year month dayofmonth dayofyear dayofweek weekday quarter weekofyear", Signature((DATE,), INTEGER)
+    ),
     **_many("hour minute second", Signature((TIMESTAMP_NTZ,), INTEGER)),
     **_many("date_add date_sub add_months", Signature((DATE, INTEGER), DATE)),
     **_many("unix_timestamp to_unix_timestamp unix_seconds", Signature((_point_in_time,), LONG)),

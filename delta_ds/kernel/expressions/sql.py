@@ -16,11 +16,23 @@ from decimal import Decimal
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.literals import normalise_strings
+from delta_ds.kernel.expressions.names import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID,
-    DataType, DecimalType,
-)  # fmt: skip
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    VOID,
+    DataType,
+    DecimalType,
+)
 
 INTEGER_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 
@@ -49,9 +61,9 @@ def parse_predicate(text: str) -> Expression:
     from sqlglot import errors, exp
 
     if not isinstance(text, str) or not text.strip():
-        raise PredicateError(f"a predicate must be SQL text such as \"id = 1\", not {text!r}")
+        raise PredicateError(f'a predicate must be SQL text such as "id = 1", not {text!r}')
     try:
-        node = _dialect()().parse_into(exp.Condition, _normalise_strings(text))
+        node = _dialect()().parse_into(exp.Condition, normalise_strings(text))
     except errors.SqlglotError as error:
         details: Any = getattr(error, "errors", None) or [{}]
         where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
@@ -83,45 +95,6 @@ def _dialect() -> Any:
     return type("DeltaPredicates", (Spark,), {"Parser": parser})
 
 
-_TOKENS = re.compile(
-    r"""(?P<skip>`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|\b[xX]'[0-9a-fA-F]*'|\b[xX]"[0-9a-fA-F]*")
-    |(?P<strings>(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-      (?:\s*(?:\b[rR])?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))*)""",
-    re.DOTALL | re.VERBOSE,
-)
-_STRING = re.compile(r"""([rR])?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
-_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-
-
-def _normalise_strings(text: str) -> str:
-    """Write every string literal in the one form that all dialects read alike: only ' and \\ escaped."""
-
-    def literal(match: re.Match[str]) -> str:
-        if match["skip"]:
-            return match["skip"]
-        parts: list[str] = []
-        end, quote_before = None, ""
-        for part in _STRING.finditer(match["strings"]):
-            raw, quoted = part.groups()
-            value = quoted[1:-1] if raw else _ESCAPE.sub(_unescape, quoted[1:-1])
-            # A doubled quote, as in 'it''s', stands for one quote; literals further apart are joined.
-            if end == part.start() and quoted[0] == quote_before and not raw:
-                value = quoted[0] + value
-            parts.append(value)
-            end, quote_before = part.end(), quoted[0]
-        return "'" + "".join(parts).replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-    return _TOKENS.sub(literal, text)
-
-
-def _unescape(match: re.Match[str]) -> str:
-    short, long, octal, char = match.groups()
-    if short or long:
-        return chr(int(short or long, 16))
-    return chr(int(octal, 8)) if octal else _ESCAPED.get(char, char)
-
-
 # --- sqlglot nodes to ours
 
 _OPERATORS = {
@@ -131,21 +104,6 @@ _OPERATORS = {
 }  # fmt: skip
 _COMPARISONS = frozenset(["=", "<>", "<", "<=", ">", ">=", "<=>"])
 _BINDING = {"&": 3, "^": 2, "|": 1}  # tighter is higher; all other binary operators of values bind tighter
-
-# Other spellings of the same function.
-_ALIASES = {
-    "character_length": "length", "char_length": "length", "len": "length", "ucase": "upper", "lcase": "lower",
-    "day": "dayofmonth", "substr": "substring", "mid": "substring", "ceiling": "ceil", "power": "pow",
-    "sign": "signum", "date_diff": "datediff", "dateadd": "date_add", "regexp": "rlike", "regexp_like": "rlike",
-    "cardinality": "size", "mod": "%", "nvl": "coalesce", "ifnull": "coalesce", "week": "weekofyear",
-    "curdate": "current_date", "now": "current_timestamp",
-}  # fmt: skip
-_CAST_FUNCTIONS: dict[str, DataType] = {
-    "boolean": BOOLEAN, "tinyint": BYTE, "smallint": SHORT, "int": INTEGER, "bigint": LONG, "float": FLOAT,
-    "double": DOUBLE, "string": STRING, "binary": BINARY, "date": DATE, "timestamp": TIMESTAMP,
-    "decimal": DecimalType(10, 0), "to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ltz": TIMESTAMP,
-    "to_timestamp_ntz": TIMESTAMP_NTZ,
-}  # fmt: skip
 
 
 def _convert(node: Any) -> Expression:
@@ -251,14 +209,13 @@ def _negative(node: Any) -> Expression:
     inner = node.this
     if type(inner).__name__ == "Literal" and not inner.is_string and re.fullmatch(r"\d+", str(inner.this)):
         return _integer(-int(inner.this), f"-{inner.this}")  # the lowest int has no positive twin
-    if type(inner).__name__ in ("Cast", "TryCast") and type(inner.this).__name__ == "Literal":
-        child = _literal(inner.this)
-        if isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal)):
-            return _constant_cast(Literal(-child.value, child.type), _data_type(inner.args["to"]), False)
-    child = _convert(inner)
-    if isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal)):
-        return Literal(-child.value, child.type)
-    return Call("negative", (child,))
+    # A suffix, as in -128Y, arrives as a cast of the number without its sign.
+    suffixed = type(inner).__name__ in ("Cast", "TryCast") and type(inner.this).__name__ == "Literal"
+    child = _literal(inner.this) if suffixed and not inner.this.is_string else _convert(inner)
+    if not (isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal))):
+        return Call("negative", (child,))
+    negated = Literal(-child.value, child.type)
+    return _constant_cast(negated, _data_type(inner.args["to"]), False) if suffixed else negated
 
 
 def _cast(node: Any) -> Expression:
@@ -266,37 +223,35 @@ def _cast(node: Any) -> Expression:
 
 
 def _constant_cast(child: Expression, target: DataType, safe: bool) -> Expression:
-    """`CAST(child AS target)`, or directly the constant where the number fits (this is also how `42L` arrives)."""
+    """`CAST(child AS target)`, or the constant itself where the number fits; so `42L` arrives, too."""
     if isinstance(child, Literal) and child.value is not None:
         value = child.value
         if isinstance(target, DecimalType) and isinstance(value, str):
             if re.fullmatch(r"-?\d+(\.\d+)?", value) and _fits(Decimal(value), target):
                 return Literal(Decimal(value), target)
         elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            whole = int(value) if isinstance(value, (int, Decimal)) and value == int(value) else None
-            if target in INTEGER_BITS and whole is not None and in_range(whole, target):
-                return Literal(whole, target)
-            if target == DOUBLE:
-                return Literal(float(value), DOUBLE)
-            if target == FLOAT and abs(value) < 3e38:
-                return Literal(struct.unpack("<f", struct.pack("<f", float(value)))[0], FLOAT)
-            if isinstance(target, DecimalType) and not isinstance(value, float) and _fits(Decimal(value), target):
-                return Literal(Decimal(value), target)
+            return _constant_number(value, target) or Cast(child, target, safe)
     return Cast(child, target, safe)
+
+
+def _constant_number(value: int | float | Decimal, target: DataType) -> Literal | None:
+    if target == DOUBLE:
+        return Literal(float(value), DOUBLE)
+    if target == FLOAT and abs(float(value)) < 3e38:
+        return Literal(struct.unpack("<f", struct.pack("<f", float(value)))[0], FLOAT)
+    if isinstance(value, float):
+        return None
+    if isinstance(target, DecimalType) and _fits(Decimal(value), target):
+        return Literal(Decimal(value), target)
+    if target in INTEGER_BITS and value == int(value) and in_range(int(value), target):
+        return Literal(int(value), target)
+    return None
 
 
 def _fits(value: Decimal, target: DecimalType) -> bool:
     """Whether a decimal type holds the value without rounding."""
     exponent = int(value.as_tuple().exponent)
     return exponent >= -target.scale and value.adjusted() < target.precision - target.scale
-
-
-_TYPE_NAMES: dict[str, DataType] = {
-    "BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INT": INTEGER, "BIGINT": LONG, "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE, "TEXT": STRING, "VARCHAR": STRING, "CHAR": STRING, "BINARY": BINARY, "VARBINARY": BINARY,
-    "DATE": DATE, "TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPNTZ": TIMESTAMP_NTZ, "NULL": VOID,
-}  # fmt: skip
 
 
 def _data_type(node: Any) -> DataType:
@@ -306,8 +261,8 @@ def _data_type(node: Any) -> DataType:
         precision, scale = (*sizes, *(10, 0)[len(sizes) :])
         if 0 < precision <= 38 and 0 <= scale <= precision:
             return DecimalType(precision, scale)
-    elif kind in _TYPE_NAMES and not node.args.get("nested") and not node.args.get("collate"):
-        return _TYPE_NAMES[kind]
+    elif kind in TYPE_NAMES and not node.args.get("nested") and not node.args.get("collate"):
+        return TYPE_NAMES[kind]
     raise PredicateError(f"a predicate cannot cast to {node.sql(dialect='spark')}")
 
 
@@ -389,7 +344,9 @@ def _interval(node: Any) -> Expression:
     unit = node.args.get("unit")
     value = node.this
     if value is None or type(unit).__name__ != "Var" or type(value).__name__ != "Literal":
-        raise PredicateError(f"only intervals of one number and one unit are supported: {node.sql(dialect='spark')!r}")
+        raise PredicateError(
+            f"only intervals of one number and one unit are supported: {node.sql(dialect='spark')!r}"
+        )
     return Call("interval", (Literal(str(value.this), STRING), Literal(unit.name.upper(), STRING)))
 
 
@@ -400,10 +357,10 @@ def _hex(node: Any) -> Expression:
 
 def _function(node: Any) -> Expression:
     name = str(getattr(node.this, "name", node.this)).lower()
-    name = _ALIASES.get(name, name)
+    name = ALIASES.get(name, name)
     args = tuple(map(_convert, node.expressions))
-    if len(args) == 1 and name in _CAST_FUNCTIONS:
-        return _constant_cast(args[0], _CAST_FUNCTIONS[name], False)
+    if len(args) == 1 and name in CAST_FUNCTIONS:
+        return _constant_cast(args[0], CAST_FUNCTIONS[name], False)
     rewrite = _REWRITES.get((name, len(args)))
     return rewrite(*args) if rewrite else Call(name, args)
 
@@ -414,16 +371,8 @@ def _trim_swapped(name: str) -> Callable[..., Expression]:
 
 def _part_of_date(part: Expression, value: Expression) -> Expression:
     name = str(part.value).lower() if isinstance(part, Literal) else ""
-    return Call(_PARTS.get(name, "date_part"), (value,) if name in _PARTS else (part, value))
+    return Call(DATE_PARTS.get(name, "date_part"), (value,) if name in DATE_PARTS else (part, value))
 
-
-_PARTS = {
-    "year": "year", "years": "year", "y": "year", "yr": "year", "month": "month", "months": "month", "mon": "month",
-    "day": "dayofmonth", "days": "dayofmonth", "d": "dayofmonth", "hour": "hour", "hours": "hour", "h": "hour",
-    "minute": "minute", "minutes": "minute", "min": "minute", "quarter": "quarter", "qtr": "quarter",
-    "week": "weekofyear", "weeks": "weekofyear", "w": "weekofyear", "doy": "dayofyear", "dayofweek": "dayofweek",
-    "dow": "dayofweek",
-}  # fmt: skip
 
 _REWRITES: dict[tuple[str, int], Callable[..., Expression]] = {
     ("nullif", 2): lambda a, b: Call("case", (Call("=", (a, b)), Literal(None, VOID), a)),
@@ -469,11 +418,12 @@ _HANDLERS: dict[str, Callable[[Any], Expression]] = {
     "Substring": _substring,
     "StrPosition": lambda node: Call(
         "locate",
-        tuple(_convert(p) for p in (node.args["substr"], node.this, node.args.get("position")) if p is not None),
+        tuple(
+            _convert(p) for p in (node.args["substr"], node.this, node.args.get("position")) if p is not None
+        ),
     ),
     "Extract": lambda node: _part_of_date(Literal(node.this.name, STRING), _convert(node.expression)),
     "Interval": _interval,
     "Bracket": lambda node: Call("getitem", (_convert(node.this), _convert(node.expressions[0]))),
     "Anonymous": _function,
 }
-

@@ -52,7 +52,9 @@ def zone_of(name: str) -> datetime.tzinfo:
         try:
             return zoneinfo.ZoneInfo(name)
         except (zoneinfo.ZoneInfoNotFoundError, OSError):
-            raise PredicateError(f"unknown time zone {name!r}; give a region such as 'Europe/Paris'") from None
+            raise PredicateError(
+                f"unknown time zone {name!r}; give a region such as 'Europe/Paris'"
+            ) from None
     raise PredicateError(f"unknown time zone {name!r}; give a region or an offset such as '+02:00'")
 
 
@@ -86,7 +88,9 @@ def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> datetime.datetim
     year, month, day, hour, minute, second = (int(g) if g else 0 for g in match.groups()[:6])
     fraction = int((match[7] or "")[:6].ljust(6, "0"))
     try:
-        local = datetime.datetime(year, month if match[2] else 1, day if match[3] else 1, hour, minute, second, fraction)
+        local = datetime.datetime(
+            year, month if match[2] else 1, day if match[3] else 1, hour, minute, second, fraction
+        )
         own = zone_of(match[8]) if match[8] else zone
     except (ValueError, PredicateError):
         return None
@@ -161,5 +165,7 @@ def _arrow_zone(timezone: str) -> str:
         return "UTC"
     minutes, seconds = divmod(int(abs(offset).total_seconds()), 60)
     if seconds:
-        raise PredicateError(f"the time zone {timezone!r} has seconds, which is not supported; give full minutes")
+        raise PredicateError(
+            f"the time zone {timezone!r} has seconds, which is not supported; give full minutes"
+        )
     return f"{'-' if offset < datetime.timedelta() else '+'}{minutes // 60:02d}:{minutes % 60:02d}"

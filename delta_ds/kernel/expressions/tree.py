@@ -100,7 +100,10 @@ class Call:
 
 Expression = Column | Literal | Cast | Call
 
-_INFIX = frozenset("and or = <=> <> < <= > >= + - * / % div & | ^ like".split())
+_INFIX = frozenset([
+    "and", "or", "=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^",
+    "like",
+])  # fmt: skip
 _FORMS = {
     "not": "(NOT {})",
     "isnull": "({} IS NULL)",
@@ -112,12 +115,14 @@ _FORMS = {
     "getfield": "{}.{}",
 }
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset(
-    "all and any anti array between by case cast cross current_date current_timestamp date div end escape exists "
-    "extract false for from full group having if in interval is join left like map natural not null on or order "
-    "outer regexp right rlike select semi some struct substring table then timestamp trim true union unique "
-    "using values when where with".split()
-)
+_RESERVED = frozenset([
+    "all", "and", "any", "anti", "array", "between", "by", "case", "cast", "cross", "current_date",
+    "current_timestamp", "date", "div", "end", "escape", "exists", "extract", "false", "for", "from",
+    "full", "group", "having", "if", "in", "interval", "is", "join", "left", "like", "map", "natural",
+    "not", "null", "on", "or", "order", "outer", "regexp", "right", "rlike", "select", "semi", "some",
+    "struct", "substring", "table", "then", "timestamp", "trim", "true", "union", "unique", "using",
+    "values", "when", "where", "with",
+])  # fmt: skip
 
 
 def quote_name(name: str) -> str:

@@ -21,15 +21,27 @@ from delta_ds.kernel.expressions.sql import INTEGER_BITS
 from delta_ds.kernel.expressions.temporal import to_local, to_utc, zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (
-    BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, SHORT, TIMESTAMP, TIMESTAMP_NTZ, DataType, DecimalType,
-)  # fmt: skip
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SHORT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a constant lies among the values of a narrower type."""
 
-    floor: Any  # the greatest value not above the constant; None if there is none or the constant is above all
+    floor: (
+        Any  # the greatest value not above the constant; None if there is none or the constant is above all
+    )
     exact: bool = False
     side: int = 0  # -1: below every value, +1: above every value
 

@@ -27,7 +27,6 @@ from delta_ds.kernel.log.checkpoint import (
     read_single_actions,
 )
 from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
-from delta_ds.kernel.log.filenames import Kind
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
@@ -226,8 +225,7 @@ def _read_commits(
     commits = []
     for file, data in zip(newer, storage.read_many([f.path for f in newer]), strict=True):
         where = _where(storage, file.path)
-        if file.kind is Kind.COMMIT:
-            _check_whole(data, where)
+        _check_whole(data, where)
         single.apply(find_actions(data, SINGLE_ACTIONS, where), where)
         commits.append((file.end, where, data))
     return commits

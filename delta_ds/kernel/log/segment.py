@@ -121,12 +121,15 @@ def _gather(got: _Gathered, file: LogFile) -> None:
         got.commits[file.version] = file
     elif file.kind is Kind.CHECKSUM:
         got.checksums[file.version] = file
+    elif file.status.size == 0:
+        # A torn checkpoint or compaction: both only repeat what the commits say.
+        return
     elif file.kind is Kind.COMPACTION:
         got.compactions.append(file)
     elif file.parts:
         if 1 <= file.part <= file.parts:
             got.parts.setdefault((file.version, file.parts), {})[file.part] = file
-    elif file.status.size > 0:
+    else:
         got.checkpoints.append(Checkpoint(file.version, (file,)))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.schema.types import BINARY, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 
 DAY_US = 86_400_000_000
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
@@ -42,15 +43,21 @@ class Bounds:
         return len(self.may_be_null)
 
 
+def everywhere(answer: bool, length: int) -> pa.BooleanArray:
+    """The same answer for all files."""
+    return pa.repeat(TRUE if answer else FALSE, length)
+
+
 def everything(length: int) -> Bounds:
     """The bounds of an expression of which nothing is known."""
-    return Bounds(None, None, pa.repeat(True, length), pa.repeat(True, length))
+    anything = everywhere(True, length)
+    return Bounds(None, None, anything, anything)
 
 
 def exactly(values: pa.Array | pa.Scalar, length: int) -> Bounds:
     """The bounds of an expression that has one value a file."""
     if isinstance(values, pa.Scalar):
-        known = pa.repeat(values.is_valid, length)
+        known = everywhere(values.is_valid, length)
         return Bounds(values, values, pc.invert(known), known)
     return Bounds(values, values, values.is_null(), values.is_valid())
 
@@ -95,15 +102,15 @@ def _below(
     """Whether `low < high` (or `<=`), true where either is unknown."""
     pair = None if low is None or high is None else _comparable(low, high)
     if pair is None:
-        return pa.repeat(True, length)
+        return everywhere(True, length)
     low, high = pair
     below = pc.less_equal(low, high) if or_equal else pc.less(low, high)
     if pa.types.is_floating(low.type):
         top = pc.is_nan(high)
         below = pc.or_(below, top if or_equal else pc.and_not(top, pc.is_nan(low)))
     if isinstance(below, pa.Scalar):
-        return pa.repeat(below.is_valid is False or below.as_py(), length)
-    return below.fill_null(True)
+        return everywhere(not below.is_valid or below.as_py(), length)
+    return below.fill_null(TRUE)
 
 
 def _comparable(
@@ -137,13 +144,15 @@ def may_not_start_with(values: Bounds, prefix: str) -> pa.BooleanArray:
     return pc.and_(values.may_be_value, outside)
 
 
-def _prefix_range(values: Bounds, prefix: str) -> tuple[pa.Array | None, pa.Array | None, pa.Scalar, pa.Scalar]:
+def _prefix_range(
+    values: Bounds, prefix: str
+) -> tuple[pa.Array | None, pa.Array | None, pa.Scalar, pa.Scalar]:
     """The values as bytes, the first text that starts with the prefix, and the first after all those."""
     start = prefix.encode()
     # UTF-8 never holds the byte 0xFF, so the last byte can always be counted up.
     after = start[:-1] + bytes([start[-1] + 1]) if start else b"\xff"
     low, high = (None if v is None else v.cast(pa.binary()) for v in (values.low, values.high))
-    return low, high, pa.scalar(start), pa.scalar(after)
+    return low, high, scalar_of(start, BINARY), scalar_of(after, BINARY)
 
 
 def cast(values: Bounds, found: DataType | None, wanted: DataType, timezone: str | None) -> Bounds | None:
@@ -201,7 +210,7 @@ def _cast_time(values: Bounds, found: str, wanted: str, timezone: str | None) ->
         return None
     zoned = "timestamp" in (found, wanted)
     slack = DAY_US if zoned and timezone != "UTC" else 0
-    low, high = (_shift_time(side, wanted, days) for side, days in ((values.low, -slack), (values.high, slack)))
+    low, high = _shift_time(values.low, wanted, -slack), _shift_time(values.high, wanted, slack)
     return Bounds(low, high, values.may_be_null, values.may_be_value)
 
 
@@ -210,12 +219,12 @@ def _shift_time(
 ) -> pa.Array | pa.Scalar | None:
     if side is None:
         return None
-    micros = pc.add(_micros(side), shift_us)
+    micros = pc.add(_micros(side), _long(shift_us))
     if wanted != "date":
         return micros.cast(arrow_type(PrimitiveType(wanted)))
     # Integer division rounds towards zero, days before 1970 go down.
-    days = pc.divide(micros, DAY_US)
-    down = pc.less(pc.subtract(micros, pc.multiply(days, DAY_US)), 0)
+    days = pc.divide(micros, _long(DAY_US))
+    down = pc.less(pc.subtract(micros, pc.multiply(days, _long(DAY_US))), _long(0))
     return pc.subtract(days, down.cast(pa.int64())).cast(pa.int32()).cast(pa.date32())
 
 
@@ -223,13 +232,17 @@ def _micros(side: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
     if pa.types.is_timestamp(side.type):
         return _within(side.cast(pa.int64()), _MAX_US)
     days = side.cast(pa.int32()).cast(pa.int64())
-    return pc.multiply(_within(days, _MAX_US // DAY_US), DAY_US)
+    return pc.multiply(_within(days, _MAX_US // DAY_US), _long(DAY_US))
 
 
 def _within(numbers: pa.Array | pa.Scalar, limit: int) -> pa.Array | pa.Scalar:
     """The numbers that leave room for arithmetic; others are unknown."""
-    inside = pc.and_(pc.less(numbers, limit), pc.greater(numbers, -limit))
-    return pc.if_else(inside, numbers, pa.scalar(None, pa.int64()))
+    inside = pc.and_(pc.less(numbers, _long(limit)), pc.greater(numbers, _long(-limit)))
+    return pc.if_else(inside, numbers, _long(None))
+
+
+def _long(value: int | None) -> pa.Int64Scalar:
+    return scalar_of(value, LONG)
 
 
 def after_truncation(high: pa.Array) -> pa.Array:
@@ -239,7 +252,7 @@ def after_truncation(high: pa.Array) -> pa.Array:
 
 def shifted(instants: pa.Array, by_us: int) -> pa.Array:
     """The timestamps moved by some microseconds."""
-    return pc.add(_within(instants.cast(pa.int64()), _MAX_US), by_us).cast(instants.type)
+    return pc.add(_within(instants.cast(pa.int64()), _MAX_US), _long(by_us)).cast(instants.type)
 
 
 def or_float(side: pa.Array, *, upper: bool) -> pa.Array:

@@ -13,17 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics import Path, Statistics
+from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
 from delta_ds.kernel.scan import bounds
-from delta_ds.kernel.scan.bounds import Bounds, everything, exactly, may_compare
+from delta_ds.kernel.scan.bounds import Bounds, everything, everywhere, exactly, may_compare
 from delta_ds.kernel.scan.partitions import PartitionTuples
 from delta_ds.kernel.schema.column_mapping import physical_path
-from delta_ds.kernel.schema.types import DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructField, StructType
+from delta_ds.kernel.schema.types import (
+    BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructField, StructType,
+)  # fmt: skip
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>"}
 _PARTITION_VALUES, _MIN_MAX, _NULL_COUNT = "partition values", "min/max", "null count"
 # A longer list is looked at as this many ranges.
 _MOST_IN_ITEMS = 100
+_NONE = scalar_of(0, LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class Evidence:
                 continue
             leaf = self.leaves.get(column.path)
             if leaf is None or self.statistics is None:
-                yield f"{column} has no statistics", pa.repeat(True, len(self.partitions))
+                yield f"{column} has no statistics", everywhere(True, len(self.partitions))
                 continue
             known = self.statistics.null_count[leaf.path].is_valid()
             if leaf.path in self.statistics.min:
@@ -146,7 +150,7 @@ class Evidence:
             yield f"no statistics on {column}", pc.invert(known)
 
     def _constant(self, value: bool) -> Bounds:
-        return exactly(pa.scalar(value), len(self.partitions))
+        return exactly(scalar_of(value, BOOLEAN), len(self.partitions))
 
     def _exact(self, expression: Expression) -> Bounds | None:
         values = self.partitions.values(expression)
@@ -179,12 +183,12 @@ class Evidence:
             if leaf.was_float:
                 low, high = bounds.or_float(low, upper=False), bounds.or_float(high, upper=True)
         nulls = self.statistics.null_count[leaf.path]
-        # Loose counts (tightBounds=false) say something only if none or all rows are null: nothing else is asked.
+        # Only "none" and "all" are asked for, so counts that are not tight (tightBounds=false) serve too.
         return Bounds(
             low,
             high,
-            may_be_null=pc.not_equal(nulls, 0).fill_null(True),
-            may_be_value=pc.not_equal(nulls, self.statistics.num_records).fill_null(True),
+            may_be_null=pc.not_equal(nulls, _NONE).fill_null(TRUE),
+            may_be_value=pc.not_equal(nulls, self.statistics.num_records).fill_null(TRUE),
         )
 
     def _nullness(self, expression: Expression, null: bool) -> pa.BooleanArray:
@@ -198,11 +202,11 @@ class Evidence:
         value, items = self.bounds(expression.args[0]), expression.args[1:]
         some = [item for item in items if not (isinstance(item, Literal) and item.value is None)]
         if not wanted and len(some) < len(items):
-            return pa.repeat(False, len(self.partitions))  # x NOT IN (..., NULL) is never true
+            return everywhere(False, len(self.partitions))  # x NOT IN (..., NULL) is never true
         if wanted:
-            out = pa.repeat(False, len(self.partitions))
-            for item in self._ranges(some):
-                out = pc.or_(out, may_compare("=", value, item))
+            out = everywhere(False, len(self.partitions))
+            for covered in self._ranges(some):
+                out = pc.or_(out, may_compare("=", value, covered))
             return out
         out = value.may_be_value
         for item in some[:_MOST_IN_ITEMS]:
@@ -230,7 +234,7 @@ class Evidence:
             return values.may_be_value
         prefix, rest = pattern
         if rest == "":
-            same = exactly(pa.scalar(prefix), len(self.partitions))
+            same = exactly(scalar_of(prefix, STRING), len(self.partitions))
             return may_compare("=" if wanted else "<>", values, same)
         if wanted:
             return bounds.may_start_with(values, prefix)
@@ -238,8 +242,9 @@ class Evidence:
 
 
 def _pattern(expression: Call) -> tuple[str, str] | None:
-    """The constant start of a pattern and what follows it (`%` for anything); None if it is no constant text."""
-    pattern, escape = expression.args[1], expression.args[2] if len(expression.args) > 2 else Literal("\\")
+    """The constant start of a pattern and what follows it (`%`: anything); None if it is no constant text."""
+    pattern = expression.args[1]
+    escape = expression.args[2] if len(expression.args) > 2 else Literal("\\")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return None
     if expression.name == "startswith":

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.scan.skipping import Pruning, Reason
+from delta_ds.kernel.expressions.arrays import scalar_of
+from delta_ds.kernel.scan.skipping import Pruning, Reason, row_numbers
+from delta_ds.kernel.schema.types import STRING
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
@@ -28,9 +30,9 @@ def explain(files: LiveFiles, pruning: Pruning) -> pa.Table:
         string. For a skipped file that is the rule that dropped it; for a kept one the first thing that kept
         better knowledge from deciding, or `may match`.
     """
-    kept = pc.is_in(pc.indices_nonzero(pa.repeat(True, files.num_rows)).cast(pa.int64()), pruning.rows)
+    kept = pc.is_in(row_numbers(files.num_rows), pruning.rows)
     # Later rules overwrite earlier ones, and the first reason is the one to name.
-    rule = pa.repeat(_NO_REASON, files.num_rows)
+    rule = pa.repeat(scalar_of(_NO_REASON, STRING), files.num_rows)
     for reason in (*reversed(pruning.undecided), *reversed(pruning.reasons)):
         rule = _with_rule(rule, reason)
     path = files.table["path"]
@@ -38,8 +40,8 @@ def explain(files: LiveFiles, pruning: Pruning) -> pa.Table:
 
 
 def _with_rule(rule: pa.StringArray, reason: Reason) -> pa.StringArray:
-    every = pc.indices_nonzero(pa.repeat(True, len(rule))).cast(pa.int64())
-    return pc.if_else(pc.is_in(every, reason.rows), reason.rule, rule)
+    named = pc.is_in(row_numbers(len(rule)), reason.rows)
+    return pc.if_else(named, scalar_of(reason.rule, STRING), rule)
 
 
 def summary(files: LiveFiles, pruning: Pruning) -> str:

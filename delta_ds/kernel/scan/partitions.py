@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
 from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shifted
-from delta_ds.kernel.schema.types import TIMESTAMP, DataType, arrow_type
+from delta_ds.kernel.schema.types import LONG, TIMESTAMP, VOID, DataType
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
@@ -103,10 +104,10 @@ class PartitionTuples:
 _ONE_ROW = pa.table([pa.nulls(1)], names=[""])
 
 
-def _scalar(literal: Literal) -> pa.Scalar:
-    if literal.value is None or literal.type is None:
-        return pa.scalar(literal.value)
-    return pa.scalar(literal.value, arrow_type(literal.type))
+def _scalar(literal: Literal) -> pa.Scalar | None:
+    if literal.value is None:
+        return scalar_of(None, VOID)
+    return None if literal.type is None else scalar_of(literal.value, literal.type)
 
 
 def _needs_zone(expression: Expression) -> bool:
@@ -124,7 +125,9 @@ def partition_tuples(
     opaque: frozenset[str],
     timezone: str | None,
 ) -> PartitionTuples:
-    """Find the distinct partition tuples of all live files; cost is linear in files, typing in distinct texts.
+    """Find the distinct partition tuples of all live files.
+
+    Cost is linear in files; only distinct texts are given a type.
 
     Parameters
     ----------
@@ -135,7 +138,7 @@ def partition_tuples(
     timezone
         Zone of timestamps that name none; None if not known.
     """
-    code = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    code = pa.repeat(scalar_of(0, LONG), files.num_rows)
     picked: list[pa.Int64Array] = []  # per column: which distinct value each tuple has
     values: list[pa.Array] = []
     inexact = set(opaque)
@@ -144,8 +147,8 @@ def partition_tuples(
         if data_type == TIMESTAMP and timezone is None and not _all_zoned(encoded.dictionary):
             inexact.add(name)
         values.append(_typed(encoded.dictionary, data_type, timezone))
-        own = encoded.indices.cast(pa.int64()).fill_null(len(encoded.dictionary))
-        size = len(encoded.dictionary) + 1
+        own = encoded.indices.cast(pa.int64()).fill_null(scalar_of(len(encoded.dictionary), LONG))
+        size = scalar_of(len(encoded.dictionary) + 1, LONG)
         pairs = pc.add(pc.multiply(code, size), own).dictionary_encode()
         code = pairs.indices.cast(pa.int64())
         before = pc.divide(pairs.dictionary, size)

@@ -17,17 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics import load_statistics
+from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
+from delta_ds.kernel.scan.bounds import everywhere
 from delta_ds.kernel.scan.evidence import Evidence, Leaf, is_opaque, resolve
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import DataType, StructType
+from delta_ds.kernel.schema.types import LONG, DataType, StructType
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.
 _MOST_LETTERS = 200
+_NO_RECORDS = scalar_of(0, LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def prune(
 
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12, PV-RW-01 to 03.
     """
-    everyone = pc.indices_nonzero(pa.repeat(True, files.num_rows)).cast(pa.int64())
+    everyone = row_numbers(files.num_rows)
     if predicate is None:
         return Pruning(everyone)
     by_partition, by_data = _split(predicate, schema, partition_columns, timezone)
@@ -98,7 +101,7 @@ def prune(
         return Pruning(left, tuple(first.reasons))
     statistics = load_statistics(files, left, [(leaf.path, leaf.type) for leaf in leaves.values()])
     second = _Steps(left)
-    second.drop(pc.equal(statistics.num_records, 0).fill_null(False), "numRecords = 0")
+    second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
     evidence = Evidence(tuples.take(left), statistics, leaves)
     second.apply(by_data, evidence)
     undecided = second.undecided(by_data, evidence)
@@ -109,14 +112,15 @@ def _split(
     predicate: Expression, schema: StructType, partition_columns: Sequence[str], timezone: str | None
 ) -> tuple[list[Expression], list[Expression]]:
     """The conjuncts that partition values decide, those of generated columns included, and the others."""
-    from delta_ds.kernel.expressions import generated
-
     partitioned = {name.lower() for name in partition_columns}
-    by_partition, by_data = [], []
+    by_partition: list[Expression] = []
+    by_data: list[Expression] = []
     for part in conjuncts(predicate):
         reads_data = any(column.path[0].lower() not in partitioned for column in columns(part))
         (by_data if reads_data else by_partition).append(part)
     if partition_columns and by_data:
+        from delta_ds.kernel.expressions import generated
+
         derived = generated.derive_partition_filters(predicate, schema, partition_columns, timezone)
         if derived is not None:
             by_partition += conjuncts(derived)
@@ -155,12 +159,17 @@ def _leaves(
     return found
 
 
+def row_numbers(length: int) -> pa.Int64Array:
+    """The numbers 0, 1, ... of that many rows."""
+    return pc.indices_nonzero(everywhere(True, length)).cast(pa.int64())
+
+
 class _Steps:
     """The files still in, and what dropped the others so far."""
 
     def __init__(self, rows: pa.Int64Array) -> None:
         self.rows = rows
-        self.kept = pa.repeat(True, len(rows))
+        self.kept = everywhere(True, len(rows))
         self.reasons: list[Reason] = []
 
     def kept_rows(self) -> pa.Int64Array:

@@ -90,5 +90,5 @@ def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _file_status(path: str, found: os.stat_result) -> FileStatus:
-    etag = f"{found.st_ino:x}-{found.st_mtime_ns:x}"
+    etag = f"{found.st_ino:x}-{found.st_ctime_ns:x}"
     return FileStatus(path, found.st_size, found.st_mtime_ns // _NANOSECONDS_PER_MS, etag)

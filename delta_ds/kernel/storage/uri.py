@@ -105,7 +105,9 @@ def parse_address(text: str) -> Address:
 def _address(scheme: str, authority: str, path: str) -> Address:
     if scheme == "file":
         if authority not in ("", "localhost"):
-            raise StorageError(f"file://{_host(authority)}{path} names a file of another host; use file:///path")
+            raise StorageError(
+                f"file://{_host(authority)}{path} names a file of another host; use file:///path"
+            )
         return Address("file", "", path)
     if scheme == "memory":  # fsspec's memory store has no authority: memory://a/b is the path /a/b
         return Address("memory", "", _tidy("/" + authority + path))

@@ -86,9 +86,7 @@ class StorageContract:
         assert storage.read_range("a b/x%y#z?.bin", 4, 0) == b""
 
     @pytest.mark.parametrize(("offset", "length"), [(-1, 3), (0, -1)])
-    def test_a_negative_range_is_refused(
-        self, storage: Storage, put: Put, offset: int, length: int
-    ) -> None:
+    def test_a_negative_range_is_refused(self, storage: Storage, put: Put, offset: int, length: int) -> None:
         put("x", b"0123456789")
         with pytest.raises(StorageError):
             storage.read_range("x", offset, length)

@@ -41,7 +41,14 @@ class TestLocal(StorageContract):
 
 def test_every_spelling_of_a_folder_opens_the_same_table(tmp_path: pathlib.Path) -> None:
     plain = str(tmp_path)
-    for spelling in (plain, plain + "/", tmp_path, f"file:{plain}", f"file://{plain}", f"FILE://localhost{plain}//"):
+    for spelling in (
+        plain,
+        plain + "/",
+        tmp_path,
+        f"file:{plain}",
+        f"file://{plain}",
+        f"FILE://localhost{plain}//",
+    ):
         assert open_storage(spelling).url == plain
 
 

@@ -81,7 +81,9 @@ def test_an_address_is_shown_in_one_spelling_without_credentials(given: str, sho
         ("memory://m/t", "/m/t/x", "x"),
     ],
 )  # fmt: skip
-def test_absolute_paths_on_the_tables_own_store_are_followed(table: str, log_path: str, resolved: str) -> None:
+def test_absolute_paths_on_the_tables_own_store_are_followed(
+    table: str, log_path: str, resolved: str
+) -> None:
     assert open_storage(table).resolve(log_path) == resolved
 
 

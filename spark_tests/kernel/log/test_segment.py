@@ -1,0 +1,112 @@
+"""Which files make up a version, and what is refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from delta_ds import (
+    DeltaLog,
+    LogError,
+    NotADeltaTableError,
+    TruncatedLogError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
+from delta_ds.testing import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path):
+    builder = TableBuilder(tmp_path)
+    builder.create(pa.schema([("id", pa.int64())]))
+    for i in range(1, 6):
+        builder.append(pa.table({"id": [i]}))
+    return builder
+
+
+def test_a_path_that_does_not_exist_is_no_table(tmp_path):
+    with pytest.raises(NotADeltaTableError, match="nowhere"):
+        DeltaLog(tmp_path / "nowhere").snapshot()
+
+
+def test_a_folder_without_commits_is_no_table(tmp_path):
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(NotADeltaTableError, match="no commit"):
+        DeltaLog(tmp_path).snapshot()
+
+
+@pytest.mark.parametrize("version", [-1, 6])
+def test_a_version_out_of_range_names_the_range(table, version):
+    with pytest.raises(VersionNotFoundError, match=r"\[0, 5\]"):
+        DeltaLog(table.path).snapshot(version)
+
+
+def test_a_gap_is_refused_and_named(table):
+    table.commit_file(3).unlink()
+    with pytest.raises(VersionsNotContiguousError, match=r"\(2, 4\)"):
+        DeltaLog(table.path).snapshot()
+
+
+def test_a_gap_below_a_checkpoint_is_of_no_matter(table):
+    table.checkpoint(version=4)
+    table.commit_file(2).unlink()
+    assert DeltaLog(table.path).snapshot().files().num_rows == 5
+
+
+def test_a_log_without_its_start_is_refused(table):
+    table.commit_file(0).unlink()
+    with pytest.raises(TruncatedLogError, match="version 5"):
+        DeltaLog(table.path).snapshot()
+
+
+def test_a_cleaned_up_version_names_what_is_left(table):
+    table.checkpoint(version=3)
+    for version in range(3):
+        table.commit_file(version).unlink()
+    with pytest.raises(VersionNotFoundError, match=r"\[3, 5\]"):
+        DeltaLog(table.path).snapshot(1)
+    assert DeltaLog(table.path).snapshot(3).files().num_rows == 3
+
+
+def test_a_checkpoint_without_its_commit_is_refused(table):
+    table.checkpoint(version=5)
+    table.commit_file(5).unlink()
+    with pytest.raises(LogError, match="version 5"):
+        DeltaLog(table.path).snapshot()
+
+
+def test_an_incomplete_multi_part_checkpoint_is_passed_over(table):
+    table.checkpoint(version=2)
+    table.checkpoint("multi-part", version=4)[0].unlink()
+    snapshot = DeltaLog(table.path).snapshot()
+    assert snapshot.segment.checkpoint is not None
+    assert snapshot.segment.checkpoint.version == 2
+    assert snapshot.files().num_rows == 5
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"not parquet at all"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_commits(table, damage):
+    table.checkpoint(version=4)[0].write_bytes(damage)
+    assert DeltaLog(table.path).snapshot().files().num_rows == 5
+
+
+def test_a_damaged_checkpoint_without_commits_to_replace_it_is_refused(table):
+    (file,) = table.checkpoint(version=4)
+    file.write_bytes(file.read_bytes()[:100])
+    for version in range(4):
+        table.commit_file(version).unlink()
+    with pytest.raises(LogError, match="checkpoint"):
+        DeltaLog(table.path).snapshot()
+
+
+def test_compactions_replace_the_commits_they_cover(table):
+    file = table.compact(1, 3)
+    snapshot = DeltaLog(table.path).snapshot()
+    assert file.name in [f.path.rsplit("/", 1)[-1] for f in snapshot.segment.commits]
+    assert snapshot.files().num_rows == 5
+
+
+def test_a_compaction_that_reaches_past_the_version_is_not_used(table):
+    table.compact(1, 4)
+    assert DeltaLog(table.path).snapshot(2).files().num_rows == 2
