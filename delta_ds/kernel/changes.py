@@ -225,7 +225,7 @@ class ChangeFeed:
         for version in self._versions:
             where = f"{self._listing.commits[version].path} of {self.storage.url}"
             moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=times[version])
-            for table, _ in parse_file_actions([(version, where, self._contents[version])], schema):
+            for table in parse_file_actions([(where, self._contents[version])], schema):
                 out += self._slices_of(_Commit(version, moment, table))
         return out
 

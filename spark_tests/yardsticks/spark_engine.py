@@ -114,6 +114,13 @@ class SparkTable:
         self._spark = spark
         self._path = path
         self._log: Callable[[], Any] = lambda: DeltaLog(path)
+        self._versions: dict[int | None, DataFrame] = {}
+
+    def _version(self, version: int | None) -> DataFrame:
+        """A version, loaded once: each load costs a Python process."""
+        if version not in self._versions:
+            self._versions[version] = self._load(versionAsOf=version)
+        return self._versions[version]
 
     def _load(self, format_: str = "pydelta", **options: Any) -> DataFrame:
         given = {key: str(value) for key, value in options.items() if value is not None}
@@ -126,7 +133,7 @@ class SparkTable:
         snapshot = self._log().snapshot(version=version)
         state = snapshot_state(snapshot)
         if snapshot.schema.fields:  # else Spark refuses the table
-            state["schema"] = json.loads(self._load(versionAsOf=version).schema.json())
+            state["schema"] = json.loads(self._version(version).schema.json())
         if version is None or version == self._log().snapshot().version:
             state.update(self._detail())
         return state
@@ -150,7 +157,7 @@ class SparkTable:
         return {version: (time_ms, operation) for version, time_ms, operation in rows}
 
     def rows(self, version: int | None, encodings: Mapping[str, str]) -> pa.Table:
-        return _encoded(self._load(versionAsOf=version), encodings).toArrow()
+        return _encoded(self._version(version), encodings).toArrow()
 
     def row_ids(self, version: int) -> pa.Table:
         df = self._load(versionAsOf=version, metadataColumns="row_id,row_commit_version")

@@ -102,8 +102,8 @@ def z85_decode(text: str) -> bytes:
     except KeyError as error:
         raise DataFileError(f"{error.args[0]!r} is not a character of Z85") from error
     words = digits @ np.array([85**power for power in (4, 3, 2, 1, 0)], np.uint64)
-    # The last group may exceed 32 bits where a writer padded it with other than zeros; as in Java it wraps, and the
-    # bytes behind the padding are cut off by the caller. Content is protected by size, magic and cardinality.
+    # The last group may exceed 32 bits where a writer padded it with other than zeros; as in Java it wraps,
+    # and the caller cuts off the padding. Content is protected by size, magic and cardinality.
     return words.astype(">u4").tobytes()
 
 

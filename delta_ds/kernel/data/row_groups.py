@@ -105,7 +105,7 @@ class StatisticsFilter:
             if statistics is None:
                 return None
             low, high = (statistics.min_raw, statistics.max_raw) if statistics.has_min_max else (None, None)
-            if isinstance(low, float) and (math.isnan(low) or math.isnan(high)):
+            if isinstance(low, float) and math.isnan(low + statistics.max_raw):
                 low = high = None
             nulls = statistics.null_count if statistics.has_null_count else None
             return _Bounds(low, high, nulls, group.num_rows)

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics_json import parse_lines
-from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles

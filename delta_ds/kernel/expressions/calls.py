@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.coercion import (
+    INTEGRAL,
     TEMPORAL,
     arithmetic_type,
     can_cast,
@@ -180,9 +181,9 @@ def _arithmetic(name: str, left: Expression, right: Expression, scope: Scope) ->
 
 def _narrow(node: Expression, other: Expression) -> DataType:
     """A whole constant beside a decimal counts as the smallest decimal that holds it."""
-    if isinstance(other.type, DecimalType) and isinstance(node, Literal):
-        if node.type in (BYTE, SHORT, INTEGER, LONG) and node.value is not None:
-            return DecimalType(len(str(abs(node.value))), 0)
+    whole = isinstance(node, Literal) and node.type in INTEGRAL and node.value is not None
+    if isinstance(node, Literal) and whole and isinstance(other.type, DecimalType):
+        return DecimalType(len(str(abs(node.value))), 0)
     assert node.type is not None
     return node.type
 
@@ -294,7 +295,7 @@ def _coerced(child: Expression, target: DataType, scope: Scope) -> Expression:
 
 
 def folded(node: Call | Cast) -> Expression:
-    """The constant a node of constants amounts to; the node itself if it must fail, for whoever evaluates it."""
+    """The constant a node of constants amounts to; the node itself if computing it fails."""
     args = (node.child,) if isinstance(node, Cast) else node.args
     if node.type is None or is_nested(node.type) or not all(isinstance(a, Literal) for a in args):
         return node

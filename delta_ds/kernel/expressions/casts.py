@@ -91,7 +91,8 @@ def _converted(
         result = convert(item)
         if result is None and not safe:
             raise PredicateError(
-                f"the value {item!r} of type {source} cannot be cast to {target}; use TRY_CAST to get null instead",
+                f"the value {item!r} of type {source} cannot be cast to {target}; "
+                "use TRY_CAST to get null instead",
                 condition="CAST_INVALID_INPUT",
             )
         return result

@@ -268,7 +268,7 @@ def _size(node: Call, args: list[Any]) -> Value:
 
 
 def _element(node: Call, args: list[Any]) -> Value:
-    """`getitem`, `get`, `element_at`, `try_element_at`: what Spark does when there is no such element differs."""
+    """`getitem`, `get`, `element_at`, `try_element_at`; they differ in what a missing element is."""
     container_type = argument_types(node)[0]
     length = len(args[0])
     containers = spread(args[0], length)

@@ -115,7 +115,7 @@ def _affix(
 
 
 @functools.lru_cache(maxsize=256)
-def like_pattern(pattern: str, escape: str = "\\", ignore_case: bool = False) -> re.Pattern[str]:
+def like_pattern(pattern: str, escape: str = "\\") -> re.Pattern[str]:
     """The regular expression of a LIKE pattern.
 
     Raises
@@ -137,12 +137,14 @@ def like_pattern(pattern: str, escape: str = "\\", ignore_case: bool = False) ->
             parts.append(re.escape(escaped))
         else:
             parts.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
-    return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def _like(node: Call, args: list[Any]) -> Value:
     def matches(text: str, pattern: str, escape: str = "\\") -> bool:
-        return like_pattern(pattern, escape, node.name == "ilike").fullmatch(text) is not None
+        if node.name == "ilike":
+            text, pattern = text.lower(), pattern.lower()
+        return like_pattern(pattern, escape).fullmatch(text) is not None
 
     return map_rows(matches, args, [STRING] * len(args), BOOLEAN)
 
@@ -158,7 +160,8 @@ def _regex(pattern: str) -> re.Pattern[str]:
     strange = _JAVA_ONLY.search(pattern.removesuffix("$") if not pattern.endswith("\\$") else pattern)
     if strange:
         raise PredicateError(
-            f"the regular expression {pattern!r} holds {strange[0]!r}, which this package cannot match as Spark does"
+            f"the regular expression {pattern!r} holds {strange[0]!r}, "
+            "which this package cannot match as Spark does"
         )
     ending = pattern.endswith("$") and not pattern.endswith("\\$")
     body = pattern[:-1] + r"(?=(?:\r\n|[\n\r\u0085\u2028\u2029])?\Z)" if ending else pattern

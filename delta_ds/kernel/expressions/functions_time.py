@@ -63,8 +63,10 @@ _DATE_UNITS = {
     "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month",
     "mm": "month", "week": "week",
 }  # fmt: skip
-_TIME_UNITS = {**_DATE_UNITS, "day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
-               "millisecond": "millisecond", "microsecond": "microsecond"}  # fmt: skip
+_TIME_UNITS = {
+    **_DATE_UNITS, "day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
+    "millisecond": "millisecond", "microsecond": "microsecond",
+}  # fmt: skip
 
 
 def truncated(local: datetime.datetime, unit: str) -> datetime.datetime:

@@ -6,7 +6,7 @@ expression are used: it is *monotone* in its column (a bound on the column is a 
 merely *exact* (equal columns give equal results).
 
 Source: PROTOCOL.md, "Generated Columns"; delta-spark's `OptimizablePartitionExpression`. Differs: where the
-clock changes near a constant, the bound is widened by as much; if the writer's time zone is unknown, by a day.
+clock changes near a constant the bound is widened by as much; if the writer's zone is unknown, by a day.
 """
 
 from __future__ import annotations

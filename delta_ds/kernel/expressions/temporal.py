@@ -98,7 +98,7 @@ def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> datetime.datetim
 
 
 def to_utc(local: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.datetime:
-    """The instant of a wall clock time; the earlier of two, and shifted forward where the clock skipped it."""
+    """The instant of a wall clock time: the earlier of two, and shifted on where the clock skipped it."""
     aware = local.replace(tzinfo=zone, fold=0)
     offset = aware.utcoffset() or datetime.timedelta()
     return (local - offset).replace(tzinfo=datetime.timezone.utc)

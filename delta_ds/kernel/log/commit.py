@@ -18,18 +18,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.log.arrays import flags
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger("delta_ds")
 
-_MARK = "__commit_end__"
 _FILE_ACTIONS = ("add", "remove", "cdc")
-# Bytes parsed at once: bounds memory on long logs without checkpoints.
-_GROUP_BYTES = 256 << 20
-_BLOCK_BYTES = 16 << 20
+# Small files are joined up to this size before parsing.
+_JOIN_BYTES = 8 << 20
+_BLOCK_BYTES = 4 << 20
 
 
 def deletion_vector_type() -> pa.DataType:
@@ -82,84 +80,53 @@ def actions_schema(partition_columns: Sequence[str], *, changes: bool = False) -
     return pa.schema([pa.field(name, pa.struct(add)) for name in _FILE_ACTIONS])
 
 
-def parse_file_actions(
-    commits: Sequence[tuple[int, str, bytes]], schema: pa.Schema
-) -> Iterator[tuple[pa.Table, Any]]:
-    """File actions of many commits, in groups of bounded size.
+def parse_file_actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) -> list[pa.Table]:
+    """The file actions of many files.
 
     Parameters
     ----------
-    commits
-        (version, path of the file, its bytes), in the order in which rows shall come.
+    files
+        (name for messages, bytes), in the order in which rows shall come.
     schema
         From `actions_schema`.
 
-    Yields
-    ------
-    (pyarrow.Table, numpy.ndarray)
-        A table of `schema` with one row per action of any kind (other actions are rows of nulls), in file
-        order, and the int64 version of each row.
+    Returns
+    -------
+    list of pyarrow.Table
+        Tables of `schema` with, all in all, one row per action of any kind (other actions are rows of nulls),
+        in order.
 
     Raises
     ------
     CorruptLogFileError
         A file is not newline-delimited JSON objects, or an action lacks its path.
     """
-    group: list[tuple[int, str, bytes]] = []
+    tables: list[pa.Table] = []
+    group: list[tuple[str, bytes]] = []
     size = 0
-    for commit in commits:
-        if group and size + len(commit[2]) > _GROUP_BYTES:
-            yield _parse_group(group, schema)
+    for file in files:
+        if group and size + len(file[1]) > _JOIN_BYTES:
+            tables += _parse_group(group, schema)
             group, size = [], 0
-        group.append(commit)
-        size += len(commit[2])
-    if group:
-        yield _parse_group(group, schema)
+        group.append(file)
+        size += len(file[1])
+    return tables + _parse_group(group, schema) if group else tables
 
 
-def _parse_group(group: list[tuple[int, str, bytes]], schema: pa.Schema) -> tuple[pa.Table, Any]:
-    import numpy as np
+def _parse_group(group: list[tuple[str, bytes]], schema: pa.Schema) -> list[pa.Table]:
+    """Small files in one parse, since each parse has its price."""
     import pyarrow as pa
 
     try:
-        if len(group) == 1:
-            version, _, data = group[0]
-            table = _parse_arrow(data, schema)
-            return table, np.full(table.num_rows, version, dtype=np.int64)
-        return _parse_joined(group, schema)
+        data = group[0][1] if len(group) == 1 else b"\n".join(data for _, data in group)
+        return [_parse_arrow(data, schema)]
     except pa.ArrowInvalid:
-        pass
-    # One of the files is odd or broken: take them one by one, and only the odd ones slowly.
-    tables, versions = [], []
-    for version, path, data in group:
-        try:
-            table = _parse_arrow(data, schema)
-        except pa.ArrowInvalid as error:
-            logger.info("log_file_parsed_slowly path=%s reason=%s", path, error)
-            table = _parse_slowly(data, schema, path)
-        tables.append(table)
-        versions.append(np.full(table.num_rows, version, dtype=np.int64))
-    return pa.concat_tables(tables), np.concatenate(versions)
-
-
-def _parse_joined(group: list[tuple[int, str, bytes]], schema: pa.Schema) -> tuple[pa.Table, Any]:
-    """One parse for many files; a marker line after each tells which rows are whose."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    pieces = []
-    for index, (_, _, data) in enumerate(group):
-        pieces += [data, b'\n{"%s":%d}\n' % (_MARK.encode(), index)]
-    joined = b"".join(pieces)
-    table = _parse_arrow(joined, schema.append(pa.field(_MARK, pa.int64())))
-    marks = table[_MARK]
-    ends = np.flatnonzero(flags(pc.is_valid(marks).combine_chunks()))
-    if len(ends) != len(group):
-        raise pa.ArrowInvalid("a commit holds the marker of this parser")
-    versions = np.array([version for version, _, _ in group], dtype=np.int64)
-    rows = np.searchsorted(ends, np.arange(table.num_rows), side="left")
-    return table.drop_columns([_MARK]), versions[rows]
+        if len(group) > 1:
+            # One of the files is odd or broken: find out which.
+            return [table for file in group for table in _parse_group([file], schema)]
+    path, data = group[0]
+    logger.info("log_file_parsed_slowly path=%s", path)
+    return [_parse_slowly(data, schema, path)]
 
 
 def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
@@ -173,7 +140,11 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
 
     def parse(block: int) -> pa.Table:
         read = pj.ReadOptions(block_size=block, use_threads=True)
-        return pj.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+        # Parsing frees about as much as it keeps; Arrow's default pool pays for that with page faults, one core
+        # second for 200 MB of log, the system's allocator hardly does.
+        return pj.read_json(
+            pa.BufferReader(data), read_options=read, parse_options=options, memory_pool=pa.system_memory_pool()
+        )
 
     try:
         table = parse(min(_BLOCK_BYTES, max(len(data) + 1, 1 << 16)))
@@ -182,8 +153,6 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
             raise
         table = parse(len(data) + 1)
     for name in table.column_names:
-        if name == _MARK:
-            continue
         column = table[name]
         path = pc.struct_field(column, "path")
         if pc.any(pc.and_(pc.is_valid(column), pc.is_null(path))).as_py():

@@ -10,7 +10,7 @@ Source: PROTOCOL.md, "Action Reconciliation"; checklist REC-*.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -27,6 +27,7 @@ from delta_ds.kernel.log.checkpoint import (
     read_single_actions,
 )
 from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
+from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
+# Bytes of commits read and parsed at once: bounds memory on long logs without checkpoints.
+_BATCH_BYTES = 32 << 20
 # Commits read at once while looking backwards for protocol and metadata.
 _HEADER_BATCH = 64
 
@@ -209,26 +212,48 @@ def load_state(
         if checkpoint is None:
             manifest = inline_actions(storage, segment.checkpoint)
     newer = [file for file in segment.commits if file.end > start]
-    commits = _read_commits(storage, segment, newer, single)
+    parsed: list[pa.Table] = []
     if manifest is not None and segment.checkpoint is not None:
-        commits.insert(0, (segment.checkpoint.version, segment.checkpoint.files[0].path, manifest))
+        path = segment.checkpoint.files[0].path
+        parsed += _parse([(_where(storage, path), manifest)], single)
+    for batch in _batches(newer):
+        parsed += _parse(_read_commits(storage, batch, single), single)
     header = checked_header(storage, segment.version, single.protocol, single.metadata)
     columns = tuple(single.partition_columns)
     older = _older_parts(storage, base[1] if base else None, checkpoint, columns)
-    files = _reconcile(storage, older, commits, columns)
+    files = _reconcile(storage, older, parsed, columns)
     return State(header, single.txns, single.domains, files, columns)
 
 
+def _batches(files: Sequence[LogFile]) -> Iterator[list[LogFile]]:
+    """Files in order, in batches of bounded size, so that only one batch of text is in memory."""
+    batch: list[LogFile] = []
+    size = 0
+    for file in files:
+        if batch and size + file.status.size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.status.size
+    if batch:
+        yield batch
+
+
 def _read_commits(
-    storage: Storage, segment: LogSegment, newer: Sequence[Any], single: SingleActions
-) -> list[tuple[int, str, bytes]]:
+    storage: Storage, batch: Sequence[LogFile], single: SingleActions
+) -> list[tuple[str, bytes]]:
     commits = []
-    for file, data in zip(newer, storage.read_many([f.path for f in newer]), strict=True):
+    for file, data in zip(batch, storage.read_many([f.path for f in batch]), strict=True):
         where = _where(storage, file.path)
         _check_whole(data, where)
         single.apply(find_actions(data, SINGLE_ACTIONS, where), where)
-        commits.append((file.end, where, data))
+        commits.append((where, data))
     return commits
+
+
+def _parse(commits: list[tuple[str, bytes]], single: SingleActions) -> list[pa.Table]:
+    """The file actions of commits; values of partition columns that only come later cannot be in them."""
+    return parse_file_actions(commits, actions_schema(single.partition_columns))
 
 
 @dataclass(slots=True)
@@ -292,32 +317,29 @@ def _align(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _reconcile(
-    storage: Storage, older: _Older, commits: list[tuple[int, str, bytes]], columns: Sequence[str]
+    storage: Storage, older: _Older, parsed: list[pa.Table], columns: Sequence[str]
 ) -> LiveFiles:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     schema = _working_schema(columns)
-    parsed = [table for table, _ in parse_file_actions(commits, actions_schema(columns))]
-    commits.clear()
     adds: list[pa.Table] = []
-    keys: list[pa.ChunkedArray] = []
-    for table in parsed:
-        add, remove = table["add"], table["remove"]
-        keys.append(pc.coalesce(_keys(add, storage), _keys(remove, storage)))
+    keys = [pc.coalesce(_keys(t["add"], storage), _keys(t["remove"], storage)) for t in parsed]
     touched = None
     if keys:
         key = pa.chunked_array([c for k in keys for c in k.chunks], type=pa.string())
         newest = _newest(key)
         touched = key.filter(as_mask(newest)) if older.tables else None
         offset = 0
-        for table in parsed:
+        while parsed:
+            table = parsed.pop(0)
             mask = newest[offset : offset + table.num_rows]
             offset += table.num_rows
             add = table["add"]
             live = pc.and_(as_mask(mask), pc.is_valid(add).combine_chunks())
-            adds.append(_flatten(add if pc.all(live, min_count=0).as_py() else add.filter(live), schema))
-        parsed.clear()
+            if not pc.all(live, min_count=0).as_py():
+                add = add.filter(live)
+            adds.append(_align(_flatten(add), schema))
     survivors = []
     for table in older.tables:
         if touched is not None and len(touched):
@@ -335,15 +357,11 @@ def _reconcile(
     return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
 
 
-def _flatten(add: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
+def _flatten(add: pa.ChunkedArray) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    present = {f.name for f in add.type}
-    columns = [
-        pc.struct_field(add, f.name) if f.name in present else pa.nulls(len(add), f.type) for f in schema
-    ]
-    return pa.table(columns, schema=schema)
+    return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
 def _newest(keys: pa.ChunkedArray) -> Any:

@@ -20,7 +20,15 @@ from delta_ds.kernel.scan.bounds import Bounds, everything, everywhere, exactly,
 from delta_ds.kernel.scan.partitions import PartitionTuples
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.types import (
-    BOOLEAN, DOUBLE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, StructField, StructType,
+    BOOLEAN,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    StructField,
+    StructType,
 )  # fmt: skip
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>"}

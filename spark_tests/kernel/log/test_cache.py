@@ -39,9 +39,9 @@ def replayed(monkeypatch):
     seen = []
     original = replay._read_commits
 
-    def spy(storage, segment, newer, single):
-        seen.extend(file.version for file in newer)
-        return original(storage, segment, newer, single)
+    def spy(storage, batch, single):
+        seen.extend(file.version for file in batch)
+        return original(storage, batch, single)
 
     monkeypatch.setattr(replay, "_read_commits", spy)
     return seen

@@ -8,9 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -110,7 +109,7 @@ def _extremes(values: Sequence[Any], prefix: int) -> tuple[Any, Any]:
         return _float(ordered[0]), _float(ordered[-1])
     smallest, largest = min(values), max(values)
     if isinstance(first, dt.datetime):
-        return tuple(v.isoformat(timespec="milliseconds") for v in (smallest, largest))  # type: ignore[return-value]
+        return tuple(v.isoformat(timespec="milliseconds") for v in (smallest, largest))
     if isinstance(first, dt.date):
         return smallest.isoformat(), largest.isoformat()
     return smallest, largest
@@ -156,7 +155,3 @@ def struct(*fields: tuple[str, Any]) -> StructType:
 
 def kept(pruning: Any) -> list[int]:
     return list(pruning.rows.to_pylist())
-
-
-def decimals(values: Iterable[str]) -> list[Decimal]:
-    return [Decimal(value) for value in values]

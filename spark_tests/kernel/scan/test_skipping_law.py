@@ -8,15 +8,23 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.scan.skipping import prune
 from delta_ds.kernel.schema.types import (
-    BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType, DecimalType,
-
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
 )  # fmt: skip
 from spark_tests.kernel.scan.tables import MemoryFiles, kept, struct, to_json, write_statistics
 
@@ -145,9 +153,8 @@ def _file(draw: st.DrawFn) -> tuple[list[dict[str, Any]], str | None, dict[str, 
     if form == 0:
         return rows, draw(st.sampled_from([None, "", "null", "{", "[1]", '{"numRecords":"x"}'])), partition
     prefix = draw(st.sampled_from([1, 2, 32]))
-    statistics = write_statistics(
-        [*live, *deleted], DATA, prefix=prefix, tight=False if deleted else draw(st.sampled_from([None, True]))
-    )
+    tight = False if deleted else draw(st.sampled_from([None, True]))
+    statistics = write_statistics([*live, *deleted], DATA, prefix=prefix, tight=tight)
     for part in ("minValues", "maxValues", "nullCount"):
         for name in draw(st.sets(st.sampled_from(DATA.names), max_size=2)) if form == 1 else ():
             statistics[part].pop(name, None)

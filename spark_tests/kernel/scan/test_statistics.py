@@ -13,8 +13,20 @@ import pytest
 
 from delta_ds.kernel.data.statistics import Statistics, load_statistics
 from delta_ds.kernel.schema.types import (
-    BINARY, BOOLEAN, BYTE, DATE, DOUBLE, FLOAT, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, ArrayType,
-    DataType, DecimalType,
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
 )  # fmt: skip
 from spark_tests.kernel.scan.tables import MemoryFiles
 
@@ -36,7 +48,10 @@ def bounds_of(data_type: DataType, *values: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_all_parts_are_read_in_the_order_of_the_rows() -> None:
-    text = '{"numRecords":%d,"tightBounds":%s,"minValues":{"a":{"b":1}},"maxValues":{"a":{"b":2}},"nullCount":{"a":{"b":3}}}'
+    text = (
+        '{"numRecords":%d,"tightBounds":%s,"minValues":{"a":{"b":1}},'
+        '"maxValues":{"a":{"b":2}},"nullCount":{"a":{"b":3}}}'
+    )
     files = MemoryFiles([text % (7, "true"), text % (8, "false"), text % (9, "true")])
     out = load_statistics(files, pa.array([1, 2], pa.int64()), [(("a", "b"), LONG)])  # type: ignore[arg-type]
     assert out.num_records.to_pylist() == [8, 9]
@@ -55,7 +70,7 @@ def test_missing_parts_are_unknown_and_bounds_count_as_tight() -> None:
 
 
 def test_types_without_order_have_null_counts_only() -> None:
-    leaves = [("b", BOOLEAN), ("x", BINARY), ("a", ArrayType(LONG))]
+    leaves: list[tuple[str, DataType]] = [("b", BOOLEAN), ("x", BINARY), ("a", ArrayType(LONG))]
     out = load(['{"minValues":{"b":true,"x":"a"},"nullCount":{"b":1,"x":2,"a":3}}'], *leaves)
     assert out.min == {} and out.max == {}
     assert [out.null_count[(name,)].to_pylist() for name, _ in leaves] == [[1], [2], [3]]
@@ -121,7 +136,9 @@ def test_local_timestamp_has_a_day_of_slack_on_either_side() -> None:
     assert high == [instant + DAY, instant]
 
 
-@pytest.mark.parametrize("broken", ["", " ", "null", "nul", "{", "}", "[1]", "5", '"x"', "{}{}", "{}null", "\n", "{a:1}"])
+@pytest.mark.parametrize(
+    "broken", ["", " ", "null", "nul", "{", "}", "[1]", "5", '"x"', "{}{}", "{}null", "\n", "{a:1}"]
+)
 def test_malformed_text_is_a_file_without_statistics(broken: str, caplog: pytest.LogCaptureFixture) -> None:
     good = '{"numRecords":5}'
     with caplog.at_level(logging.WARNING, "delta_ds"):
@@ -188,7 +205,7 @@ def test_name_with_a_dot_is_never_taken_for_a_nested_field() -> None:
         (DATE, pa.array([1], pa.int32()), dt.date(1970, 1, 2)),
         (DATE, pa.array(["1970-01-02"]), dt.date(1970, 1, 2)),
         (TIMESTAMP, pa.array([1_000_001], pa.timestamp("us")), dt.datetime(1970, 1, 1, 0, 0, 1, 1, UTC)),
-        (TIMESTAMP, pa.array([1_001], pa.timestamp("ms", "UTC")), dt.datetime(1970, 1, 1, 0, 0, 1, 1000, UTC)),
+        (TIMESTAMP, pa.array([1], pa.timestamp("ms", "UTC")), dt.datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)),
         (TIMESTAMP, pa.array([1], pa.timestamp("ns")), None),
         (TIMESTAMP, pa.array(["2024-01-02T03:04:05Z"]), dt.datetime(2024, 1, 2, 3, 4, 5, 0, UTC)),
         (TIMESTAMP_NTZ, pa.array([1], pa.date32()), dt.datetime(1970, 1, 2)),
