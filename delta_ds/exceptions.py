@@ -39,9 +39,7 @@ class DeltaError(Exception):
         return _rebuild, (type(self), self.text, self.condition, self.parameters)
 
 
-def _rebuild(
-    cls: type[DeltaError], message: str, condition: str, parameters: dict[str, Any]
-) -> DeltaError:
+def _rebuild(cls: type[DeltaError], message: str, condition: str, parameters: dict[str, Any]) -> DeltaError:
     return cls(message, condition=condition, parameters=parameters)
 
 

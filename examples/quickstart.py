@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -45,8 +46,10 @@ def main() -> None:
 
     print("Skipped files, from the kernel alone (no Spark, no JVM): scan(...).explain()")
     scan = DeltaLog(SALES).snapshot().scan("country = 'DE' AND sold_on >= '2026-04-01'")
-    for file in sorted(scan.explain().to_pylist(), key=lambda file: file["rule"]):
-        print("read" if file["kept"] else "skip", file["path"][:28] + "...", file["rule"], sep="  ")
+    verdicts = Counter((file["kept"], file["rule"]) for file in scan.explain().to_pylist())
+    for (kept, rule), files in sorted(verdicts.items()):
+        print(f"{files:4} {'read:   ' if kept else 'skipped:'} {rule}")
+
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, descriptor
 from delta_ds.kernel.scan.slices import pack
+from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, physical_name
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, DataType, StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -156,8 +157,8 @@ class ChangeFeed:
         seen = [(self.start, first.metadata)]
         for version in self._versions:
             where = f"{self._listing.commits[version].path} of {self.storage.url}"
-            for action in find_actions(self._contents[version], ("metaData",), where):
-                seen.append((version, Metadata.from_action(action["metaData"], where)))
+            actions = find_actions(self._contents[version], ("metaData",), where)
+            seen += [(version, Metadata.from_action(action["metaData"], where)) for action in actions]
         for version, metadata in seen:
             if metadata.configuration.get(_ENABLED, "false").lower() != "true":
                 raise ChangeDataError(
@@ -344,15 +345,13 @@ def _incompatibility(older: StructType, read: StructType, mode: str) -> str | No
 
     Added nullable columns are fine; dropped, renamed or retyped ones, and columns that became NOT NULL, are not.
     """
-    from delta_ds.kernel.schema.column_mapping import physical_name
-
     for field in older:
         found = read.find(field.name)
         if found is None:
             return f"column {field.name} is not in the schema of the end of the range"
-        if mode != "none" and "delta.columnMapping.physicalName" in field.metadata:
-            if physical_name(field, mode) != physical_name(found, mode):
-                return f"column {field.name} is another column in the schema of the end of the range"
+        mapped = mode != "none" and PHYSICAL_NAME in field.metadata
+        if mapped and physical_name(field, mode) != physical_name(found, mode):
+            return f"column {field.name} is another column in the schema of the end of the range"
         if field.nullable and not found.nullable:
             return f"column {field.name} became NOT NULL"
         problem = _type_incompatibility(field.type, found.type, mode)

@@ -56,13 +56,9 @@ class Snapshot:
         self._known_state = state
         # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
         features.check_readable(self.protocol, self.metadata.configuration, storage.url)
-        self.mapping_mode = mapping_mode(
-            self.metadata.configuration, self.protocol.supports("columnMapping")
-        )
+        self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports("columnMapping"))
         self.schema: StructType = self.metadata.schema
-        features.check_readable(
-            self.protocol, self.metadata.configuration, storage.url, schema=self.schema
-        )
+        features.check_readable(self.protocol, self.metadata.configuration, storage.url, schema=self.schema)
 
     @property
     def version(self) -> int:

@@ -60,9 +60,7 @@ def cache_folder() -> Path | None:
     except OSError as error:
         logger.warning("cache_off folder=%s reason=%s", folder, error)
         return None
-    if _current_user is not None and (
-        found.st_uid != _current_user() or stat.S_IMODE(found.st_mode) & 0o077
-    ):
+    if _current_user is not None and (found.st_uid != _current_user() or stat.S_IMODE(found.st_mode) & 0o077):
         logger.warning("cache_off folder=%s reason=it is not this user's alone (0700)", folder)
         return None
     return folder
@@ -198,13 +196,9 @@ def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) ->
 
 def _state(storage: Storage, table: pa.Table, body: Mapping[str, Any]) -> State:
     checkpoint = CheckpointFiles(tuple(body["checkpoint"])) if body["checkpoint"] is not None else None
-    files = LiveFiles(
-        storage, table.drop_columns(["stats", "row"]), table["stats"], table["row"], checkpoint
-    )
+    files = LiveFiles(storage, table.drop_columns(["stats", "row"]), table["stats"], table["row"], checkpoint)
     header = Header(_protocol(body["protocol"]), _metadata(body["metadata"]))
-    return State(
-        header, dict(body["txns"]), dict(body["domains"]), files, tuple(body["partition_columns"])
-    )
+    return State(header, dict(body["txns"]), dict(body["domains"]), files, tuple(body["partition_columns"]))
 
 
 def _protocol_body(protocol: Protocol) -> dict[str, Any]:

@@ -8,6 +8,7 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def read_single_actions(
             present = [n for n in names if n in parquet.schema_arrow.names]
             if not present:
                 continue
-            table = _guarded(storage, file.path, lambda p=parquet, c=present: p.read(columns=c))
+            table = _guarded(storage, file.path, functools.partial(parquet.read, columns=present))
         for name in present:
             column = table[name].drop_null()
             out += [{name: _plain(body)} for body in column.to_pylist()]
@@ -119,7 +120,7 @@ def read_adds(
                 yield _conform_adds(pa.table({}), partition_columns, base)
             else:
                 columns = _add_leaves(parquet.schema_arrow.field("add").type)
-                table = _guarded(storage, path, lambda p=parquet, c=columns: p.read(columns=c))
+                table = _guarded(storage, path, functools.partial(parquet.read, columns=columns))
                 yield _conform_adds(table, partition_columns, base)
         base += rows
 
@@ -187,7 +188,9 @@ def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.D
             parsed = pc.struct_field(chunk, "partitionValues_parsed")
             known = {f.name for f in parsed.type}
             fields = [
-                pc.struct_field(parsed, name).cast(pa.string()) if name in known else pa.nulls(len(chunk), pa.string())
+                pc.struct_field(parsed, name).cast(pa.string())
+                if name in known
+                else pa.nulls(len(chunk), pa.string())
                 for name in columns
             ]
         else:
@@ -230,7 +233,7 @@ def read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str])
             columns = [f"add.{leaf}" for leaf in found]
             piece: dict[str, Any] = {"": parquet.metadata.num_rows}
             if columns:
-                table = _guarded(storage, path, lambda p=parquet, c=columns: p.read(columns=c))
+                table = _guarded(storage, path, functools.partial(parquet.read, columns=columns))
                 for leaf in found:
                     piece[leaf] = _descend(table["add"], leaf.split("."))
                     types.setdefault(leaf, piece[leaf].type)

@@ -143,7 +143,10 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
         # Parsing frees about as much as it keeps; Arrow's default pool pays for that with page faults, one core
         # second for 200 MB of log, the system's allocator hardly does.
         return pj.read_json(
-            pa.BufferReader(data), read_options=read, parse_options=options, memory_pool=pa.system_memory_pool()
+            pa.BufferReader(data),
+            read_options=read,
+            parse_options=options,
+            memory_pool=pa.system_memory_pool(),
         )
 
     try:

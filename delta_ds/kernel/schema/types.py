@@ -172,7 +172,9 @@ def _parse_field(node: Any, path: str) -> StructField:
     if not isinstance(name, str):
         raise TypeError(f"field name {name!r} is not a string")
     nullable = node.get("nullable", True)
-    return StructField(name, _parse(node["type"], f"{path}.{name}"), bool(nullable), node.get("metadata") or {})
+    return StructField(
+        name, _parse(node["type"], f"{path}.{name}"), bool(nullable), node.get("metadata") or {}
+    )
 
 
 def _parse_primitive(name: str, path: str) -> DataType:

@@ -44,12 +44,13 @@ SCHEMA = StructType(
     )
 )
 
-_EDGES = [0, 1, -1, 2, 127, 128, -128, -129, 2**31 - 1, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63)]
+# Small pools, shared by rows and constants, so that most comparisons are close ones.
 
 
 def _whole(bits: int) -> st.SearchStrategy[int]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    return st.sampled_from([e for e in _EDGES if low <= e <= high]) | st.integers(-5, 5)
+    edges = [0, 1, 2, low, high, low + 1, high - 1]
+    return st.sampled_from(edges) | st.integers(-3, 3) | st.integers(low, high)
 
 
 def _to_float(value: float) -> float:
@@ -57,23 +58,26 @@ def _to_float(value: float) -> float:
 
 
 def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
-    top = 10**digits - 1
-    ints = st.integers(-top, top) | st.integers(-500, 500) | st.sampled_from([top, -top, 0])
-    return ints.map(lambda n: Decimal((0 if n >= 0 else 1, tuple(map(int, str(abs(n)))), -scale)))
+    top, one = 10**digits - 1, 10**scale
+    near = st.sampled_from([0, one, one + 1, one - 1, 2 * one, -one, -one - 1, top, -top, one + one // 2])
+    return (near | near | st.integers(-top, top)).map(
+        lambda n: Decimal((0 if n >= 0 else 1, tuple(map(int, str(abs(n)))), -scale))
+    )
 
 
-DOUBLES = st.sampled_from(
-    [0.0, -0.0, 1.0, 1.5, -2.5, 0.1, float("nan"), float("inf"), float("-inf"), 1e308, 2.0**53, 2.0**63]
-) | st.floats(-5, 5)
-FLOATS = st.sampled_from(
-    [0.0, -0.0, 1.5, _to_float(0.1), float("nan"), float("inf"), float("-inf"), _to_float(1e30)]
+_SPECIAL = [0.0, -0.0, 1.0, 1.5, -1.0, float("nan"), float("nan"), float("inf"), float("-inf")]
+DOUBLES = st.sampled_from([*_SPECIAL, 0.1, _to_float(0.1), 2.0**53, 2.0**63])
+FLOATS = st.sampled_from([*_SPECIAL, _to_float(0.1), _to_float(1e30)])
+TEXTS = st.sampled_from(["", "a", "ab", "b", "é", "😀", "\uffff"]) | st.text(
+    alphabet="ab%_\\'é😀`\n", max_size=3
 )
-TEXTS = st.text(alphabet="ab%_\\'é😀`\n", max_size=4)
-DAYS = st.dates(datetime.date(2023, 12, 30), datetime.date(2024, 1, 3)) | st.sampled_from(
-    [datetime.date(1, 1, 2), datetime.date(9999, 12, 30)]
+DAYS = st.sampled_from([datetime.date(2024, 1, d) for d in (1, 2, 3)]) | st.sampled_from(
+    [datetime.date(1, 1, 2), datetime.date(1969, 12, 31), datetime.date(9999, 12, 30)]
 )
-NAIVE = st.datetimes(datetime.datetime(2023, 12, 30), datetime.datetime(2024, 1, 3)) | DAYS.map(
-    lambda d: datetime.datetime.combine(d, datetime.time())
+NAIVE = st.builds(
+    datetime.datetime.combine,
+    DAYS,
+    st.sampled_from([datetime.time(), datetime.time(0, 0, 0, 1), datetime.time(23, 59, 59, 999999)]),
 )
 AWARE = NAIVE.map(lambda t: t.replace(tzinfo=datetime.timezone.utc))
 
@@ -92,12 +96,14 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "ntz": NAIVE,
     "st": st.fixed_dictionaries({"Inner": st.none() | _whole(32), "a b": st.none() | TEXTS}),
 }
-ROWS = st.lists(st.fixed_dictionaries({n: st.none() | s for n, s in COLUMNS.items()}), min_size=1, max_size=6)
+ROWS = st.lists(
+    st.fixed_dictionaries({n: st.none() | s for n, s in COLUMNS.items()}), min_size=1, max_size=12
+)
 
 _FAMILIES: list[tuple[list[tuple[str, ...]], st.SearchStrategy[Any]]] = [
     (
         [("y",), ("i",), ("l",), ("dec",), ("big",), ("st", "Inner")],
-        _whole(64) | _decimals(9, 2) | _decimals(5, 4),
+        _whole(8) | _whole(32) | _whole(64) | _decimals(9, 2) | _decimals(5, 4),
     ),
     ([("y",), ("i",), ("f",), ("d",), ("dec",)], _whole(32) | DOUBLES | _decimals(9, 2)),
     ([("s",), ("st", "a b")], TEXTS),

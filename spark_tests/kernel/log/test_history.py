@@ -79,8 +79,12 @@ def in_commit_table(path, times, enabled_at=0):
         action = [metadata_action(SCHEMA, properties=properties)] if enabled_at == version > 0 else []
         info = {"inCommitTimestamp": times[version]} if version >= enabled_at else {}
         if version == 0 and not enabled_at:
-            content = table.commit_file(0).read_bytes().replace(
-                b'"operationParameters"', b'"inCommitTimestamp": %d, "operationParameters"' % times[0]
+            content = (
+                table.commit_file(0)
+                .read_bytes()
+                .replace(
+                    b'"operationParameters"', b'"inCommitTimestamp": %d, "operationParameters"' % times[0]
+                )
             )
             table.raw_commit(content, 0)
         elif version:

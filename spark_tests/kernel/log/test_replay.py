@@ -19,7 +19,14 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 
 def add(path: str, vector: str | None = None, **fields):
-    body = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True, **fields}
+    body = {
+        "path": path,
+        "partitionValues": {},
+        "size": 1,
+        "modificationTime": 1,
+        "dataChange": True,
+        **fields,
+    }
     if vector:
         body["deletionVector"] = {
             "storageType": "i", "pathOrInlineDv": vector, "sizeInBytes": 4, "cardinality": 1,
@@ -102,7 +109,8 @@ def test_adding_a_live_file_again_replaces_its_statistics(table):
 
 
 @pytest.mark.parametrize(
-    "spelling", ["a%20b.parquet", "{root}/a%20b.parquet", "file:{root}/a%20b.parquet", "file://{root}/a%20b.parquet"]
+    "spelling",
+    ["a%20b.parquet", "{root}/a%20b.parquet", "file:{root}/a%20b.parquet", "file://{root}/a%20b.parquet"],
 )
 def test_a_file_is_removed_by_any_spelling_of_its_path(table, spelling):
     table.commit(add("a%20b.parquet"))

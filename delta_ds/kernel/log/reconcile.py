@@ -1,0 +1,212 @@
+"""Reconciliation: file actions, oldest first, to the files that live.
+
+A file action's key is its path and deletion vector; the newest action of a key wins, and only winning adds
+are live. Commits are reconciled among themselves by one dictionary encoding, then knock out rows of the
+older state by one hash lookup: O(actions), no Python object per file.
+
+Source: PROTOCOL.md, "Action Reconciliation"; checklist REC-*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from delta_ds.kernel.log.arrays import flags, texts
+from delta_ds.kernel.log.arrays import mask as as_mask
+from delta_ds.kernel.log.commit import file_action_fields
+from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+
+
+@dataclass(slots=True)
+class OlderFiles:
+    """The files before some commits, in tables of `working_schema`, and the checkpoint their rows count in."""
+
+    tables: list[pa.Table]
+    checkpoint: CheckpointFiles | None
+
+
+def working_schema(columns: Sequence[str]) -> pa.Schema:
+    """The columns of live files as replay carries them: with JSON statistics and checkpoint row."""
+    import pyarrow as pa
+
+    fields = file_action_fields(columns, stats=True)
+    return pa.schema([*fields, pa.field("row", pa.int64())])
+
+
+def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the partition columns of a wider schema (a commit changed the partitioning)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if table.schema == schema:
+        return table
+    columns = []
+    for wanted in schema:
+        if wanted.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, wanted.type))
+            continue
+        column = table[wanted.name]
+        if wanted.name == "partitionValues" and column.type != wanted.type:
+            present = {f.name for f in column.type}
+            fields = [
+                pc.struct_field(column, f.name).combine_chunks()
+                if f.name in present
+                else pa.nulls(table.num_rows, pa.string())
+                for f in wanted.type
+            ]
+            column = pa.StructArray.from_arrays(fields, fields=list(wanted.type))
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def reconcile(
+    storage: Storage, older: OlderFiles, parsed: list[pa.Table], columns: Sequence[str]
+) -> LiveFiles:
+    """The live files after some commits.
+
+    Parameters
+    ----------
+    older
+        The files that were live before them.
+    parsed
+        The file actions of the commits, oldest first, as `parse_file_actions` gives them; emptied on the way,
+        since two copies of a long log need not be in memory.
+    columns
+        Every physical partition column that the log has had.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    schema = working_schema(columns)
+    adds: list[pa.Table] = []
+    keys = [pc.coalesce(_keys(t["add"], storage), _keys(t["remove"], storage)) for t in parsed]
+    touched = None
+    if keys:
+        key = pa.chunked_array([c for k in keys for c in k.chunks], type=pa.string())
+        newest = _newest(key)
+        touched = key.filter(as_mask(newest)) if older.tables else None
+        offset = 0
+        while parsed:
+            table = parsed.pop(0)
+            mask = newest[offset : offset + table.num_rows]
+            offset += table.num_rows
+            add = table["add"]
+            live = pc.and_(as_mask(mask), pc.is_valid(add).combine_chunks())
+            if not pc.all(live, min_count=0).as_py():
+                add = add.filter(live)
+            adds.append(align(_flatten(add), schema))
+    survivors = []
+    for table in older.tables:
+        if touched is not None and len(touched):
+            dead = pc.is_in(_keys_of_table(table, storage), value_set=touched.combine_chunks())
+            if pc.any(dead).as_py():
+                table = table.filter(pc.invert(dead))
+        survivors.append(table)
+    whole = pa.concat_tables([*survivors, *adds]) if survivors or adds else schema.empty_table()
+    for name in ("size", "modificationTime"):
+        if whole[name].null_count:
+            whole = whole.set_column(
+                whole.schema.get_field_index(name), schema.field(name), pc.fill_null(whole[name], 0)
+            )
+    base = whole.drop_columns(["stats", "row"])
+    return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
+
+
+def _flatten(add: pa.ChunkedArray) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
+
+
+def _newest(keys: pa.ChunkedArray) -> Any:
+    """A mask of the last row of each key; rows without a key are False."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if len(keys) == 0:
+        return np.zeros(0, dtype=bool)
+    encoded = keys.combine_chunks().dictionary_encode()
+    codes = encoded.indices
+    numbers = np.frombuffer(codes.buffers()[1], dtype=np.int32)[codes.offset : codes.offset + len(codes)]
+    rows = np.flatnonzero(flags(pc.is_valid(codes)))
+    last = np.full(len(encoded.dictionary), -1, dtype=np.int64)
+    # With repeated indices the last assignment stays, which is the newest row.
+    last[numbers[rows]] = rows
+    mask = np.zeros(len(keys), dtype=bool)
+    mask[last] = True
+    return mask
+
+
+def _keys(actions: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+    """(path, deletion vector) of file actions as one string; null for rows of other actions."""
+    import pyarrow.compute as pc
+
+    return _key(pc.struct_field(actions, "path"), pc.struct_field(actions, "deletionVector"), storage)
+
+
+def _keys_of_table(table: pa.Table, storage: Storage) -> pa.ChunkedArray:
+    return _key(table["path"], table["deletionVector"], storage)
+
+
+def _key(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    path = _canonical(path, storage)
+    if vector.null_count == len(vector):
+        return path
+    offset = pc.struct_field(vector, "offset").cast(pa.string())
+    unique = pc.binary_join_element_wise(
+        pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), ""
+    )
+    unique = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise(unique, offset, "@"), unique)
+    # A space cannot stand in a URI-encoded path, so path and vector cannot run into each other.
+    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, " "), path)
+
+
+def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+    """Paths with one spelling a file: percent-encoding undone, absolute ones under the table made relative.
+
+    Only encoded or absolute paths are looked at in Python, once per distinct value (REC-R-05).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    odd = pc.match_substring_regex(path, r"%|^/|^[A-Za-z][A-Za-z0-9+.-]*:")
+    if not pc.any(odd, min_count=0).as_py():
+        return path
+    # Dictionary encoding would keep the order of first appearance; a mapping per distinct value is enough.
+    roots = _root_spellings(storage.url)
+    encoded = pc.if_else(odd, path, None).combine_chunks().dictionary_encode()
+    spelled = [_spell(p, roots) for p in encoded.dictionary.to_pylist()]
+    decoded = texts(spelled).take(encoded.indices)
+    return pa.chunked_array([pc.coalesce(decoded, path.combine_chunks())])
+
+
+def _root_spellings(url: str) -> tuple[str, ...]:
+    root = url.rstrip("/") + "/"
+    if root.startswith("/"):
+        return (root, f"file:{root}", f"file://{root}")
+    return (root,)
+
+
+def _spell(path: str, roots: tuple[str, ...]) -> str:
+    plain = unquote(path)
+    for root in roots:
+        if plain.startswith(root):
+            return plain[len(root) :]
+    if plain.startswith("/"):
+        return f"file://{plain}"
+    if plain.startswith("file:/") and not plain.startswith("file://"):
+        return f"file://{plain[5:]}"
+    return plain
