@@ -51,6 +51,5 @@ def main() -> None:
         print(f"{files:4} {'read:   ' if kept else 'skipped:'} {rule}")
 
 
-
 if __name__ == "__main__":
     main()

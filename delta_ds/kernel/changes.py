@@ -22,7 +22,7 @@ from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
-from delta_ds.kernel.log.segment import LogListing, list_log
+from delta_ds.kernel.log.segment import LogListing, list_log, read_files
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, descriptor
 from delta_ds.kernel.scan.slices import pack
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, physical_name
@@ -128,14 +128,8 @@ class ChangeFeed:
         self._latest = latest
         self._check_log()
         self._snapshot = latest if end == latest.version else open_snapshot(storage, end)
-        self._contents = {
-            version: data
-            for version, data in zip(
-                self._versions,
-                storage.read_many([listing.commits[v].path for v in self._versions]),
-                strict=True,
-            )
-        }
+        files = [listing.commits[version] for version in self._versions]
+        self._contents = dict(zip(self._versions, read_files(storage, files), strict=True))
         self._check_range()
 
     @property

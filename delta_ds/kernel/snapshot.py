@@ -15,7 +15,7 @@ from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.replay import Header, State, load_header, load_state
-from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
+from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
@@ -118,15 +118,16 @@ class Snapshot:
         return state
 
     def _replay(self) -> State:
-        cached = cache.load(self.storage, self.segment)
-        if cached is not None and cached[0] == self.version:
-            return cached[1]
-        segment, state = _passing_over(
-            self.storage, self.segment, lambda segment: load_state(self.storage, segment, cached)
-        )
-        since = cached[0] if cached else -1
-        cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
-        return state
+        def replay(segment: LogSegment) -> State:
+            cached = cache.load(self.storage, segment)
+            if cached is not None and cached[0] == self.version:
+                return cached[1]
+            state = load_state(self.storage, segment, cached)
+            since = cached[0] if cached else -1
+            cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
+            return state
+
+        return _passing_over(self.storage, self.segment, replay)[1]
 
     def _report_checksum(self, state: State) -> None:
         import pyarrow.compute as pc
@@ -266,12 +267,14 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
 def _passing_over(
     storage: Storage, segment: LogSegment, action: Callable[[LogSegment], _T]
 ) -> tuple[LogSegment, _T]:
-    """Do something with a segment; an unreadable checkpoint is passed over for an older one.
+    """Do something with a segment, and with another one of its version if that fails for a file of the log.
 
-    If the log no longer reaches back to an older one (or to version 0), the first problem is raised.
+    An unreadable checkpoint is passed over for an older one, as long as the log reaches back to one or to
+    version 0. A file that vanished between listing and reading is looked for once more: clean-up may have
+    put a checkpoint in its place.
     """
     rejected: list[Checkpoint] = []
-    problem: UnreadableCheckpointError | None = None
+    problem: LogError | None = None
     while True:
         try:
             return segment, action(segment)
@@ -280,10 +283,16 @@ def _passing_over(
                 raise
             logger.warning(
                 "checkpoint_passed_over table=%s version=%s reason=%s",
-                storage.url, segment.checkpoint.version, error.text,
-            )  # fmt: skip
+                storage.url,
+                segment.checkpoint.version,
+                error.text,
+            )
             problem = problem or error
             rejected.append(segment.checkpoint)
+        except LogFileGoneError as error:
+            if isinstance(problem, LogFileGoneError):
+                raise
+            problem = error
         try:
             segment = find_segment(storage, segment.version, rejected)
         except (LogError, VersionNotFoundError):

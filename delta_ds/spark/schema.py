@@ -143,8 +143,9 @@ def select_columns(wanted: list[str], available: StructType, table: str) -> Stru
 
 
 def _suggest(name: str, available: StructType) -> str:
-    near = difflib.get_close_matches(name, available.names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(available.names)}"
+    by_lower = {known.lower(): known for known in available.names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it has {', '.join(available.names)}"
 
 
 def _shape(data_type: DataType) -> Any:

@@ -63,14 +63,18 @@ def struct(**fields: str) -> dict[str, Any]:
 
 
 class TestVersions:
-    def test_dataframe_keeps_its_version_when_the_table_moves_on(self, spark: SparkSession, sales: str) -> None:
+    def test_dataframe_keeps_its_version_when_the_table_moves_on(
+        self, spark: SparkSession, sales: str
+    ) -> None:
         df = read(spark, sales)
         before = df.count()
         snapshot = DeltaLog(sales).snapshot()
         remove_all = [
             {"remove": {"path": p, "dataChange": True, "deletionTimestamp": 1, "deletionVector": dv}}
             for p, dv in zip(
-                snapshot.files()["path"].to_pylist(), snapshot.files()["deletionVector"].to_pylist(), strict=True
+                snapshot.files()["path"].to_pylist(),
+                snapshot.files()["deletionVector"].to_pylist(),
+                strict=True,
             )
         ]
         info = {"commitInfo": {"timestamp": 4102444800000, "inCommitTimestamp": 4102444800000}}
@@ -89,7 +93,9 @@ class TestVersions:
         shutil.copytree(sales, odd)
         assert read(spark, odd).count() == read(spark, sales).count() != 60
 
-    def test_version_that_is_not_there_is_refused_with_the_range(self, spark: SparkSession, sales: str) -> None:
+    def test_version_that_is_not_there_is_refused_with_the_range(
+        self, spark: SparkSession, sales: str
+    ) -> None:
         with pytest.raises(Exception, match=r"\[DELTA_VERSION_NOT_FOUND\].*\b99\b.*\b7\b"):
             read(spark, sales, versionAsOf=99)
 
@@ -100,7 +106,12 @@ class TestVersions:
         removed = DeltaLog(sales).snapshot().files().slice(0, 1).to_pylist()[0]
         action = {"path": removed["path"], "dataChange": True, "deletionTimestamp": 1}
         values = {"partitionValues": removed["partitionValues"], "size": removed["size"]}
-        remove = {**action, **values, "extendedFileMetadata": True, "deletionVector": removed["deletionVector"]}
+        remove = {
+            **action,
+            **values,
+            "extendedFileMetadata": True,
+            "deletionVector": removed["deletionVector"],
+        }
         commit(sales, 8, late, {"remove": remove})
         assert read(spark, sales, readChangeFeed="true", startingVersion=1).count() > before
         assert df.count() == before
@@ -129,7 +140,9 @@ class TestColumns:
         assert df.columns == ["quantity", "order_id"]
         assert sorted(df.collect()) == sorted(read(spark, sales).select("quantity", "order_id").collect())
 
-    def test_counting_rows_of_the_partition_column_alone_is_right(self, spark: SparkSession, sales: str) -> None:
+    def test_counting_rows_of_the_partition_column_alone_is_right(
+        self, spark: SparkSession, sales: str
+    ) -> None:
         counts = read(spark, sales, columns="country").groupBy("country").count().collect()
         assert sorted(counts) == sorted(read(spark, sales).groupBy("country").count().collect())
 
@@ -173,13 +186,19 @@ class TestOptions:
             read(spark, str(tmp_path / name))
 
     def test_small_partitions_make_more_tasks(self, spark: SparkSession, sales: str) -> None:
-        few = spark.read.format("pydelta").option("maxPartitionBytes", "1g").load(sales).rdd.getNumPartitions()
-        many = spark.read.format("pydelta").option("maxPartitionBytes", "1k").load(sales).rdd.getNumPartitions()
+        few = (
+            spark.read.format("pydelta").option("maxPartitionBytes", "1g").load(sales).rdd.getNumPartitions()
+        )
+        many = (
+            spark.read.format("pydelta").option("maxPartitionBytes", "1k").load(sales).rdd.getNumPartitions()
+        )
         assert few <= 18 < many
 
 
 class TestSecrets:
-    def test_storage_options_are_not_shown_in_plans(self, spark: SparkSession, sales: str, capsys: Any) -> None:
+    def test_storage_options_are_not_shown_in_plans(
+        self, spark: SparkSession, sales: str, capsys: Any
+    ) -> None:
         df = read(spark, sales, **{"storage.secret": "hunter2-hunter2"})
         df.where("quantity > 3").explain("extended")
         df.explain("formatted")
@@ -202,10 +221,14 @@ class TestFaults:
         text = str(caught.value)
         assert path in text and sales in text and "version 7" in text and "VACUUM" in text
 
-    def test_null_in_a_not_null_column_is_refused_with_its_name(self, spark: SparkSession, tmp_path: Path) -> None:
+    def test_null_in_a_not_null_column_is_refused_with_its_name(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
         data = pa.table({"a": pa.array([1, None], pa.int32())})
         table = make_table(tmp_path / "t", struct(a="integer!"), data)
-        with pytest.raises(Exception, match="column 'a' of version 0 of .* is NOT NULL, but a data file holds 1 nulls"):
+        with pytest.raises(
+            Exception, match="column 'a' of version 0 of .* is NOT NULL, but a data file holds 1 nulls"
+        ):
             read(spark, table).collect()
 
     def test_table_without_columns_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -238,15 +261,20 @@ def moment(df: DataFrame) -> float:
 
 
 def local_timestamps(path: Path) -> str:
-    table = make_table(path, struct(a="integer", p="timestamp"), pa.table({"a": [1]}), partitionColumns=["p"])
+    data = pa.table({"a": pa.array([1], pa.int32())})
+    table = make_table(path, struct(a="integer", p="timestamp"), data, partitionColumns=["p"])
     log = path / "_delta_log" / f"{0:020d}.json"
-    log.write_text(log.read_text().replace('"partitionValues": {}', '"partitionValues": {"p": "2024-01-15 12:00:00"}'))
+    log.write_text(
+        log.read_text().replace('"partitionValues": {}', '"partitionValues": {"p": "2024-01-15 12:00:00"}')
+    )
     return table
 
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("name", ["gen-variant-basic", "gen-variant-shredded"])
-def test_variants_arrive_as_spark_variants(spark: SparkSession, acceptance: Path, tmp_path: Path, name: str) -> None:
+def test_variants_arrive_as_spark_variants(
+    spark: SparkSession, acceptance: Path, tmp_path: Path, name: str
+) -> None:
     shutil.copytree(acceptance / "tables" / name / "table", tmp_path / "t", copy_function=shutil.copy)
     record = json.loads((acceptance / "tables" / name / "case.json").read_text())
     latest = record["reads"][str(record["versions"]["latest"])]

@@ -62,7 +62,14 @@ def test_one_dataframe_used_with_different_filters_gives_right_rows(spark: Spark
 
 def test_all_types_arrive_as_spark_reads_them_elsewhere(spark: SparkSession, sales: str) -> None:
     schema = json.loads(read(spark, sales).schema.json())
-    assert [f["type"] for f in schema["fields"]] == ["long", "date", "string", "string", "integer", "decimal(10,2)"]
+    assert [f["type"] for f in schema["fields"]] == [
+        "long",
+        "date",
+        "string",
+        "string",
+        "integer",
+        "decimal(10,2)",
+    ]
 
 
 def test_registering_again_is_harmless(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.segment import LogListing, earliest_version
+from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 
 
@@ -63,7 +63,7 @@ def file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
 def read_commit_info(storage: Storage, file: LogFile) -> Mapping[str, Any]:
     """The `commitInfo` of a commit; empty where it has none."""
     where = f"{file.path} of {storage.url}"
-    found = find_actions(storage.read(file.path), ("commitInfo",), where)
+    found = find_actions(read_files(storage, [file])[0], ("commitInfo",), where)
     return found[0]["commitInfo"] if found else {}
 
 
@@ -198,7 +198,7 @@ def describe(
     times = file_times(listing, sorted(listing.commits))
     files = [listing.commits[v] for v in versions]
     entries = []
-    for file, data in zip(files, storage.read_many([f.path for f in files]), strict=True):
+    for file, data in zip(files, read_files(storage, files), strict=True):
         found = find_actions(data, ("commitInfo",), f"{file.path} of {storage.url}")
         info: Mapping[str, Any] = found[0]["commitInfo"] if found else {}
         time = times[file.version]

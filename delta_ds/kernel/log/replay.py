@@ -26,7 +26,7 @@ from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile, working_schema
-from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def load_header(storage: Storage, segment: LogSegment) -> Header:
     commits = list(segment.commits)
     while commits and (protocol is None or metadata is None):
         batch, commits = commits[-_HEADER_BATCH:], commits[:-_HEADER_BATCH]
-        contents = storage.read_many([file.path for file in batch])
+        contents = read_files(storage, batch)
         for file, data in zip(reversed(batch), reversed(contents), strict=True):
             where = _where(storage, file.path)
             _check_whole(data, where)
@@ -238,7 +238,7 @@ def _read_commits(
     storage: Storage, batch: Sequence[LogFile], single: SingleActions
 ) -> list[tuple[str, bytes]]:
     commits = []
-    for file, data in zip(batch, storage.read_many([f.path for f in batch]), strict=True):
+    for file, data in zip(batch, read_files(storage, batch), strict=True):
         where = _where(storage, file.path)
         _check_whole(data, where)
         single.apply(find_actions(data, SINGLE_ACTIONS, where), where)

@@ -133,6 +133,29 @@ def _gather(got: _Gathered, file: LogFile) -> None:
         got.checkpoints.append(Checkpoint(file.version, (file,)))
 
 
+class LogFileGoneError(LogError):
+    """A listed file of the log was deleted before it could be read, as log clean-up does."""
+
+    default_condition = "DELTA_LOG_FILE_NOT_FOUND"
+
+
+def read_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:
+    """The contents of listed files of the log, in order.
+
+    Raises
+    ------
+    LogFileGoneError
+        One is not there any more.
+    """
+    try:
+        return storage.read_many([file.path for file in files])
+    except FileNotFoundError as error:
+        raise LogFileGoneError(
+            f"a file of the transaction log of {storage.url} was deleted while it was read: {error}. "
+            "Log clean-up or somebody else removed it; read again, or a newer version"
+        ) from error
+
+
 def not_a_table(storage: Storage) -> NotADeltaTableError:
     """The error for a path without a log."""
     return NotADeltaTableError(

@@ -214,8 +214,10 @@ from delta_ds.kernel.data import deletion_vector
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
 from delta_ds.kernel.schema.types import *
 from delta_ds.kernel.storage.filesystem import open_storage
-schema = StructType((StructField("x", DecimalType(22, 2)), StructField("p", TIMESTAMP), StructField("n", STRING)))
-plan = ReadPlan("t", 0, schema, ("p",), timezone="Asia/Tokyo", metadata_columns=("file_path", "row_index", "row_id"))
+types = {{"x": DecimalType(22, 2), "p": TIMESTAMP, "n": STRING}}
+schema = StructType(tuple(StructField(name, kind) for name, kind in types.items()))
+fields = ("file_path", "row_index", "row_id")
+plan = ReadPlan("t", 0, schema, ("p",), timezone="Asia/Tokyo", metadata_columns=fields)
 vector = deletion_vector.inline(range(5))
 piece = FileSlice("a.parquet", {numbers.size}, 0, None, ("2024-01-01 00:00:00",), vector, 5)
 table = [b for b in read_slices(open_storage({str(tmp_path)!r}), plan, [piece])]

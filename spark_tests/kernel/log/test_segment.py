@@ -110,3 +110,18 @@ def test_compactions_replace_the_commits_they_cover(table):
 def test_a_compaction_that_reaches_past_the_version_is_not_used(table):
     table.compact(1, 4)
     assert DeltaLog(table.path).snapshot(2).files().num_rows == 2
+
+
+def test_a_commit_that_vanishes_while_reading_is_an_error_that_says_so(table):
+    snapshot = DeltaLog(table.path).snapshot()
+    table.commit_file(3).unlink()
+    with pytest.raises(LogError, match="deleted while it was read"):
+        snapshot.files()
+
+
+def test_commits_that_give_way_to_a_checkpoint_while_reading_are_of_no_matter(table):
+    snapshot = DeltaLog(table.path).snapshot()
+    table.checkpoint(version=4)
+    for version in range(4):
+        table.commit_file(version).unlink()
+    assert snapshot.files().num_rows == 5

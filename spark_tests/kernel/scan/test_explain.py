@@ -1,0 +1,68 @@
+"""Explaining a scan: each live file with the rule that kept or dropped it."""
+
+from __future__ import annotations
+
+from delta_ds.kernel.expressions.bind import bind
+from delta_ds.kernel.expressions.sql import parse_predicate
+from delta_ds.kernel.scan.explain import explain, summary
+from delta_ds.kernel.scan.skipping import Pruning, prune
+from delta_ds.kernel.schema.types import INTEGER, LONG, STRING
+from spark_tests.kernel.scan.tables import MemoryFiles, struct
+
+SCHEMA = struct(("p", INTEGER), ("id", LONG), ("s", STRING))
+FILES = MemoryFiles(
+    [
+        '{"numRecords":2,"minValues":{"id":1},"maxValues":{"id":5},"nullCount":{"id":0}}',
+        '{"numRecords":2,"minValues":{"id":6},"maxValues":{"id":9},"nullCount":{"id":0}}',
+        None,
+        None,
+        '{"numRecords":0}',
+    ],
+    [{"p": "1"}, {"p": "1"}, {"p": "1"}, {"p": "2"}, {"p": "1"}],
+)
+
+
+def pruned(predicate: str | None) -> Pruning:
+    bound = None if predicate is None else bind(parse_predicate(predicate), SCHEMA)
+    return prune(
+        FILES,  # type: ignore[arg-type]
+        bound,
+        schema=SCHEMA,
+        partition_columns=["p"],
+        mapping_mode="none",
+        timezone="UTC",
+    )
+
+
+def test_each_file_is_named_with_its_rule() -> None:
+    table = explain(FILES, pruned("p = 1 AND id < 6"))  # type: ignore[arg-type]
+    assert table.column_names == ["path", "kept", "rule"]
+    assert table.to_pylist() == [
+        {"path": "f0", "kept": True, "rule": "may match"},
+        {"path": "f1", "kept": False, "rule": "(id < 6L): min/max and null count"},
+        {"path": "f2", "kept": True, "rule": "(id < 6L): no statistics on id"},
+        {"path": "f3", "kept": False, "rule": "(p = 1): partition values"},
+        {"path": "f4", "kept": False, "rule": "numRecords = 0"},
+    ]
+
+
+def test_without_predicate_all_files_are_kept() -> None:
+    table = explain(FILES, pruned(None))  # type: ignore[arg-type]
+    assert table["kept"].to_pylist() == [True] * 5
+    assert set(table["rule"].to_pylist()) == {"may match"}
+
+
+def test_rule_for_a_long_conjunct_is_cut() -> None:
+    table = explain(FILES, pruned(f"id IN ({', '.join(map(str, range(100, 1000)))})"))  # type: ignore[arg-type]
+    assert table["kept"].to_pylist() == [False, False, True, True, False]
+    assert all(len(rule) < 300 for rule in table["rule"].to_pylist())
+
+
+def test_summary_counts_files_by_rule() -> None:
+    assert summary(FILES, pruned("p = 1 AND id < 6")).splitlines() == [  # type: ignore[arg-type]
+        "2 of 5 files to read",
+        "  skipped 1: (p = 1): partition values",
+        "  skipped 1: numRecords = 0",
+        "  skipped 1: (id < 6L): min/max and null count",
+        "  kept 1: (id < 6L): no statistics on id",
+    ]
