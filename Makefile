@@ -18,7 +18,7 @@ setup: $(VENV)/.dev ## Make .venv with everything for development
 quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
 	@$(BIN)/python examples/quickstart.py
 
-test: check-java lint types test-fast test-spark ## Everything CI runs: lint, types, import rules, all tests
+test: check-java lint types test-fast test-stores test-spark ## Everything CI runs: lint, types, import rules, all tests
 
 lint: $(VENV)/.dev ## Style (ruff) and import rules (import-linter)
 	$(BIN)/ruff check .

@@ -7,7 +7,9 @@ constants, `_metadata`). Memory is bounded by a batch and, on remote storage, a 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
 
 BATCH_ROWS = 65_536
+_FILES_AHEAD = 4  # remote files that are opened before their turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +166,60 @@ def read_slices(
         A file is missing, damaged, or holds a column of a type that is not the table's.
     """
     schema = output_schema(plan)
-    for piece in slices:
-        batches = _read_slice(storage, plan, piece, schema, batch_rows, use_threads)
-        with closing(batches):
-            while True:
-                with _naming(plan, piece):
-                    batch = next(batches, None)
-                if batch is None:
-                    break
-                yield batch
+    streams = (_named(storage, plan, piece, schema, batch_rows, use_threads) for piece in slices)
+    with closing(_started_ahead(streams) if _is_remote(storage) else streams) as ready:
+        for stream in ready:
+            with closing(stream):
+                yield from stream
+
+
+_Batches = Generator[pa.RecordBatch, None, None]
+
+
+def _is_remote(storage: Storage) -> bool:
+    return ":/" in storage.url
+
+
+def _started_ahead(streams: Iterator[_Batches]) -> Generator[_Batches, None, None]:
+    """The same streams, the next few already at their first batch: small remote files cost mostly waiting."""
+    waiting: deque[Future[_Batches]] = deque()
+    with ThreadPoolExecutor(_FILES_AHEAD) as pool:
+        try:
+            for stream in streams:
+                waiting.append(pool.submit(_started, stream))
+                if len(waiting) > _FILES_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                if future.exception() is None:
+                    future.result().close()
+
+
+def _started(stream: _Batches) -> _Batches:
+    first = next(stream, None)
+
+    def resumed() -> _Batches:
+        with closing(stream):
+            if first is not None:
+                yield first
+                yield from stream
+
+    return resumed()
+
+
+def _named(
+    storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
+) -> _Batches:
+    """The batches of one slice; what goes wrong in reading it, not in using it, is told with its name."""
+    with closing(_read_slice(storage, plan, piece, schema, batch_rows, use_threads)) as batches:
+        while True:
+            with _naming(plan, piece):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
 
 @contextmanager
@@ -205,11 +253,11 @@ def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
 
 def _read_slice(
     storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
-) -> Generator[pa.RecordBatch, None, None]:
+) -> _Batches:
     import pyarrow.parquet as pq
 
     deleted = None if piece.deletion_vector is None else read_positions(storage, piece.deletion_vector)
-    remote = storage.url.partition(":/")[0] != storage.url
+    remote = _is_remote(storage)
     with (
         closing(storage.open(storage.resolve(piece.path))) as source,
         pq.ParquetFile(source, pre_buffer=remote, coerce_int96_timestamp_unit="us") as file,

@@ -214,7 +214,10 @@ def _negative(node: Any) -> Expression:
     child = _literal(inner.this) if suffixed and not inner.this.is_string else _convert(inner)
     if not (isinstance(child, Literal) and isinstance(child.value, (int, float, Decimal))):
         return Call("negative", (child,))
-    negated = Literal(-child.value, child.type)
+    value = (
+        child.value.copy_negate() if isinstance(child.value, Decimal) else -child.value
+    )  # -0.0D has a sign
+    negated = Literal(value, child.type)
     return _constant_cast(negated, _data_type(inner.args["to"]), False) if suffixed else negated
 
 

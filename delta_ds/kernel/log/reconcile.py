@@ -87,13 +87,14 @@ def reconcile(
     import pyarrow.compute as pc
 
     schema = working_schema(columns)
+    pool = pa.system_memory_pool()
     adds: list[pa.Table] = []
-    keys = [pc.coalesce(_keys(t["add"], storage), _keys(t["remove"], storage)) for t in parsed]
     touched = None
-    if keys:
-        key = pa.chunked_array([c for k in keys for c in k.chunks], type=pa.string())
+    if parsed:
+        key = _joined([_keys(t, storage) for t in parsed])
         newest = _newest(key)
         touched = key.filter(as_mask(newest)) if older.tables else None
+        del key
         offset = 0
         while parsed:
             table = parsed.pop(0)
@@ -102,12 +103,12 @@ def reconcile(
             add = table["add"]
             live = pc.and_(as_mask(mask), pc.is_valid(add).combine_chunks())
             if not pc.all(live, min_count=0).as_py():
-                add = add.filter(live)
+                add = pc.filter(add, live, memory_pool=pool)
             adds.append(align(_flatten(add), schema))
     survivors = []
     for table in older.tables:
         if touched is not None and len(touched):
-            dead = pc.is_in(_keys_of_table(table, storage), value_set=touched.combine_chunks())
+            dead = pc.is_in(_keys_of_table(table, storage), value_set=touched)
             if pc.any(dead).as_py():
                 table = table.filter(pc.invert(dead))
         survivors.append(table)
@@ -128,14 +129,21 @@ def _flatten(add: pa.ChunkedArray) -> pa.Table:
     return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
-def _newest(keys: pa.ChunkedArray) -> Any:
+def _joined(keys: list[pa.ChunkedArray]) -> pa.StringArray:
+    import pyarrow as pa
+
+    chunks = [chunk for key in keys for chunk in key.chunks]
+    # From the allocator that parsing used (see `parse_file_actions`): what that freed is used again.
+    return pa.concat_arrays(chunks, memory_pool=pa.system_memory_pool())
+
+
+def _newest(keys: pa.StringArray) -> Any:
     """A mask of the last row of each key; rows without a key are False."""
     import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(keys) == 0:
-        return np.zeros(0, dtype=bool)
-    encoded = keys.combine_chunks().dictionary_encode()
+    encoded = pc.dictionary_encode(keys, memory_pool=pa.system_memory_pool())
     codes = encoded.indices
     numbers = np.frombuffer(codes.buffers()[1], dtype=np.int32)[codes.offset : codes.offset + len(codes)]
     rows = np.flatnonzero(flags(pc.is_valid(codes)))
@@ -147,11 +155,20 @@ def _newest(keys: pa.ChunkedArray) -> Any:
     return mask
 
 
-def _keys(actions: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+def _keys(actions: pa.Table, storage: Storage) -> pa.ChunkedArray:
     """(path, deletion vector) of file actions as one string; null for rows of other actions."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return _key(pc.struct_field(actions, "path"), pc.struct_field(actions, "deletionVector"), storage)
+    sides = [
+        _key(
+            pc.struct_field(actions[name], "path"), pc.struct_field(actions[name], "deletionVector"), storage
+        )
+        for name in ("add", "remove")
+    ]
+    if sides[1].null_count == len(sides[1]):
+        return sides[0]
+    return pc.coalesce(*sides, memory_pool=pa.system_memory_pool())
 
 
 def _keys_of_table(table: pa.Table, storage: Storage) -> pa.ChunkedArray:

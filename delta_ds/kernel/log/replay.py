@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 # Bytes of commits read and parsed at once: bounds memory on long logs without checkpoints.
-_BATCH_BYTES = 32 << 20
-# Commits read at once while looking backwards for protocol and metadata.
-_HEADER_BATCH = 64
+_BATCH_BYTES = 16 << 20
+# Commits read at once, to look for protocol and metadata from the newest one back.
+_HEADER_COMMITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,9 @@ def load_header(storage: Storage, segment: LogSegment) -> Header:
     """
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    commits = list(segment.commits)
-    while commits and (protocol is None or metadata is None):
-        batch, commits = commits[-_HEADER_BATCH:], commits[:-_HEADER_BATCH]
+    for batch in reversed(list(_batches(segment.commits, _HEADER_COMMITS))):
+        if protocol is not None and metadata is not None:
+            break
         contents = read_files(storage, batch)
         for file, data in zip(reversed(batch), reversed(contents), strict=True):
             where = _where(storage, file.path)
@@ -220,12 +220,12 @@ def load_state(storage: Storage, segment: LogSegment, base: tuple[int, State] | 
     return State(header, single.txns, single.domains, files, columns)
 
 
-def _batches(files: Sequence[LogFile]) -> Iterator[list[LogFile]]:
+def _batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list[LogFile]]:
     """Files in order, in batches of bounded size, so that only one batch of text is in memory."""
     batch: list[LogFile] = []
     size = 0
     for file in files:
-        if batch and size + file.status.size > _BATCH_BYTES:
+        if batch and (size + file.status.size > _BATCH_BYTES or len(batch) == most):
             yield batch
             batch, size = [], 0
         batch.append(file)

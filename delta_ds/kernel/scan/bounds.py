@@ -120,8 +120,10 @@ def _comparable(
     if low.type == high.type:
         return low, high
     if pa.types.is_decimal(low.type) and pa.types.is_decimal(high.type):
-        wide = pa.decimal256(_WIDEST_DECIMAL, max(low.type.scale, high.type.scale))
-        return low.cast(wide), high.cast(wide)
+        scale = max(low.type.scale, high.type.scale)
+        whole = max(low.type.precision - low.type.scale, high.type.precision - high.type.scale)
+        wide = pa.decimal256(_WIDEST_DECIMAL, scale)
+        return (low.cast(wide), high.cast(wide)) if whole + scale <= _WIDEST_DECIMAL else None
     for family, wide in ((pa.types.is_integer, pa.int64()), (pa.types.is_floating, pa.float64())):
         if family(low.type) and family(high.type):
             return low.cast(wide), high.cast(wide)

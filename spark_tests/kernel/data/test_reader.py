@@ -6,10 +6,12 @@ import datetime as dt
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,7 +22,7 @@ from delta_ds.exceptions import DataFileError, DeltaError, InvalidOptionError
 from delta_ds.kernel.data import deletion_vector
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from spark_tests.kernel.data.parquet_files import rows, scan, schema_of, write
 
 X = schema_of(x=LONG)
@@ -200,6 +202,42 @@ def test_error_of_the_consumer_is_not_taken_for_a_damaged_file(tmp_path: Path, n
     with pytest.raises(OSError, match="mine"):
         for _ in read_slices(open_storage(str(tmp_path)), plan, [numbers]):
             raise OSError("mine")
+
+
+@pytest.fixture
+def remote(numbers: FileSlice, tmp_path: Path) -> Iterator[tuple[Storage, list[FileSlice]]]:
+    """Twelve copies of a file on a storage that is not local."""
+    storage = open_storage(f"memory://{tmp_path.name}")
+    store = fsspec.filesystem("memory")
+    content = (tmp_path / numbers.path).read_bytes()
+    for i in range(12):
+        store.pipe_file(f"/{tmp_path.name}/{i}.parquet", content)
+    yield storage, [replace(numbers, path=f"{i}.parquet") for i in range(12)]
+    store.rm(f"/{tmp_path.name}", recursive=True)
+
+
+def test_remote_files_come_in_order_though_opened_ahead(remote: tuple[Storage, list[FileSlice]]) -> None:
+    storage, slices = remote
+    plan = ReadPlan(table=storage.url, version=0, schema=X, metadata_columns=("file_name",))
+    found = pa.Table.from_batches(read_slices(storage, plan, slices, 130))
+    assert values(found) == list(range(1000)) * 12
+    assert [m["file_name"] for m in found["_metadata"].to_pylist()[::1000]] == [s.path for s in slices]
+
+
+def test_remote_error_comes_at_its_turn_and_reading_may_stop_early(
+    remote: tuple[Storage, list[FileSlice]],
+) -> None:
+    storage, slices = remote
+    plan = ReadPlan(table=storage.url, version=0, schema=X)
+    slices[3] = FileSlice("gone.parquet", 10)
+    batches = read_slices(storage, plan, slices)
+    with pytest.raises(DataFileError, match=r"gone\.parquet"):
+        for count, batch in enumerate(batches, start=1):
+            assert count * batch.num_rows <= 3000
+    assert count == 30  # one batch per row group
+    batches = read_slices(storage, plan, slices)
+    assert next(batches).num_rows == 100
+    batches.close()
 
 
 def test_plan_and_slices_travel_to_executors(numbers: FileSlice) -> None:

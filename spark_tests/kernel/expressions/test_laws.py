@@ -6,16 +6,17 @@ import pickle
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import can_evaluate, evaluate
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.schema.types import StructType, arrow_schema
 from spark_tests.kernel.expressions.interpreter import interpret
-from spark_tests.kernel.expressions.trees import PREDICATES, ROWS, SCHEMA
+from spark_tests.kernel.expressions.trees import CONSTANTS, EDGES, OPERATORS, PREDICATES, ROWS, SCHEMA
 
 
 def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -32,7 +33,19 @@ def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(SCHEMA))
 
 
-@settings(max_examples=400)
+@pytest.mark.parametrize("name", EDGES)
+def test_every_comparison_of_edge_values_agrees_with_row_interpreter(name: str) -> None:
+    rows = [dict.fromkeys(SCHEMA.names) | {name: value} for value in [*EDGES[name], None]]
+    batch = batch_of(rows)
+    for operator in OPERATORS:
+        for constant in CONSTANTS[name]:
+            predicate = Call(operator, (Column((name,)), Literal(constant)))
+            bound = bind(predicate, SCHEMA)
+            expected = [interpret(predicate, row) for row in rows]
+            assert evaluate(bound, batch).to_pylist() == expected, f"{predicate} became {bound}"
+
+
+@settings(max_examples=300)
 @given(PREDICATES, ROWS)
 def test_evaluate_agrees_with_row_interpreter(predicate: Expression, rows: list[dict[str, Any]]) -> None:
     bound = bind(predicate, SCHEMA)
@@ -40,7 +53,7 @@ def test_evaluate_agrees_with_row_interpreter(predicate: Expression, rows: list[
     assert evaluate(bound, batch_of(rows)).to_pylist() == [interpret(predicate, row) for row in rows]
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(PREDICATES, ROWS)
 def test_text_of_bound_predicate_parses_to_the_same_meaning(
     predicate: Expression, rows: list[dict[str, Any]]
@@ -50,7 +63,7 @@ def test_text_of_bound_predicate_parses_to_the_same_meaning(
     assert evaluate(again, batch).equals(evaluate(bound, batch))
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(PREDICATES)
 def test_parsing_the_text_of_a_parsed_predicate_gives_it_back(predicate: Expression) -> None:
     parsed = parse_predicate(str(predicate))
@@ -58,7 +71,7 @@ def test_parsing_the_text_of_a_parsed_predicate_gives_it_back(predicate: Express
     assert str(parse_predicate(str(parsed))) == str(parsed)
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(PREDICATES)
 def test_binding_twice_changes_nothing(predicate: Expression) -> None:
     bound = bind(predicate, SCHEMA)

@@ -47,106 +47,117 @@ SCHEMA = StructType(
 # Small pools, shared by rows and constants, so that most comparisons are close ones.
 
 
-def _whole(bits: int) -> st.SearchStrategy[int]:
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    edges = [0, 1, 2, low, high, low + 1, high - 1]
-    return st.sampled_from(edges) | st.integers(-3, 3) | st.integers(low, high)
-
-
 def _to_float(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
-def _decimals(digits: int, scale: int) -> st.SearchStrategy[Decimal]:
+def _edges(bits: int) -> list[int]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return [0, 1, 2, -1, low, high, low + 1, high - 1]
+
+
+def _decimals(digits: int, scale: int) -> list[Decimal]:
     top, one = 10**digits - 1, 10**scale
-    near = st.sampled_from([0, one, one + 1, one - 1, 2 * one, -one, -one - 1, top, -top, one + one // 2])
-    return (near | near | st.integers(-top, top)).map(
-        lambda n: Decimal((0 if n >= 0 else 1, tuple(map(int, str(abs(n)))), -scale))
-    )
+    numbers = [0, one, one + 1, one - 1, 2 * one, -one, -one - 1, top, -top, one + one // 2]
+    return [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)) for n in numbers]
 
 
-_SPECIAL = [0.0, -0.0, 1.0, 1.5, -1.0, float("nan"), float("nan"), float("inf"), float("-inf")]
-DOUBLES = st.sampled_from([*_SPECIAL, 0.1, _to_float(0.1), 2.0**53, 2.0**63])
-FLOATS = st.sampled_from([*_SPECIAL, _to_float(0.1), _to_float(1e30)])
-TEXTS = st.sampled_from(["", "a", "ab", "b", "é", "😀", "\uffff"]) | st.text(
-    alphabet="ab%_\\'é😀`\n", max_size=3
-)
-DAYS = st.sampled_from([datetime.date(2024, 1, d) for d in (1, 2, 3)]) | st.sampled_from(
-    [datetime.date(1, 1, 2), datetime.date(1969, 12, 31), datetime.date(9999, 12, 30)]
-)
-NAIVE = st.builds(
-    datetime.datetime.combine,
-    DAYS,
-    st.sampled_from([datetime.time(), datetime.time(0, 0, 0, 1), datetime.time(23, 59, 59, 999999)]),
-)
-AWARE = NAIVE.map(lambda t: t.replace(tzinfo=datetime.timezone.utc))
+_SPECIAL = [0.0, -0.0, 1.0, 1.5, -1.0, float("nan"), float("inf"), float("-inf"), _to_float(0.1)]
+_DAYS = [datetime.date(2024, 1, d) for d in (1, 2, 3)] + [
+    datetime.date(1, 1, 2),
+    datetime.date(1969, 12, 31),
+    datetime.date(9999, 12, 30),
+]
+_TIMES = [datetime.time(), datetime.time(0, 0, 0, 1), datetime.time(23, 59, 59, 999999)]
+_NAIVE = [datetime.datetime.combine(d, t) for d in _DAYS for t in _TIMES]
+_AWARE = [t.replace(tzinfo=datetime.timezone.utc) for t in _NAIVE]
+_TEXTS = ["", "a", "ab", "b", "é", "😀", "\uffff", "A"]
+
+# The values each column takes.
+EDGES: dict[str, list[Any]] = {
+    "y": _edges(8),
+    "i": [*_edges(32), *_edges(8)],
+    "l": [*_edges(64), *_edges(32), 2**53 + 1],
+    "f": [*_SPECIAL, _to_float(1e30)],
+    "d": [*_SPECIAL, 0.1, 2.0**53, 2.0**63, 1e308],
+    "dec": _decimals(9, 2),
+    "big": [*_decimals(38, 10), *_decimals(9, 2)],
+    "s": _TEXTS,
+    "b": [True, False],
+    "day": _DAYS,
+    "ts": _AWARE,
+    "ntz": _NAIVE,
+}
+_NUMBERS = [
+    *_edges(8), *_edges(16), *_edges(32), *_edges(64), *_decimals(9, 2), *_decimals(5, 4),
+    *_decimals(22, 0), Decimal("0.001"), Decimal("1.005"), Decimal("-128.5"), Decimal("127.5"),
+]  # fmt: skip
+# The constants each column is compared with; doubles are kept away from types that Spark compares with loss.
+CONSTANTS: dict[str, list[Any]] = {
+    **{name: _NUMBERS for name in ("y", "i", "l", "dec", "big")},
+    "y": [*_NUMBERS, *EDGES["d"], 127.5, -128.5, -129.0],
+    "i": [*_NUMBERS, *EDGES["d"], 2147483647.5, -2147483649.0],
+    "f": [*_edges(8), *_edges(32), *EDGES["d"], *_decimals(5, 4)],
+    "d": [*_edges(8), *_edges(32), *EDGES["d"], *_decimals(5, 4)],
+    "s": _TEXTS,
+    "b": [True, False],
+    "day": [*_DAYS, *_AWARE],
+    "ts": [*_DAYS, *_AWARE],
+    "ntz": _NAIVE,
+}
+OPERATORS = ["=", "<=>", "<>", "<", "<=", ">", ">="]
 
 COLUMNS: dict[str, st.SearchStrategy[Any]] = {
-    "y": _whole(8),
-    "i": _whole(32),
-    "l": _whole(64),
-    "f": FLOATS,
-    "d": DOUBLES,
-    "dec": _decimals(9, 2),
-    "big": _decimals(38, 10),
-    "s": TEXTS,
-    "b": st.booleans(),
-    "day": DAYS,
-    "ts": AWARE,
-    "ntz": NAIVE,
-    "st": st.fixed_dictionaries({"Inner": st.none() | _whole(32), "a b": st.none() | TEXTS}),
+    **{name: st.sampled_from(edges) for name, edges in EDGES.items()},
+    "st": st.fixed_dictionaries(
+        {"Inner": st.none() | st.sampled_from(EDGES["i"]), "a b": st.none() | st.sampled_from(_TEXTS)}
+    ),
 }
 ROWS = st.lists(
     st.fixed_dictionaries({n: st.none() | s for n, s in COLUMNS.items()}), min_size=1, max_size=12
 )
 
-_FAMILIES: list[tuple[list[tuple[str, ...]], st.SearchStrategy[Any]]] = [
-    (
-        [("y",), ("i",), ("l",), ("dec",), ("big",), ("st", "Inner")],
-        _whole(8) | _whole(32) | _whole(64) | _decimals(9, 2) | _decimals(5, 4),
-    ),
-    ([("y",), ("i",), ("f",), ("d",), ("dec",)], _whole(32) | DOUBLES | _decimals(9, 2)),
-    ([("s",), ("st", "a b")], TEXTS),
-    ([("b",)], st.booleans()),
-    ([("day",), ("ts",)], DAYS | AWARE),
-    ([("ntz",)], NAIVE),
-]
-
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> Expression:
-    paths, constants = draw(st.sampled_from(_FAMILIES))
-    column = st.sampled_from(paths).map(Column)
-    constant = constants.map(Literal)
-    left: Expression = draw(column)
-    if paths[0] == ("y",) and draw(st.integers(0, 5)) == 0:
-        left = Call(draw(st.sampled_from("+-*")), (Column(("y",)), Literal(3)))
-        left = Call("coalesce", (Column(("y",)), Literal(1000))) if draw(st.booleans()) else left
-    kind = draw(st.sampled_from(["op", "op", "op", "flip", "in", "null", "case", "text"]))
+    """One condition on one column."""
+    name = draw(st.sampled_from(sorted(EDGES)))
+    column: Expression = Column((name,))
+    if name in ("i", "s") and draw(st.booleans()):
+        column = Column(("st", "Inner" if name == "i" else "a b"))
+    constant = st.sampled_from([*CONSTANTS[name], None]).map(Literal)
+    kind = draw(st.sampled_from(["plain", "flip", "in", "null", "case", "coalesce", "arithmetic", "text"]))
     if kind == "in":
-        items = draw(st.lists(constant | st.just(Literal(None)), min_size=1, max_size=12))
-        return Call("in", (left, *items))
+        return Call("in", (column, *draw(st.lists(constant, min_size=1, max_size=12))))
     if kind == "null":
-        name = draw(st.sampled_from(["isnull", "isnotnull"]))
-        return Call(name, (left,))
+        return Call(draw(st.sampled_from(["isnull", "isnotnull"])), (column,))
     if kind == "text":
-        name = draw(st.sampled_from(["startswith", "contains", "like"]))
-        patterns = st.text(alphabet="ab%_é", max_size=4)
-        return Call(name, (Column(("s",)), Literal(draw(patterns))))
-    operator = draw(st.sampled_from(["=", "<=>", "<>", "<", "<=", ">", ">="]))
-    right: Expression = draw(constant | constant | column)
-    if kind == "case":
-        left = Call("case", (Call("isnull", (left,)), right, left))
-    return Call(operator, (right, left) if kind == "flip" else (left, right))
+        function = draw(st.sampled_from(["startswith", "contains", "like"]))
+        return Call(function, (Column(("s",)), Literal(draw(st.text(alphabet="ab%_é", max_size=4)))))
+    right: Expression = draw(constant)
+    if kind == "arithmetic":
+        column = Call(
+            draw(st.sampled_from("+-*")), (Call("coalesce", (Column(("y",)), Literal(7))), Literal(3))
+        )
+        right = Literal(draw(st.sampled_from(_edges(8))))
+    elif kind == "case":
+        column = Call("case", (Call("isnull", (column,)), Literal(EDGES[name][0]), column))
+    elif kind == "coalesce":
+        column = Call("coalesce", (column, Literal(EDGES[name][1])))
+    return Call(draw(st.sampled_from(OPERATORS)), (right, column) if kind == "flip" else (column, right))
 
 
-PREDICATES: st.SearchStrategy[Expression] = st.recursive(
-    comparisons() | st.just(Column(("b",))) | st.sampled_from([True, False, None]).map(Literal),
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=3).map(lambda p: Call("and", tuple(p))),
-        st.lists(inner, min_size=2, max_size=3).map(lambda p: Call("or", tuple(p))),
-        inner.map(lambda p: Call("not", (p,))),
-        inner.map(lambda p: Call("isnull", (p,))),
-    ),
-    max_leaves=6,
-)
+@st.composite
+def predicates(draw: st.DrawFn, depth: int = 2) -> Expression:
+    """Conditions under AND, OR, NOT and IS NULL."""
+    kind = draw(st.sampled_from(["and", "or", "not", "isnull", "leaf", "leaf", "leaf"])) if depth else "leaf"
+    if kind == "leaf":
+        flags: list[Expression] = [Column(("b",)), Literal(True), Literal(False), Literal(None)]
+        return draw(st.sampled_from(flags)) if draw(st.integers(0, 9)) == 9 else draw(comparisons())
+    inner = predicates(depth - 1)
+    if kind in ("and", "or"):
+        return Call(kind, tuple(draw(st.lists(inner, min_size=2, max_size=3))))
+    return Call(kind, (draw(inner),))
+
+
+PREDICATES: st.SearchStrategy[Expression] = predicates()

@@ -210,6 +210,18 @@ def test_decimals_compare_exactly() -> None:
     assert kept(run(compare(">", "dec", Decimal("1.1")), [text])) == []
 
 
+def test_decimals_without_a_common_type_decide_nothing() -> None:
+    kind = DecimalType(60, 60)
+    text = '{"numRecords":1,"minValues":{"dec":1.10},"maxValues":{"dec":1.10}}'
+    schema = struct(("dec", DecimalType(38, 2)))
+    predicate = call("=", Column(("dec",), DecimalType(38, 2)), Literal(Decimal("0.5"), kind))
+    assert kept(run(predicate, [text], schema=schema)) == [0]
+
+
+def test_table_without_files_has_nothing_to_keep() -> None:
+    assert kept(run(call("and", compare("=", "id", 1), compare("=", "p", 1)), [], [])) == []
+
+
 def test_nested_column_is_found_by_its_path() -> None:
     text = '{"numRecords":2,"minValues":{"st":{"x":1}},"maxValues":{"st":{"x":2}},"nullCount":{"st":{"x":1}}}'
     assert kept(run(compare("=", ("st", "x"), 3), [text])) == []

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -71,9 +72,7 @@ class Table:
 
 
 @st.composite
-def _tables(draw: st.DrawFn) -> Table:
-    fields = draw(st.lists(st.sampled_from(DATA.fields), min_size=1, max_size=3, unique=True))
-    data = StructType(tuple(fields))
+def _tables(draw: st.DrawFn, data: StructType, most_leaves: int) -> Table:
     live, statistics, partitions = [], [], []
     for _ in range(draw(st.integers(1, 3))):
         rows, text = draw(_file(data))
@@ -81,8 +80,9 @@ def _tables(draw: st.DrawFn) -> Table:
         live.append([{**values, **row} for row in rows])
         statistics.append(text)
         partitions.append({name: None if value is None else str(value) for name, value in values.items()})
-    schema = StructType((*PARTITION.fields, *fields))
-    predicate = draw(st.recursive(_leaf(list(_columns(schema))), _join, max_leaves=4))
+    schema = StructType((*PARTITION.fields, *data.fields))
+    asked = list(_columns(schema if most_leaves > 1 else data))
+    predicate = draw(st.recursive(_leaf(asked), _join, max_leaves=most_leaves))
     return Table(schema, live, statistics, partitions, predicate)
 
 
@@ -126,10 +126,13 @@ def _partition_value(data_type: DataType) -> st.SearchStrategy[Any]:
 def _comparison(draw: st.DrawFn, columns: list[Column]) -> Expression:
     column = draw(st.sampled_from(columns))
     assert column.type is not None
-    left, kind = _widen(column) if draw(st.integers(0, 3)) == 0 else (column, column.type)
+    left, kind = _widen(column) if draw(st.integers(0, 5)) == 0 else (column, column.type)
     same = [c for c in columns if c.type == kind]
-    right: Expression = Literal(draw(st.none() | _literal_value(kind)), kind)
-    if same and draw(st.integers(0, 4)) == 0:
+    right: Expression = Literal(draw(_literal_value(kind)), kind)
+    chance = draw(st.integers(0, 9))
+    if chance == 0:
+        right = Literal(None, kind)
+    elif same and chance == 1:
         right = draw(st.sampled_from(same))
     operator = draw(st.sampled_from(["=", "<=>", "<>", "<", "<=", ">", ">="]))
     return Call(operator, (right, left) if draw(st.booleans()) else (left, right), BOOLEAN)
@@ -190,9 +193,30 @@ def _join(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressi
     )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(_tables(), st.sampled_from(["UTC", "America/New_York", None]))
-def test_file_with_a_matching_row_is_never_skipped(table: Table, timezone: str | None) -> None:
+_SOME_COLUMNS = st.lists(st.sampled_from(DATA.fields), min_size=1, max_size=2, unique=True).map(
+    lambda fields: StructType(tuple(fields))
+)
+_RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("name", DATA.names)
+@settings(_RELAXED, max_examples=60)
+@given(st.data())
+def test_file_with_a_row_that_matches_a_condition_is_never_skipped(name: str, data: st.DataObject) -> None:
+    only = StructType(tuple(f for f in DATA if f.name == name))
+    _check(data.draw(_tables(only, most_leaves=1)), "UTC")
+
+
+@settings(_RELAXED, max_examples=200)
+@given(
+    _SOME_COLUMNS.flatmap(lambda data: _tables(data, most_leaves=4)),
+    st.sampled_from(["UTC", "Asia/Tokyo", None]),
+)
+def test_file_with_a_row_that_matches_a_predicate_is_never_skipped(table: Table, timezone: str | None) -> None:
+    _check(table, timezone)
+
+
+def _check(table: Table, timezone: str | None) -> None:
     pruning = prune(
         MemoryFiles(table.statistics, table.partitions),  # type: ignore[arg-type]
         table.predicate,

@@ -1,0 +1,63 @@
+"""Every example runs, says what it promises, and stays short."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+LONGEST = 60
+
+
+def run(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_is_short_and_says_what_it_shows(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_kernel_example_explains_files_without_spark() -> None:
+    output = run("inspect_log.py")
+    assert "version 7, partitioned by country" in output
+    assert "  read  country=DE" in output and "  skip  country=FR" in output
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_time_travel_example_shows_old_and_new_rows() -> None:
+    output = run("read_and_time_travel.py")
+    assert "now: 241 orders" in output and "at version 1: 60 orders" in output
+    assert "MERGE" in output and ": 120 orders" in output
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_quick_start_says_which_files_are_skipped() -> None:
+    assert "skipped" in run("quickstart.py")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_changes_example_shows_updates_before_and_after() -> None:
+    output = run("read_changes.py")
+    assert "update_preimage" in output and "update_postimage" in output
+    assert "the life of order" in output
