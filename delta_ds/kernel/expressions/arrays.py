@@ -74,7 +74,9 @@ def array_of(values: Sequence[Any], data_type: DataType) -> pa.Array:
     if any(v is None for v in values):
         valid = pa.py_buffer(_bits([v is not None for v in values]))
     if data_type in (STRING, BINARY):
-        chunks = [b"" if v is None else v.encode() if isinstance(v, str) else v for v in values]
+        chunks = [
+            b"" if v is None else v.encode(errors="replace") if isinstance(v, str) else v for v in values
+        ]
         ends, end = [0], 0
         for chunk in chunks:
             end += len(chunk)

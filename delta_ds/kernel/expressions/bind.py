@@ -14,10 +14,7 @@ from typing import Any
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.calls import Scope, bind_call, cast, field_of, folded, unknown_column
-from delta_ds.kernel.expressions.coercion import (
-    can_cast,
-)
-from delta_ds.kernel.expressions.sql import in_range
+from delta_ds.kernel.expressions.coercion import can_cast, in_range
 from delta_ds.kernel.expressions.temporal import zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (

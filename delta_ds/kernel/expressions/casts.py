@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import map_unique, micros, scalar_of, storage_type
-from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL, is_numeric
-from delta_ds.kernel.expressions.sql import INTEGER_BITS, in_range
+from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL, in_range, is_numeric
 from delta_ds.kernel.expressions.temporal import (
     format_timestamp,
     instants,

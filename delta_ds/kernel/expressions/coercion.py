@@ -31,7 +31,14 @@ from delta_ds.kernel.schema.types import (
 INTEGRAL: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 FRACTIONAL: tuple[DataType, ...] = (FLOAT, DOUBLE)
 TEMPORAL: tuple[DataType, ...] = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+INTEGER_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 _DIGITS: dict[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
+
+
+def in_range(number: int, data_type: DataType) -> bool:
+    """Whether the integral type can hold the number."""
+    limit = 1 << (INTEGER_BITS[data_type] - 1)
+    return -limit <= number < limit
 
 
 def is_numeric(data_type: DataType | None) -> bool:

@@ -141,6 +141,15 @@ def like_pattern(pattern: str, escape: str = "\\") -> re.Pattern[str]:
 
 
 def _like(node: Call, args: list[Any]) -> Value:
+    pattern = node.args[1]
+    if (
+        node.name == "like"
+        and len(args) == 2
+        and isinstance(pattern, Literal)
+        and "\\" not in (pattern.value or "\\")
+    ):
+        return pc.match_like(args[0], pattern=pattern.value)
+
     def matches(text: str, pattern: str, escape: str = "\\") -> bool:
         if node.name == "ilike":
             text, pattern = text.lower(), pattern.lower()

@@ -20,8 +20,8 @@ from typing import Any
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL
-from delta_ds.kernel.expressions.sql import INTEGER_BITS, parse_predicate
+from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL
+from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.temporal import zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns, conjunction
 from delta_ds.kernel.schema.types import (

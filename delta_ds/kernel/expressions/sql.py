@@ -10,31 +10,22 @@ from __future__ import annotations
 
 import functools
 import re
-import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.literals import normalise_strings
+from delta_ds.kernel.expressions.literals import constant_cast, normalise_literals, number_literal
 from delta_ds.kernel.expressions.names import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
     VOID,
     DataType,
     DecimalType,
 )
-
-INTEGER_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 
 
 def parse_predicate(text: str) -> Expression:
@@ -63,7 +54,7 @@ def parse_predicate(text: str) -> Expression:
     if not isinstance(text, str) or not text.strip():
         raise PredicateError(f'a predicate must be SQL text such as "id = 1", not {text!r}')
     try:
-        node = _dialect()().parse_into(exp.Condition, normalise_strings(text))
+        node = _dialect()().parse_into(exp.Condition, normalise_literals(text))
     except errors.SqlglotError as error:
         details: Any = getattr(error, "errors", None) or [{}]
         where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
@@ -114,7 +105,11 @@ def _convert(node: Any) -> Expression:
     handler = _HANDLERS.get(name)
     if handler:
         return handler(node)
-    raise PredicateError(
+    raise _outside(node)
+
+
+def _outside(node: Any) -> PredicateError:
+    return PredicateError(
         f"{node.sql(dialect='spark')!r} ({node.key}) is outside the SQL that predicates may use; "
         "rewrite it with comparisons, AND/OR/NOT, IN, BETWEEN, LIKE, CASE, CAST and scalar functions"
     )
@@ -152,6 +147,8 @@ def _logic(name: str) -> Callable[[Any], Expression]:
 
 
 def _column(node: Any) -> Expression:
+    if type(node.this).__name__ != "Identifier":
+        raise _outside(node)
     parts = [node.args.get(k) for k in ("catalog", "db", "table", "this")]
     path = tuple(p.name for p in parts if p is not None)
     if len(path) == 1 and not node.this.args.get("quoted") and path[0].lower() in _NILADIC:
@@ -171,44 +168,14 @@ def _dot(node: Any) -> Expression:
     return Call("getfield", (child, Literal(name, STRING)))
 
 
-def _literal(node: Any) -> Expression:
-    if node.is_string:
-        return Literal(node.this, STRING)
-    text = str(node.this)
-    if not re.fullmatch(r"\d+", text):
-        if re.search("[eE]", text):
-            if float(text) == float("inf"):
-                raise PredicateError(f"the number {text} is beyond the range of a double")
-            return Literal(float(text), DOUBLE)
-        value = Decimal(text)
-        scale = -int(value.as_tuple().exponent)
-        return Literal(value, _decimal(max(len(value.as_tuple().digits), scale), scale, text))
-    return _integer(int(text), text)
-
-
-def _integer(number: int, text: str) -> Literal:
-    for data_type in (INTEGER, LONG):
-        if in_range(number, data_type):
-            return Literal(number, data_type)
-    return Literal(Decimal(number), _decimal(len(str(abs(number))), 0, text))
-
-
-def _decimal(precision: int, scale: int, text: str) -> DecimalType:
-    if precision > 38 or scale > 38:
-        raise PredicateError(f"the number {text} has more than the 38 digits a decimal can hold")
-    return DecimalType(precision, scale)
-
-
-def in_range(number: int, data_type: DataType) -> bool:
-    """Whether the integral type can hold the number."""
-    limit = 1 << (INTEGER_BITS[data_type] - 1)
-    return -limit <= number < limit
+def _literal(node: Any) -> Literal:
+    return Literal(node.this, STRING) if node.is_string else number_literal(str(node.this))
 
 
 def _negative(node: Any) -> Expression:
     inner = node.this
     if type(inner).__name__ == "Literal" and not inner.is_string and re.fullmatch(r"\d+", str(inner.this)):
-        return _integer(-int(inner.this), f"-{inner.this}")  # the lowest int has no positive twin
+        return number_literal(f"-{inner.this}")  # the lowest int has no positive twin
     # A suffix, as in -128Y, arrives as a cast of the number without its sign.
     suffixed = type(inner).__name__ in ("Cast", "TryCast") and type(inner.this).__name__ == "Literal"
     child = _literal(inner.this) if suffixed and not inner.this.is_string else _convert(inner)
@@ -218,43 +185,11 @@ def _negative(node: Any) -> Expression:
         child.value.copy_negate() if isinstance(child.value, Decimal) else -child.value
     )  # -0.0D has a sign
     negated = Literal(value, child.type)
-    return _constant_cast(negated, _data_type(inner.args["to"]), False) if suffixed else negated
+    return constant_cast(negated, _data_type(inner.args["to"]), False) if suffixed else negated
 
 
 def _cast(node: Any) -> Expression:
-    return _constant_cast(_convert(node.this), _data_type(node.args["to"]), bool(node.args.get("safe")))
-
-
-def _constant_cast(child: Expression, target: DataType, safe: bool) -> Expression:
-    """`CAST(child AS target)`, or the constant itself where the number fits; so `42L` arrives, too."""
-    if isinstance(child, Literal) and child.value is not None:
-        value = child.value
-        if isinstance(target, DecimalType) and isinstance(value, str):
-            if re.fullmatch(r"-?\d+(\.\d+)?", value) and _fits(Decimal(value), target):
-                return Literal(Decimal(value), target)
-        elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            return _constant_number(value, target) or Cast(child, target, safe)
-    return Cast(child, target, safe)
-
-
-def _constant_number(value: int | float | Decimal, target: DataType) -> Literal | None:
-    if target == DOUBLE:
-        return Literal(float(value), DOUBLE)
-    if target == FLOAT and abs(float(value)) < 3e38:
-        return Literal(struct.unpack("<f", struct.pack("<f", float(value)))[0], FLOAT)
-    if isinstance(value, float):
-        return None
-    if isinstance(target, DecimalType) and _fits(Decimal(value), target):
-        return Literal(Decimal(value), target)
-    if target in INTEGER_BITS and value == int(value) and in_range(int(value), target):
-        return Literal(int(value), target)
-    return None
-
-
-def _fits(value: Decimal, target: DecimalType) -> bool:
-    """Whether a decimal type holds the value without rounding."""
-    exponent = int(value.as_tuple().exponent)
-    return exponent >= -target.scale and value.adjusted() < target.precision - target.scale
+    return constant_cast(_convert(node.this), _data_type(node.args["to"]), bool(node.args.get("safe")))
 
 
 def _data_type(node: Any) -> DataType:
@@ -363,7 +298,7 @@ def _function(node: Any) -> Expression:
     name = ALIASES.get(name, name)
     args = tuple(map(_convert, node.expressions))
     if len(args) == 1 and name in CAST_FUNCTIONS:
-        return _constant_cast(args[0], CAST_FUNCTIONS[name], False)
+        return constant_cast(args[0], CAST_FUNCTIONS[name], False)
     rewrite = _REWRITES.get((name, len(args)))
     return rewrite(*args) if rewrite else Call(name, args)
 

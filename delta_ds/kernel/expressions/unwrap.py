@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
-from delta_ds.kernel.expressions.coercion import as_decimal
-from delta_ds.kernel.expressions.sql import INTEGER_BITS
+from delta_ds.kernel.expressions.coercion import INTEGER_BITS, as_decimal
 from delta_ds.kernel.expressions.temporal import to_local, to_utc, zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (
@@ -84,7 +83,7 @@ def _is_null(node: Expression) -> bool:
 
 
 def _is_reference(node: Expression) -> bool:
-    return isinstance(node, (Column, Call))
+    return isinstance(node, (Column, Call, Cast))
 
 
 def _never(child: Expression) -> Expression:

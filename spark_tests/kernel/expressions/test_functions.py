@@ -62,7 +62,7 @@ def type_of(sql: str) -> DataType | None:
         ("substring('abc', 0, 2)", "ab"),
         ("substring('abc', -5, 3)", "a"),
         ("substring('abc', 2, -1)", ""),
-        ("substr('abc' from 2 for 1)", "b"),
+        ("substring('abc' from 2 for 1)", "b"),
         ("left('abc', 2)", "ab"),
         ("right('abc', 2)", "bc"),
         ("right('abc', 0)", ""),
@@ -403,3 +403,13 @@ def test_unknown_function_parses_and_binds_but_is_refused_by_name_when_evaluated
     data = pa.RecordBatch.from_pydict({"i": [1], "s": ["a"]}, arrow_schema(NUMBERS))
     with pytest.raises(PredicateError, match=name):
         evaluate(bound, data)
+
+
+@pytest.mark.parametrize("pattern", ["%", "_", "a%", "%a", "_%_", "a_b", "", "%.%", "(a)", "é_", "%\n%"])
+def test_like_on_a_column_agrees_with_like_on_constants(pattern: str) -> None:
+    texts = ["", "a", "ab", "a\nb", "a.b", "(a)", "é😀", "😀", "\n", None]
+    data = pa.RecordBatch.from_pydict({"i": [1] * len(texts), "s": texts}, arrow_schema(NUMBERS))
+    expected = [
+        None if t is None else value_of(f"CAST('{t}' AS string) LIKE '{pattern}' ESCAPE '!'") for t in texts
+    ]
+    assert evaluate(bind(parse_predicate(f"s LIKE '{pattern}'"), NUMBERS), data).to_pylist() == expected
