@@ -127,9 +127,6 @@ def _search_in_commit(
     last = in_commit_time(storage, listing.commits[candidates[-1]])
     if timestamp > last:
         raise _too_late(storage, timestamp, last)
-    first = in_commit_time(storage, listing.commits[candidates[0]])
-    if timestamp < first:
-        raise _too_early(storage, timestamp, first)
     low, high = 0, len(candidates) - 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -137,6 +134,9 @@ def _search_in_commit(
             low = middle
         else:
             high = middle - 1
+    found = in_commit_time(storage, listing.commits[candidates[low]])
+    if found > timestamp:
+        raise _too_early(storage, timestamp, found)
     return candidates[low]
 
 
