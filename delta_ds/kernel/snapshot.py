@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,7 @@ from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.replay import Header, State, load_header, load_state
+from delta_ds.kernel.log.replay import Base, FoundActions, Header, State, load_header, load_state
 from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructType
@@ -33,6 +34,15 @@ _T = TypeVar("_T")
 _CHECKSUM_PAYS = 16
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What opening a version found out, and what of it replay need not find out again."""
+
+    header: Header
+    base: Base | None = None
+    found: FoundActions = field(default_factory=dict)
+
+
 class Snapshot:
     """The state of a table at one version.
 
@@ -45,15 +55,12 @@ class Snapshot:
     (True, 1)
     """
 
-    def __init__(
-        self, storage: Storage, segment: LogSegment, header: Header, state: State | None = None
-    ) -> None:
+    def __init__(self, storage: Storage, segment: LogSegment, opened: _Opened) -> None:
         self.storage = storage
         self.segment = segment
-        self.protocol: Protocol = header.protocol
-        self.metadata: Metadata = header.metadata
-        self._header = header
-        self._known_state = state
+        self.protocol: Protocol = opened.header.protocol
+        self.metadata: Metadata = opened.header.metadata
+        self._opened = opened
         # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
         features.check_readable(self.protocol, self.metadata.configuration, storage.url)
         self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports("columnMapping"))
@@ -107,8 +114,8 @@ class Snapshot:
         LogError
             A file of the log is damaged, or a checksum file contradicts the log.
         """
-        state = self._known_state or self._replay()
-        if state.header != self._header:
+        state = self._replay()
+        if state.header != self._opened.header:
             raise LogError(
                 f"the checksum file of version {self.version} of {self.storage.url} contradicts the log: its protocol "
                 "or metadata is not what the commits say. Delete the .crc file",
@@ -119,15 +126,18 @@ class Snapshot:
 
     def _replay(self) -> State:
         def replay(segment: LogSegment) -> State:
-            cached = cache.load(self.storage, segment)
-            if cached is not None and cached[0] == self.version:
-                return cached[1]
-            state = load_state(self.storage, segment, cached)
-            since = cached[0] if cached else -1
+            opened = self._opened if segment is self.segment else _open(self.storage, segment)
+            base = opened.base
+            if base is not None and base.version == self.version:
+                return base.state
+            state = load_state(self.storage, segment, base, opened.found)
+            since = base.version if base else -1
             cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
             return state
 
-        return _passing_over(self.storage, self.segment, replay)[1]
+        state = _passing_over(self.storage, self.segment, replay)[1]
+        self._opened = _Opened(self._opened.header)
+        return state
 
     def _report_checksum(self, state: State) -> None:
         import pyarrow.compute as pc
@@ -259,9 +269,8 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
     DeltaError
         See `DeltaLog.snapshot`.
     """
-    segment = find_segment(storage, version)
-    segment, header = _passing_over(storage, segment, lambda s: _header(storage, s))
-    return Snapshot(storage, segment, header)
+    segment, opened = _passing_over(storage, find_segment(storage, version), lambda s: _open(storage, s))
+    return Snapshot(storage, segment, opened)
 
 
 def _passing_over(
@@ -299,9 +308,11 @@ def _passing_over(
             raise problem from None
 
 
-def _header(storage: Storage, segment: LogSegment) -> Header:
-    if len(segment.commits) > _CHECKSUM_PAYS:
+def _open(storage: Storage, segment: LogSegment) -> _Opened:
+    base = cache.load(storage, segment)
+    if base is None and len(segment.commits) > _CHECKSUM_PAYS:
         checksum = read_checksum(storage, segment)
         if checksum is not None:
-            return Header(checksum.protocol, checksum.metadata)
-    return load_header(storage, segment)
+            return _Opened(Header(checksum.protocol, checksum.metadata))
+    found: FoundActions = {}
+    return _Opened(load_header(storage, segment, base, found), base, found)

@@ -28,7 +28,7 @@ from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import CheckpointFiles
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.replay import Header, State
+from delta_ds.kernel.log.replay import Base, Header, State
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -66,8 +66,8 @@ def cache_folder() -> Path | None:
     return folder
 
 
-def load(storage: Storage, segment: LogSegment) -> tuple[int, State] | None:
-    """The newest cached state that the segment contains, with its version; None for a miss."""
+def load(storage: Storage, segment: LogSegment) -> Base | None:
+    """The newest cached state that the segment continues or equals; None for a miss."""
     folder = _table_folder(storage)
     if folder is None or not folder.is_dir():
         return None
@@ -76,7 +76,7 @@ def load(storage: Storage, segment: LogSegment) -> tuple[int, State] | None:
             continue
         state = _read(storage, segment, version, path)
         if state is not None:
-            return version, state
+            return Base(version, state)
     return None
 
 

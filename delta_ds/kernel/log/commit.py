@@ -27,7 +27,7 @@ logger = logging.getLogger("delta_ds")
 _FILE_ACTIONS = ("add", "remove", "cdc")
 # Small files are joined up to this size before parsing.
 _JOIN_BYTES = 8 << 20
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 def deletion_vector_type() -> pa.DataType:

@@ -9,7 +9,9 @@ Source: PROTOCOL.md, "Action Reconciliation"; checklist REC-*.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -83,11 +85,11 @@ def reconcile(
     columns
         Every physical partition column that the log has had.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     schema = working_schema(columns)
-    pool = pa.system_memory_pool()
     adds: list[pa.Table] = []
     touched = None
     if parsed:
@@ -95,16 +97,11 @@ def reconcile(
         newest = _newest(key)
         touched = key.filter(as_mask(newest)) if older.tables else None
         del key
-        offset = 0
-        while parsed:
-            table = parsed.pop(0)
-            mask = newest[offset : offset + table.num_rows]
-            offset += table.num_rows
-            add = table["add"]
-            live = pc.and_(as_mask(mask), pc.is_valid(add).combine_chunks())
-            if not pc.all(live, min_count=0).as_py():
-                add = pc.filter(add, live, memory_pool=pool)
-            adds.append(align(_flatten(add), schema))
+        ends = np.cumsum([table.num_rows for table in parsed])
+        masks = np.split(newest, ends[:-1])
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            adds = list(workers.map(lambda t, m: align(_live_adds(t, m), schema), parsed, masks))
+        parsed.clear()
     survivors = []
     for table in older.tables:
         if touched is not None and len(touched):
@@ -122,10 +119,15 @@ def reconcile(
     return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
 
 
-def _flatten(add: pa.ChunkedArray) -> pa.Table:
+def _live_adds(actions: pa.Table, newest: Any) -> pa.Table:
+    """The columns of the adds among the actions that are the newest of their key."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    add = actions["add"]
+    live = pc.and_(as_mask(newest), pc.is_valid(add).combine_chunks())
+    if not pc.all(live, min_count=0).as_py():
+        add = pc.filter(add, live, memory_pool=pa.system_memory_pool())
     return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
@@ -199,6 +201,8 @@ def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not _has_odd_letters(path):
+        return path
     odd = pc.match_substring_regex(path, r"%|^/|^[A-Za-z][A-Za-z0-9+.-]*:")
     if not pc.any(odd, min_count=0).as_py():
         return path
@@ -208,6 +212,20 @@ def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
     spelled = [_spell(p, roots) for p in encoded.dictionary.to_pylist()]
     decoded = texts(spelled).take(encoded.indices)
     return pa.chunked_array([pc.coalesce(decoded, path.combine_chunks())])
+
+
+def _has_odd_letters(path: pa.ChunkedArray) -> bool:
+    """Whether any path has a percent sign, a colon or a leading slash, by a look at the bytes of all."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    for chunk in path.chunks:
+        letters = chunk.buffers()[2]
+        if letters is not None:
+            values = np.frombuffer(letters, dtype=np.uint8)
+            if (values == ord("%")).any() or (values == ord(":")).any():
+                return True
+    return bool(pc.any(pc.starts_with(path, "/"), min_count=0).as_py())
 
 
 def _root_spellings(url: str) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, LogError, UnsupportedFeatureError
@@ -42,12 +44,35 @@ _BATCH_BYTES = 16 << 20
 _HEADER_COMMITS = 64
 
 
+# By path: the actions of a commit that are not file actions.
+FoundActions = dict[str, list[dict[str, Any]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """Protocol and metadata of a version: all that opening a table needs."""
 
     protocol: Protocol
     metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything replay knows of a version."""
+
+    header: Header
+    txns: Mapping[str, int]
+    domains: Mapping[str, str]
+    files: LiveFiles
+    partition_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The state of an older version (or this one) to start from."""
+
+    version: int
+    state: State
 
 
 @dataclass(slots=True)
@@ -106,8 +131,17 @@ def _where(storage: Storage, path: str) -> str:
     return f"{path} of {storage.url}"
 
 
-def load_header(storage: Storage, segment: LogSegment) -> Header:
+def load_header(
+    storage: Storage, segment: LogSegment, base: Base | None = None, found: FoundActions | None = None
+) -> Header:
     """Protocol and metadata of a version, newest first, reading no more than needed.
+
+    Parameters
+    ----------
+    base
+        A state that this segment continues: only the commits after it are read.
+    found
+        Takes what was found on the way, for `load_state`.
 
     Raises
     ------
@@ -116,19 +150,25 @@ def load_header(storage: Storage, segment: LogSegment) -> Header:
     """
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    for batch in reversed(list(_batches(segment.commits, _HEADER_COMMITS))):
+    newer = [file for file in segment.commits if base is None or file.end > base.version]
+    for batch in reversed(list(_batches(newer, _HEADER_COMMITS))):
         if protocol is not None and metadata is not None:
             break
         contents = read_files(storage, batch)
         for file, data in zip(reversed(batch), reversed(contents), strict=True):
             where = _where(storage, file.path)
             _check_whole(data, where)
-            for action in reversed(find_actions(data, ("protocol", "metaData"), where)):
+            actions = find_actions(data, SINGLE_ACTIONS, where)
+            if found is not None:
+                found[file.path] = actions
+            for action in reversed(actions):
                 if protocol is None and isinstance(action.get("protocol"), Mapping):
                     protocol = Protocol.from_action(action["protocol"], where)
                 if metadata is None and isinstance(action.get("metaData"), Mapping):
                     metadata = Metadata.from_action(action["metaData"], where)
-    if segment.checkpoint is not None and (protocol is None or metadata is None):
+    if base is not None:
+        protocol, metadata = protocol or base.state.header.protocol, metadata or base.state.header.metadata
+    elif segment.checkpoint is not None and (protocol is None or metadata is None):
         for action in read_single_actions(storage, segment.checkpoint, ("protocol", "metaData")):
             where = _where(storage, segment.checkpoint.files[0].path)
             if protocol is None and isinstance(action.get("protocol"), Mapping):
@@ -166,37 +206,32 @@ def checked_header(
     return Header(protocol, metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Everything replay knows of a version."""
-
-    header: Header
-    txns: Mapping[str, int]
-    domains: Mapping[str, str]
-    files: LiveFiles
-    partition_columns: tuple[str, ...] = ()
-
-
-def load_state(storage: Storage, segment: LogSegment, base: tuple[int, State] | None = None) -> State:
+def load_state(
+    storage: Storage,
+    segment: LogSegment,
+    base: Base | None = None,
+    found: FoundActions | None = None,
+) -> State:
     """Replay a segment.
 
     Parameters
     ----------
     base
-        The state of an older version that this segment continues (incremental update): only the commits
-        after it are read.
+        A state that this segment continues (incremental update): only the commits after it are read.
+    found
+        What `load_header` found in the same files.
 
     Raises
     ------
     CorruptLogFileError, LogError
         As `load_header`; also for file actions that cannot be read.
     """
-    start = base[0] if base else segment.checkpoint.version if segment.checkpoint else -1
+    start = base.version if base else segment.checkpoint.version if segment.checkpoint else -1
     single = SingleActions()
     checkpoint: CheckpointFiles | None = None
     manifest: bytes | None = None
     if base is not None:
-        state = base[1]
+        state = base.state
         single.protocol, single.metadata = state.header.protocol, state.header.metadata
         single.txns, single.domains = dict(state.txns), dict(state.domains)
         single.partition_columns = list(state.partition_columns)
@@ -211,11 +246,12 @@ def load_state(storage: Storage, segment: LogSegment, base: tuple[int, State] | 
     if manifest is not None and segment.checkpoint is not None:
         path = segment.checkpoint.files[0].path
         parsed += _parse([(_where(storage, path), manifest)], single)
-    for batch in _batches(newer):
-        parsed += _parse(_read_commits(storage, batch, single), single)
+    for batch, contents in _read_ahead(storage, list(_batches(newer))):
+        commits = _take_in(storage, batch, contents, single, found or {})
+        parsed += _parse(commits, single)
     header = checked_header(storage, segment.version, single.protocol, single.metadata)
     columns = tuple(single.partition_columns)
-    older = _older_parts(storage, base[1] if base else None, checkpoint, columns)
+    older = _older_parts(storage, base.state if base else None, checkpoint, columns)
     files = reconcile(storage, older, parsed, columns)
     return State(header, single.txns, single.domains, files, columns)
 
@@ -234,14 +270,35 @@ def _batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list
         yield batch
 
 
-def _read_commits(
-    storage: Storage, batch: Sequence[LogFile], single: SingleActions
+def _read_ahead(
+    storage: Storage, batches: Sequence[list[LogFile]]
+) -> Iterator[tuple[list[LogFile], list[bytes]]]:
+    """Each batch with its contents; the next one is read while the caller works on one."""
+    if not batches:
+        return
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(read_files, storage, batches[0])
+        for batch, following in zip_longest(batches, batches[1:]):
+            contents = coming.result()
+            if following is not None:
+                coming = reader.submit(read_files, storage, following)
+            yield batch, contents
+
+
+def _take_in(
+    storage: Storage,
+    batch: Sequence[LogFile],
+    contents: list[bytes],
+    single: SingleActions,
+    found: FoundActions,
 ) -> list[tuple[str, bytes]]:
+    """Apply the single actions of some commits; return (name, bytes) of each for the others."""
     commits = []
-    for file, data in zip(batch, read_files(storage, batch), strict=True):
+    for file, data in zip(batch, contents, strict=True):
         where = _where(storage, file.path)
         _check_whole(data, where)
-        single.apply(find_actions(data, SINGLE_ACTIONS, where), where)
+        known = found.get(file.path)
+        single.apply(find_actions(data, SINGLE_ACTIONS, where) if known is None else known, where)
         commits.append((where, data))
     return commits
 

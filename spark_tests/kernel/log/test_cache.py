@@ -37,13 +37,13 @@ def table(tmp_path):
 def replayed(monkeypatch):
     """The versions of commits that were replayed."""
     seen = []
-    original = replay._read_commits
+    original = replay._take_in
 
-    def spy(storage, batch, single):
+    def spy(storage, batch, *rest):
         seen.extend(file.version for file in batch)
-        return original(storage, batch, single)
+        return original(storage, batch, *rest)
 
-    monkeypatch.setattr(replay, "_read_commits", spy)
+    monkeypatch.setattr(replay, "_take_in", spy)
     return seen
 
 
