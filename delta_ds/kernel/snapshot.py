@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.exceptions import LogError, VersionNotFoundError
+from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
 from delta_ds.kernel import features
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.actions import Metadata, Protocol
@@ -66,6 +66,13 @@ class Snapshot:
         self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports("columnMapping"))
         self.schema: StructType = self.metadata.schema
         features.check_readable(self.protocol, self.metadata.configuration, storage.url, schema=self.schema)
+        for column in self.metadata.partition_columns:
+            if self.schema.find(column) is None:
+                raise SchemaError(
+                    f"version {segment.version} of {storage.url} is partitioned by {column!r}, which is not in its "
+                    f"schema: {', '.join(self.schema.names)}",
+                    condition="DELTA_MISSING_PART_COLUMN",
+                )
 
     @property
     def version(self) -> int:

@@ -260,8 +260,15 @@ def find_actions(data: bytes, names: Sequence[str], path: str) -> list[dict[str,
         line = data[start : end if end >= 0 else len(data)]
         if not line.strip():
             continue
-        action = _parse_line(line, data.count(b"\n", 0, start) + 1, path)
-        if any(isinstance(action.get(name), Mapping) for name in names):
+        number = data.count(b"\n", 0, start) + 1
+        action = _parse_line(line, number, path)
+        bodies = {name: action[name] for name in names if action.get(name) is not None}
+        for name, body in bodies.items():
+            if not isinstance(body, Mapping):
+                raise CorruptLogFileError(
+                    f"line {number} of {path} holds a {name} that is no object: {body!r:.80}"
+                )
+        if bodies:
             found.append(action)
     return found
 

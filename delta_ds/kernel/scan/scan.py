@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.exceptions import CorruptLogFileError, SchemaError
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
 from delta_ds.kernel.expressions.tree import Expression, columns
@@ -263,9 +263,18 @@ def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileS
 
 
 def descriptor(value: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
-    """The deletion vector of a file action's struct; None for none."""
+    """The deletion vector of a file action's struct; None for none.
+
+    Raises
+    ------
+    CorruptLogFileError
+        The struct lacks what a descriptor must have.
+    """
     if value is None:
         return None
+    missing = [key for key in ("storageType", "pathOrInlineDv", "sizeInBytes") if value[key] is None]
+    if missing:
+        raise CorruptLogFileError(f"a deletion vector in the log has no {' and no '.join(missing)}: {value}")
     return DeletionVectorDescriptor(
         value["storageType"],
         value["pathOrInlineDv"],

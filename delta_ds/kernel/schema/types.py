@@ -133,10 +133,11 @@ def parse_schema(text: str) -> StructType:
         It holds a type that is not known, which is named with its column.
     """
     try:
-        node = json.loads(text)
-    except ValueError as error:
+        parsed = _parse(json.loads(text), "")
+    except json.JSONDecodeError as error:
         raise SchemaError(f"the table's schemaString is not JSON: {error}") from error
-    parsed = _parse(node, "")
+    except RecursionError as error:
+        raise SchemaError("the table's schemaString is nested too deeply to be a schema") from error
     if not isinstance(parsed, StructType):
         raise SchemaError(f"the table's schemaString is a {parsed}, not a struct")
     return parsed
