@@ -57,14 +57,15 @@ class Rows:
         The version this is.
     """
 
-    def __init__(self, snapshot: Snapshot, pin: Pin, metadata_columns: Sequence[str]) -> None:
+    def __init__(self, snapshot: Snapshot, pin: Pin, options: ReadOptions) -> None:
         self.snapshot = snapshot
         self.pin = pin
         self.storage: Storage = snapshot.storage
         self.table = f"version {snapshot.version} of {snapshot.storage.url}"
         self.table_schema = snapshot.schema
-        self._metadata_columns = tuple(metadata_columns)
-        self.schema = StructType((*snapshot.schema.fields, *_metadata_field(metadata_columns)))
+        self._metadata_columns = options.metadata_columns
+        self._time_zone = options.time_zone
+        self.schema = StructType((*snapshot.schema.fields, *_metadata_field(options.metadata_columns)))
 
     def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
         """What reading these columns under a bound predicate shares; reads no file list."""
@@ -81,8 +82,9 @@ class Rows:
 
         chosen = [name for name in columns if name != _METADATA]
         metadata = self._metadata_columns if _METADATA in columns else ()
-        # The session's time zone is not known while planning; tasks put it in.
-        return Scan(self.snapshot, predicate, chosen, None, metadata)
+        # Unless an option says it, the session's time zone is not known while planning; tasks put it in. Files are
+        # then skipped by partition timestamps in local form only with a day to spare.
+        return Scan(self.snapshot, predicate, chosen, self._time_zone, metadata)
 
 
 class Changes:

@@ -140,7 +140,7 @@ def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
             "read. Write data with the option mergeSchema first",
             condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
         )
-    return Rows(snapshot, Pin(None, snapshot.version), options.metadata_columns)
+    return Rows(snapshot, Pin(None, snapshot.version), options)
 
 
 def _chosen(available: StructType, options: ReadOptions, table: str) -> StructType:

@@ -181,14 +181,16 @@ class SparkTable:
     def filtered(self, predicate: str, scan: bool) -> Filtered:
         # A DataFrame of its own for each filter: Spark shares the read plan between uses of one.
         with _recording(self._spark) as record:
-            reader = self._reader("pydelta_yardstick", {"recordTo": record})
+            # While planning, a source does not see the session's zone, on which old partition timestamps depend.
+            zone = self._spark.conf.get(TIME_ZONE)
+            reader = self._reader("pydelta_yardstick", {"recordTo": record, "timeZone": zone})
             # A schema that is given costs no Python process to find it.
             df = reader.schema(self._version(None).schema).load(self._path).where(predicate)
             _plan(df)
             # Without a record nothing was planned: Spark found by itself that no row can match.
             planned = json.loads(record.read_text()) if record.exists() else {"files": 0, "filters": 0}
             in_full = planned["filters"] >= _conjuncts(df._jdf.queryExecution().optimizedPlan())
-            rows = df.toArrow() if scan else None
+            rows = _without_variants(df).toArrow() if scan else None
         return Filtered(planned["files"], rows) if in_full else Filtered(None, rows, NOT_PUSHED)
 
 
@@ -222,6 +224,12 @@ def _terms(condition: Any) -> int:
     if condition.getClass().getSimpleName() == "And":
         return _terms(condition.left()) + _terms(condition.right())
     return 1
+
+
+def _without_variants(df: DataFrame) -> DataFrame:
+    """The columns that pyspark's Arrow conversion can carry: it fails on nulls among nested variants."""
+    plain = [f.name for f in df.schema if "variant" not in f.dataType.simpleString()]
+    return df.select(*("`" + name.replace("`", "``") + "`" for name in plain))
 
 
 def _encoded(df: DataFrame, encodings: Mapping[str, str]) -> DataFrame:

@@ -261,6 +261,18 @@ def test_cast_decides_only_if_it_keeps_the_order(cast: Cast, literal: Literal, e
     assert kept(run(call("=", cast, literal), [statistics("i", 1, 5)])) == expected
 
 
+def test_timestamp_before_1970_belongs_to_the_day_that_began_before_it() -> None:
+    eve = "1969-12-31T23:00:00.000Z"
+    day_of = Cast(column("ts"), DATE, timezone="UTC")
+    for day, expected in ((dt.date(1969, 12, 31), [0]), (dt.date(1970, 1, 1), [])):
+        assert kept(run(call("=", day_of, Literal(day, DATE)), [statistics("ts", eve, eve)])) == expected
+
+
+def test_negated_pattern_with_more_than_a_prefix_keeps_the_file() -> None:
+    pattern = call("like", column("s"), Literal("a%z", STRING))
+    assert kept(run(call("not", pattern), [statistics("s", "aa", "ab")])) == [0]
+
+
 def test_char_column_is_left_to_spark() -> None:
     char = StructField("s", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"})
     schema = StructType((char,))
