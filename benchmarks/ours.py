@@ -1,6 +1,7 @@
 """The measured process for delta_ds' kernel: `python -m benchmarks.ours CASE ...`.
 
     load TABLE                    state of the latest version, all live files
+    list TABLE                    the same and its files in Arrow, statistics text included
     plan TABLE PREDICATE          the slices of files that may match, from a cold start
     replan TABLE PREDICATE        the same with the state already loaded
     imports                       modules that `import delta_ds` and planning a read pull in
@@ -23,6 +24,15 @@ def load(table: str) -> None:
     _import_for_loading()
     start = time.perf_counter()
     files = DeltaLog(table).snapshot().live_files().num_rows
+    report(time.perf_counter() - start, files)
+
+
+def list_files(table: str) -> None:
+    from delta_ds import DeltaLog
+
+    _import_for_planning()
+    start = time.perf_counter()
+    files = DeltaLog(table).snapshot().files().num_rows
     report(time.perf_counter() - start, files)
 
 
@@ -82,6 +92,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["load", table]:
             load(table)
+        case ["list", table]:
+            list_files(table)
         case ["plan", table, predicate]:
             plan(table, predicate)
         case ["replan", table, predicate]:

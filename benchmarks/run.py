@@ -147,7 +147,11 @@ def load(options: argparse.Namespace, folder: Path) -> list[str]:
         with tempfile.TemporaryDirectory(dir=WORK) as cache:
             case = [*OURS, "load", table]
             commands: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
-                "delta_ds, no cache": (case, {"DELTA_DS_CACHE": "off"})
+                "delta_ds, no cache": (case, {"DELTA_DS_CACHE": "off"}),
+                "delta_ds, no cache, and its files in Arrow": (
+                    [*OURS, "list", table],
+                    {"DELTA_DS_CACHE": "off"},
+                ),
             }
             if options.peer_python:
                 commands["deltalake: `DeltaTable(path)`"] = (_peer(options, "load", table), {})
@@ -157,13 +161,17 @@ def load(options: argparse.Namespace, folder: Path) -> list[str]:
             found = _in_turn(commands, options.rounds)
         yardstick = found.get("deltalake: `DeltaTable(path)`", found["delta_ds, no cache"])
         found["delta_ds, filling the cache"] = first
-        for name in ("delta_ds, no cache", "delta_ds, filling the cache", "delta_ds, from cache"):
-            _expect(found[name], options.files, f"{name}: {title}")
         for name, m in found.items():
+            if name != "deltalake: `DeltaTable(path)`":  # which answers its version
+                _expect(m, options.files, f"{name}: {title}")
             ratio = f"{m.work_s / yardstick.work_s:.2f}"
             rows.append([title, name, *_cost(m), ratio, f"{m.peak_mb / yardstick.peak_mb:.2f}"])
     head = ["log", "reader", "work", "process", "peak", "time ratio", "memory ratio"]
-    note = "Ratios to deltalake's `DeltaTable(path)`, below 1 is better. Filling the cache is one round only."
+    note = (
+        "Ratios to deltalake's `DeltaTable(path)`, below 1 is better. Filling the cache is one round only. Not all "
+        "states hold the same: delta_ds leaves the statistics of a checkpoint in its file until a filter names a "
+        "column, deltalake loads them; *and its files in Arrow* has them loaded in both."
+    )
     return [f"## Snapshot load, {options.files:,} files\n", note, "", *_table(head, rows)]
 
 

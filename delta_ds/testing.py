@@ -40,7 +40,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
     schema_to_json,
-)
+)  # fmt: skip
 
 Action = dict[str, dict[str, Any]]
 CheckpointKind = Literal["v1", "multi-part", "v2-parquet", "v2-json"]
@@ -120,12 +120,9 @@ class TableBuilder:
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(data, file, row_group_size=row_group_size)
         add: dict[str, Any] = {
-            "path": quote(path, safe="/=-_.~"),
-            "partitionValues": values,
-            "size": file.stat().st_size,
-            "modificationTime": FIRST_COMMIT_MS,
-            "dataChange": True,
-        }
+            "path": quote(path, safe="/=-_.~"), "partitionValues": values, "size": file.stat().st_size,
+            "modificationTime": FIRST_COMMIT_MS, "dataChange": True,
+        }  # fmt: skip
         if stats:
             add["stats"] = json.dumps(statistics(data) if stats is True else dict(stats))
         return {"add": add}
@@ -317,13 +314,7 @@ def remove_action(add: Action, time_ms: int = FIRST_COMMIT_MS) -> Action:
 
 
 def delta_schema(schema: pa.Schema) -> StructType:
-    """The Delta schema of an Arrow schema; every column nullable unless the field says otherwise.
-
-    Raises
-    ------
-    ValueError
-        A type has no counterpart.
-    """
+    """The Delta schema of an Arrow schema; `ValueError` for a type that has no counterpart."""
     return StructType(tuple(StructField(f.name, _delta_type(f.type), f.nullable) for f in schema))
 
 

@@ -58,7 +58,7 @@ class SparkEngine:
 
         self._own = session is None
         self.spark = _start() if session is None else session
-        self._zone = self.spark.conf.get(TIME_ZONE)
+        self._zone = str(self.spark.conf.get(TIME_ZONE))
         delta_ds.register(self.spark)
         self.spark.dataSource.register(RecordingSource)
 
@@ -199,7 +199,7 @@ def _recording(spark: SparkSession) -> Iterator[Path]:
     """A file for a `RecordingSource` to write to, in a session that pushes filters."""
     from delta_ds.spark.pushdown import PUSHDOWN_CONF
 
-    before = spark.conf.get(PUSHDOWN_CONF, "false")
+    before = str(spark.conf.get(PUSHDOWN_CONF, "false"))
     spark.conf.set(PUSHDOWN_CONF, "true")
     try:
         with tempfile.TemporaryDirectory(prefix="yardstick-plan-") as folder:

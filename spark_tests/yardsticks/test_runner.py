@@ -127,7 +127,7 @@ def test_error_that_is_not_ours_is_named(case: Case) -> None:
     class Raw(KernelEngine):
         def table(self, path: str, zone: str) -> Any:
             table = super().table(path, zone)
-            table.state = lambda version: {}["metaData"]  # type: ignore[method-assign]
+            table.state = lambda version: dict[str, Any]()["metaData"]  # type: ignore[method-assign]
             return table
 
     verdict = run_case(case, Raw())

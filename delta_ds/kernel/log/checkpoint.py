@@ -305,7 +305,7 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
 def _open(storage: Storage, path: str) -> pq.ParquetFile:
     import pyarrow.parquet as pq
 
-    return _guarded(storage, path, lambda: pq.ParquetFile(storage.open(path)))
+    return _guarded(storage, path, lambda: pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us"))
 
 
 def _guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
