@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
 from delta_ds.kernel.data.deletion_vector import read_positions
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
@@ -235,7 +236,7 @@ class ChangeFeed:
         changed = {}
         for name in ("add", "remove"):
             actions = commit.actions[name]
-            mask = pc.fill_null(pc.struct_field(actions, "dataChange"), False)
+            mask = pc.fill_null(pc.struct_field(actions, "dataChange"), FALSE)
             changed[name] = {a["path"]: a for a in actions.filter(mask).to_pylist()}
         removed = self._with_partition_values(commit, changed["remove"])
         for path, add in changed["add"].items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_ds.kernel.log.arrays import flags, texts
+from delta_ds.kernel.log.arrays import flags, integers, texts
 from delta_ds.kernel.log.arrays import mask as as_mask
 from delta_ds.kernel.log.commit import file_action_fields
 from delta_ds.kernel.log.live_files import LiveFiles
@@ -113,7 +113,7 @@ def reconcile(
     for name in ("size", "modificationTime"):
         if whole[name].null_count:
             whole = whole.set_column(
-                whole.schema.get_field_index(name), schema.field(name), pc.fill_null(whole[name], 0)
+                whole.schema.get_field_index(name), schema.field(name), pc.fill_null(whole[name], integers([0])[0])
             )
     base = whole.drop_columns(["stats", "row"])
     return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
@@ -186,11 +186,15 @@ def _key(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> pa
         return path
     offset = pc.struct_field(vector, "offset").cast(pa.string())
     unique = pc.binary_join_element_wise(
-        pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), ""
+        pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), _text("")
     )
-    unique = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise(unique, offset, "@"), unique)
+    unique = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise(unique, offset, _text("@")), unique)
     # A space cannot stand in a URI-encoded path, so path and vector cannot run into each other.
-    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, " "), path)
+    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, _text(" ")), path)
+
+
+def _text(value: str) -> pa.StringScalar:
+    return texts([value])[0]
 
 
 def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
@@ -208,7 +212,7 @@ def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
         return path
     # Dictionary encoding would keep the order of first appearance; a mapping per distinct value is enough.
     roots = _root_spellings(storage.url)
-    encoded = pc.if_else(odd, path, None).combine_chunks().dictionary_encode()
+    encoded = pc.if_else(odd, path, pa.nulls(1, pa.string())[0]).combine_chunks().dictionary_encode()
     spelled = [_spell(p, roots) for p in encoded.dictionary.to_pylist()]
     decoded = texts(spelled).take(encoded.indices)
     return pa.chunked_array([pc.coalesce(decoded, path.combine_chunks())])
