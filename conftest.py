@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,11 @@ ROOT = Path(__file__).resolve().parent
 # Python workers do not see the tests' sys.path, only the environment as it was when the JVM started.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+# Tests must not find what earlier runs left, nor leave anything in the user's own cache.
+_cache = tempfile.mkdtemp(prefix="delta-ds-cache-")
+atexit.register(shutil.rmtree, _cache, ignore_errors=True)
+os.environ["DELTA_DS_CACHE"] = _cache
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
