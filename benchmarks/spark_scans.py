@@ -1,8 +1,9 @@
-"""Scans in one Spark session: the data source against Spark's own Parquet reader, case by case in turn.
+"""Scans in one Spark session: the data source against Spark's own Parquet reader, in turn.
 
     python -m benchmarks.spark_scans PLAIN_TABLE VECTOR_TABLE ROUNDS
 
-Every scan writes all its columns to Spark's `noop` sink. Prints one JSON object: seconds of each round.
+Every scan writes all its columns to Spark's `noop` sink. Prints one JSON object:
+seconds by case, reader and round; the first round is a warm-up.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def session() -> SparkSession:
     return spark
 
 
-def scans(spark: SparkSession, plain: str, vectors: str) -> dict[str, Callable[[], DataFrame]]:
-    """The scans by `reader: case`; the reader `parquet` is the yardstick of the case."""
+def scans(spark: SparkSession, plain: str, vectors: str) -> dict[str, dict[str, Callable[[], DataFrame]]]:
+    """The scans by case and reader; `parquet` is the yardstick of each case."""
     from delta_ds import DeltaLog
 
     snapshot = DeltaLog(plain).snapshot()
@@ -55,14 +56,18 @@ def scans(spark: SparkSession, plain: str, vectors: str) -> dict[str, Callable[[
     def delta(path: str) -> DataFrame:
         return spark.read.format("pydelta").load(path)
 
+    filtered = {
+        "parquet": lambda: spark.read.parquet(*selected).where(one_percent),
+        "pydelta": lambda: delta(plain).where(one_percent),
+    }
     return {
-        "parquet: full scan": lambda: spark.read.parquet(*everything),
-        "pydelta: full scan": lambda: delta(plain),
-        "parquet: filter, 1 % of the files": lambda: spark.read.parquet(*selected).where(one_percent),
-        "pydelta, pushdown: filter, 1 % of the files": lambda: delta(plain).where(one_percent),
-        "pydelta: filter, 1 % of the files": lambda: delta(plain).where(one_percent),
-        "parquet: deletion vectors": lambda: spark.read.parquet(*everything),
-        "pydelta: deletion vectors": lambda: delta(vectors),
+        "full scan": {"parquet": lambda: spark.read.parquet(*everything), "pydelta": lambda: delta(plain)},
+        "filter, 1 % of the files, pushdown": filtered,
+        "filter, 1 % of the files, no pushdown": filtered,
+        "deletion vectors": {
+            "parquet": lambda: spark.read.parquet(*everything),
+            "pydelta": lambda: delta(vectors),
+        },
     }
 
 
@@ -70,15 +75,16 @@ def main(plain: str, vectors: str, rounds: int) -> None:
     import delta_ds
 
     spark = session()
-    cases = scans(spark, plain, vectors)
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(rounds + 1):
-        for name, frame in cases.items():
-            delta_ds.register(spark, pushdown=True if "pushdown" in name else None)
-            start = time.perf_counter()
-            frame().write.format("noop").mode("overwrite").save()
-            if turn:  # the first turn warms up the JVM and the page cache
-                seconds[name].append(time.perf_counter() - start)
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for case, readers in scans(spark, plain, vectors).items():
+        delta_ds.register(spark, pushdown=True if case.endswith(", pushdown") else None)
+        taken = seconds[case] = {reader: [] for reader in readers}
+        # The first round warms up the JVM, its Python workers and the page cache.
+        for _ in range(rounds + 1):
+            for reader, frame in readers.items():
+                start = time.perf_counter()
+                frame().write.format("noop").mode("overwrite").save()
+                taken[reader].append(time.perf_counter() - start)
     print(MARK + json.dumps({"seconds": seconds, "spark": spark.version}))
     spark.stop()
 
