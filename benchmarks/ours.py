@@ -65,7 +65,9 @@ def imports(table: str) -> None:
 
     start = time.perf_counter()
     snapshot = delta_ds.DeltaLog(table).snapshot()
-    snapshot.scan(Call("<", (Column(("id",)), Literal(5)))).files()
+    by_statistics = Call("<", (Column(("id",)), Literal(5000)))
+    by_partition = Call("<>", (Column(("day",)), Literal("2025-01-01")))
+    snapshot.scan(Call("and", (by_statistics, by_partition))).tasks()
     after_plan = [name for name in HEAVY if name in sys.modules]
     report(time.perf_counter() - start, {"import delta_ds": after_import, "plan": after_plan})
 

@@ -14,6 +14,7 @@ them. Files are in the operating system's cache for everybody: what is compared 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -187,9 +188,9 @@ def plan(options: argparse.Namespace, folder: Path) -> list[str]:
         "partition": "day = '2025-01-03'",
         "statistics": f"id BETWEEN {last - 9999} AND {last}",
     }
-    table = _log_table(folder, "v1", options.files)
     rows: list[list[object]] = []
-    for kind, predicate in predicates.items():
+    for layout, (kind, predicate) in itertools.product(("v1", "json"), predicates.items()):
+        table = _log_table(folder, layout, options.files)
         for case, title in (("plan", "cold"), ("replan", "state loaded")):
             commands: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
                 "delta_ds": ([*OURS, case, table, predicate], {"DELTA_DS_CACHE": "off"})
@@ -199,10 +200,12 @@ def plan(options: argparse.Namespace, folder: Path) -> list[str]:
             found = _in_turn(commands, options.rounds)
             yardstick = found.get("deltalake", found["delta_ds"])
             for name, m in found.items():
-                ratio = f"{m.work_s / yardstick.work_s:.2f}"
-                rows.append([kind, title, name, m.answer, f"{m.work_s:.3f} s", f"{m.process_s:.2f} s", ratio])
-    head = ["filter", "state", "planner", "files kept", "work", "process", "time ratio"]
-    note = "From a V1 checkpoint. deltalake: `file_uris(file_pruning_predicate=...)`."
+                times = [f"{m.work_s:.3f} s", f"{m.process_s:.2f} s", f"{m.work_s / yardstick.work_s:.2f}"]
+                rows.append([LAYOUTS[layout], kind, title, name, m.answer, *times])
+    head = ["log", "filter", "state", "planner", "files kept", "work", "process", "time ratio"]
+    note = (
+        "delta_ds: slices of the files, as Spark gets them. deltalake: `file_uris(file_pruning_predicate=...)`."
+    )
     return [f"## Planning, {options.files:,} files\n", note, "", *_table(head, rows)]
 
 

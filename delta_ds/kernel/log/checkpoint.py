@@ -150,7 +150,7 @@ def _conform_adds(table: pa.Table, partition_columns: Sequence[str], base: int) 
 
     schema = files_schema(partition_columns)
     if "add" not in table.column_names:
-        return schema.empty_table()
+        return pa.Table.from_batches([], schema)
     add = table["add"]
     path = pc.struct_field(add, "path")
     live = pc.is_valid(path)
@@ -305,7 +305,9 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
 def _open(storage: Storage, path: str) -> pq.ParquetFile:
     import pyarrow.parquet as pq
 
-    return _guarded(storage, path, lambda: pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us"))
+    return _guarded(
+        storage, path, lambda: pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us")
+    )
 
 
 def _guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:

@@ -135,7 +135,7 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
     import pyarrow.json as pj
 
     if is_blank(data):
-        return schema.empty_table()
+        return pa.Table.from_batches([], schema)
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
 
     def parse(block: int) -> pa.Table:

@@ -80,7 +80,7 @@ def reconcile(
     older
         The files that were live before them.
     parsed
-        The file actions of the commits, oldest first, as `parse_file_actions` gives them; emptied on the way,
+        The file actions of the commits, oldest first, as `parse_file_actions` gives them; given up on the way,
         since two copies of a long log need not be in memory.
     columns
         Every physical partition column that the log has had.
@@ -99,9 +99,15 @@ def reconcile(
         del key
         ends = np.cumsum([table.num_rows for table in parsed])
         masks = np.split(newest, ends[:-1])
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            adds = list(workers.map(lambda t, m: align(_live_adds(t, m), schema), parsed, masks))
+        pending: list[pa.ChunkedArray | None] = [table["add"] for table in parsed]
         parsed.clear()
+
+        def live(index: int) -> pa.Table:
+            add, pending[index] = pending[index], None
+            return align(_live_adds(add, masks[index]), schema)
+
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            adds = list(workers.map(live, range(len(masks))))
     survivors = []
     for table in older.tables:
         if touched is not None and len(touched):
@@ -109,22 +115,23 @@ def reconcile(
             if pc.any(dead).as_py():
                 table = table.filter(pc.invert(dead))
         survivors.append(table)
-    whole = pa.concat_tables([*survivors, *adds]) if survivors or adds else schema.empty_table()
+    whole = pa.concat_tables([*survivors, *adds]) if survivors or adds else pa.Table.from_batches([], schema)
     for name in ("size", "modificationTime"):
         if whole[name].null_count:
             whole = whole.set_column(
-                whole.schema.get_field_index(name), schema.field(name), pc.fill_null(whole[name], integers([0])[0])
+                whole.schema.get_field_index(name),
+                schema.field(name),
+                pc.fill_null(whole[name], integers([0])[0]),
             )
     base = whole.drop_columns(["stats", "row"])
     return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
 
 
-def _live_adds(actions: pa.Table, newest: Any) -> pa.Table:
-    """The columns of the adds among the actions that are the newest of their key."""
+def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
+    """The columns of the adds that are the newest of their key."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    add = actions["add"]
     live = pc.and_(as_mask(newest), pc.is_valid(add).combine_chunks())
     if not pc.all(live, min_count=0).as_py():
         add = pc.filter(add, live, memory_pool=pa.system_memory_pool())
