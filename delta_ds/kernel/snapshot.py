@@ -17,7 +17,7 @@ from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, Header, State, load_header, load_state
 from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
-from delta_ds.kernel.schema.column_mapping import mapping_mode
+from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -265,7 +265,7 @@ class Snapshot:
 
 
 def _physical(metadata: Mapping[str, Any], name: str) -> str:
-    return str(metadata.get("delta.columnMapping.physicalName", name))
+    return str(metadata.get(PHYSICAL_NAME, name))
 
 
 def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:

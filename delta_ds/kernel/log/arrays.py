@@ -48,3 +48,15 @@ def flags(values: pa.Array) -> Any:
 
     bits = np.frombuffer(values.buffers()[1], dtype=np.uint8)
     return np.unpackbits(bits, bitorder="little")[values.offset : values.offset + len(values)].view(bool)
+
+
+def fields_of(values: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+    """The fields of a wanted struct type out of another one's values: cast where there, else nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    present = {f.name for f in values.type}
+    return [
+        pc.struct_field(values, f.name).cast(f.type) if f.name in present else pa.nulls(len(values), f.type)
+        for f in wanted
+    ]

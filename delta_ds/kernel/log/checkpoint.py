@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, UnsupportedFeatureError
-from delta_ds.kernel.log.arrays import integers, texts
+from delta_ds.kernel.log.arrays import fields_of, integers, texts
 from delta_ds.kernel.log.commit import deletion_vector_type, find_actions
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
 from delta_ds.kernel.log.segment import Checkpoint
@@ -185,14 +185,7 @@ def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.D
             values = pc.struct_field(chunk, "partitionValues")
             fields = [pc.map_lookup(values, texts([name])[0], "first").cast(pa.string()) for name in columns]
         elif "partitionValues_parsed" in present:
-            parsed = pc.struct_field(chunk, "partitionValues_parsed")
-            known = {f.name for f in parsed.type}
-            fields = [
-                pc.struct_field(parsed, name).cast(pa.string())
-                if name in known
-                else pa.nulls(len(chunk), pa.string())
-                for name in columns
-            ]
+            fields = fields_of(pc.struct_field(chunk, "partitionValues_parsed"), wanted)
         else:
             fields = [pa.nulls(len(chunk), pa.string()) for _ in columns]
         chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted)))
@@ -204,13 +197,9 @@ def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     wanted = deletion_vector_type()
-    present = {f.name for f in vectors.type}
     chunks = []
     for chunk in vectors.chunks:
-        fields = [
-            pc.struct_field(chunk, f.name).cast(f.type) if f.name in present else pa.nulls(len(chunk), f.type)
-            for f in wanted
-        ]
+        fields = fields_of(chunk, wanted)
         # Some writers store a struct of nulls where there is no vector.
         absent = pc.is_null(fields[0])
         chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted), mask=absent))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_ds.kernel.log.arrays import flags, integers, texts
+from delta_ds.kernel.log.arrays import fields_of, flags, integers, texts
 from delta_ds.kernel.log.arrays import mask as as_mask
 from delta_ds.kernel.log.commit import file_action_fields
 from delta_ds.kernel.log.live_files import LiveFiles
@@ -47,7 +47,6 @@ def working_schema(columns: Sequence[str]) -> pa.Schema:
 def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with the partition columns of a wider schema (a commit changed the partitioning)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if table.schema == schema:
         return table
@@ -58,13 +57,7 @@ def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
             continue
         column = table[wanted.name]
         if wanted.name == "partitionValues" and column.type != wanted.type:
-            present = {f.name for f in column.type}
-            fields = [
-                pc.struct_field(column, f.name).combine_chunks()
-                if f.name in present
-                else pa.nulls(table.num_rows, pa.string())
-                for f in wanted.type
-            ]
+            fields = fields_of(column.combine_chunks(), wanted.type)
             column = pa.StructArray.from_arrays(fields, fields=list(wanted.type))
         columns.append(column)
     return pa.table(columns, schema=schema)

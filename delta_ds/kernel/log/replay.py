@@ -29,6 +29,7 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile, working_schema
 from delta_ds.kernel.log.segment import LogSegment, read_files
+from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class SingleActions:
         names = [*metadata.partition_columns]
         for column in metadata.partition_columns:
             found = metadata.schema.find(column)
-            physical = found.metadata.get("delta.columnMapping.physicalName") if found else None
+            physical = found.metadata.get(PHYSICAL_NAME) if found else None
             if isinstance(physical, str):
                 names.append(physical)
         self.partition_columns += [n for n in dict.fromkeys(names) if n not in self.partition_columns]
