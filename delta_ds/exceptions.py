@@ -128,3 +128,108 @@ class StorageError(DeltaError):
     """The storage refuses or cannot do what is asked, or a path leaves what it may open."""
 
     default_condition = "DELTA_STORAGE_ERROR"
+
+
+class UncertainWriteError(StorageError):
+    """A write was sent and its outcome is not known: it may or may not have happened."""
+
+    default_condition = "DELTA_UNCERTAIN_WRITE"
+
+
+class UnsupportedOperationError(DeltaError):
+    """What was asked for is not possible on this table, or not in this way; nothing was written."""
+
+    default_condition = "DELTA_OPERATION_NOT_ALLOWED"
+
+
+class TableExistsError(DeltaError, FileExistsError):
+    """There is a table already where a new one shall be made."""
+
+    default_condition = "DELTA_TABLE_ALREADY_EXISTS"
+
+    def __str__(self) -> str:  # FileExistsError would print its (errno, text) form
+        return f"[{self.condition}] {self.text}"
+
+
+class InvariantViolationError(DeltaError, ValueError):
+    """Rows that shall be written break a constraint, NOT NULL, or a generated column's expression."""
+
+    default_condition = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+
+
+class AppendOnlyError(UnsupportedOperationError):
+    """Rows of an append-only table would be removed or changed."""
+
+    default_condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+class CommitFailedError(DeltaError):
+    """A commit was given up: too many others won, or its actions contradict each other."""
+
+    default_condition = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
+
+
+class DeltaConcurrentModificationException(DeltaError):
+    """Another commit came first and contradicts this transaction; nothing was written.
+
+    The names of this class and its children are those of delta-spark.
+
+    Attributes
+    ----------
+    winning_version
+        The version of the other commit.
+    winning_operation
+        What it did, as its `commitInfo` says: `WRITE`, `MERGE`, ...; None where it does not say.
+    """
+
+    default_condition = "DELTA_CONCURRENT_MODIFICATION"
+
+    @property
+    def winning_version(self) -> int | None:
+        return self.parameters.get("version")
+
+    @property
+    def winning_operation(self) -> str | None:
+        return self.parameters.get("operation")
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException):
+    """Another commit took the version, and this command cannot be repeated on top of it."""
+
+    default_condition = "DELTA_CONCURRENT_WRITE"
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException):
+    """Another commit added files that this transaction should have read."""
+
+    default_condition = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+    """Another commit removed a file that this transaction read."""
+
+    default_condition = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+    """Another commit removed a file that this transaction removes too."""
+
+    default_condition = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class MetadataChangedException(DeltaConcurrentModificationException):
+    """Another commit changed the schema or the properties of the table."""
+
+    default_condition = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException):
+    """Another commit changed the protocol of the table, or created the table."""
+
+    default_condition = "DELTA_PROTOCOL_CHANGED"
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException):
+    """Another commit wrote the same application transaction or metadata domain."""
+
+    default_condition = "DELTA_CONCURRENT_TRANSACTION"

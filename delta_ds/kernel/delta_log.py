@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -15,6 +15,8 @@ from delta_ds.kernel.storage.filesystem import Storage, open_storage
 
 if TYPE_CHECKING:
     from delta_ds.kernel.changes import ChangeFeed
+    from delta_ds.kernel.transaction.current import Current
+    from delta_ds.kernel.transaction.transaction import Transaction
 
 
 class DeltaLog:
@@ -37,6 +39,7 @@ class DeltaLog:
         self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
     ) -> None:
         self.storage: Storage = open_storage(path, storage_options)
+        self._current: Current | None = None
 
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
         """The table at a version, at a moment, or (neither given) as it is now.
@@ -121,6 +124,46 @@ class DeltaLog:
             None if ending_timestamp is None else _milliseconds(ending_timestamp),
             timezone,
         )
+
+    def start_transaction(
+        self,
+        version: int | None = None,
+        *,
+        create: bool = False,
+        engine_info: str | None = None,
+        use_statistics: bool = False,
+    ) -> Transaction:
+        """A transaction on the table: what was read, the actions to commit, and `commit`.
+
+        Parameters
+        ----------
+        version
+            The version to read; None for the latest. Commits after it are checked for conflicts.
+        create
+            Whether the table may be missing: the transaction then has no snapshot, and commits version 0.
+        engine_info, use_statistics
+            See `Transaction`.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is no table, and `create` is False.
+        DeltaError
+            As `snapshot`.
+        """
+        from delta_ds.kernel.transaction.current import Current
+        from delta_ds.kernel.transaction.transaction import Transaction
+
+        if self._current is None:
+            self._current = Current(self.storage)
+        snapshot: Snapshot | None
+        try:
+            snapshot = self._current.snapshot() if version is None else open_snapshot(self.storage, version)
+        except NotADeltaTableError:
+            if not create or version is not None:
+                raise
+            snapshot = None
+        return Transaction(self.storage, snapshot, engine_info=engine_info, use_statistics=use_statistics)
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

@@ -1,4 +1,4 @@
-"""Every table feature as one record, and the check whether a table may be read.
+"""Every table feature as one record, and the checks whether a table may be read or written.
 
 A feature is supported by a table when its protocol lists it, or implies it by a legacy version. What a
 table's metadata asks for must be among them.
@@ -43,6 +43,8 @@ class TableFeature:
         Features that must be supported as well.
     stands_for
         The stable feature of which this one is a preview; a table needs one of the two.
+    by_hand
+        Whether an existing table gets it only when asked for by name, although its metadata needs it.
     read, write
         Whether this package can read, or write, tables with the feature.
     """
@@ -57,8 +59,9 @@ class TableFeature:
     column_metadata: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     stands_for: str | None = None
+    by_hand: bool = False
     read: bool = True
-    write: bool = False
+    write: bool = True
 
     @property
     def needs_reader(self) -> bool:
@@ -73,9 +76,15 @@ def _both(name: str, **rest: Any) -> TableFeature:
     return TableFeature(name, "reader-writer", **rest)
 
 
+def _iceberg(name: str, depends_on: tuple[str, ...]) -> TableFeature:
+    enabled_by = f"delta.enable{name[0].upper()}{name[1:]}"
+    return _writer(name, enabled_by=enabled_by, depends_on=depends_on, write=False)
+
+
 _SHREDDING = "delta.enableVariantShredding"
 _WIDENING = "delta.enableTypeWidening"
 _COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+_COORDINATED = ("inCommitTimestamp", "vacuumProtocolCheck")
 
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature
@@ -92,25 +101,19 @@ FEATURES: dict[str, TableFeature] = {
         _writer("identityColumns", 6, column_metadata=("delta.identity.start", "delta.identity.step")),
         _both("deletionVectors", enabled_by="delta.enableDeletionVectors"),
         _writer("rowTracking", enabled_by="delta.enableRowTracking", depends_on=("domainMetadata",)),
-        _both("timestampNtz", column_type="timestamp_ntz"),
+        _both("timestampNtz", column_type="timestamp_ntz", by_hand=True),
         _writer("domainMetadata"),
         _both("v2Checkpoint", enabled_by="delta.checkpointPolicy", enabled_values=("v2",)),
-        _both("catalogManaged", depends_on=("inCommitTimestamp", "vacuumProtocolCheck"), read=False),
-        _both("catalogOwned-preview", depends_on=("inCommitTimestamp", "vacuumProtocolCheck"), read=False),
+        _both("catalogManaged", depends_on=_COORDINATED, read=False, write=False),
+        _both("catalogOwned-preview", depends_on=_COORDINATED, read=False, write=False),
         _writer(
             "coordinatedCommits-preview", enabled_by=_COORDINATOR, enabled_values=(),
-            depends_on=("inCommitTimestamp", "vacuumProtocolCheck"),
+            depends_on=_COORDINATED, write=False,
         ),
-        _writer("icebergCompatV1", enabled_by="delta.enableIcebergCompatV1", depends_on=("columnMapping",)),
-        _writer("icebergCompatV2", enabled_by="delta.enableIcebergCompatV2", depends_on=("columnMapping",)),
-        _writer(
-            "icebergCompatV3", enabled_by="delta.enableIcebergCompatV3",
-            depends_on=("columnMapping", "rowTracking"),
-        ),
-        _writer(
-            "icebergWriterCompatV1", enabled_by="delta.enableIcebergWriterCompatV1",
-            depends_on=("icebergCompatV2",),
-        ),
+        _iceberg("icebergCompatV1", ("columnMapping",)),
+        _iceberg("icebergCompatV2", ("columnMapping",)),
+        _iceberg("icebergCompatV3", ("columnMapping", "rowTracking")),
+        _iceberg("icebergWriterCompatV1", ("icebergCompatV2",)),
         _writer("clustering", depends_on=("domainMetadata",)),
         _both("vacuumProtocolCheck"),
         _writer("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps"),
@@ -119,24 +122,33 @@ FEATURES: dict[str, TableFeature] = {
         _both("variantType", column_type="variant"),
         _both("variantType-preview", stands_for="variantType"),
         _both("variantShredding", enabled_by=_SHREDDING, depends_on=("variantType",)),
-        _both("variantShredding-preview", stands_for="variantShredding", depends_on=("variantType",)),
+        # Other engines list it without variantType where no column is a variant.
+        _both("variantShredding-preview", stands_for="variantShredding"),
         _writer("allowColumnDefaults"),
         _writer("checkpointProtection"),
         _writer("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature"),
-        _both("geospatial", read=False),
-        _both("geospatial-dev", stands_for="geospatial", read=False),
-        _writer("collations", depends_on=("domainMetadata",)),
-        _writer("columnMappingUsageTracking", depends_on=("columnMapping",)),
-        _both("timestampNanos", depends_on=("timestampNtz",), read=False),
-        _both("adaptiveMetadata-preview", read=False),
-        _both("redirectReaderWriter-preview", read=False),
-        _writer("redirectWriterOnly-preview"),
+        _both("geospatial", read=False, write=False),
+        _both("geospatial-dev", stands_for="geospatial", read=False, write=False),
+        _writer("collations", depends_on=("domainMetadata",), write=False),
+        _writer("columnMappingUsageTracking", depends_on=("columnMapping",), write=False),
+        _both("timestampNanos", depends_on=("timestampNtz",), read=False, write=False),
+        _both("adaptiveMetadata-preview", read=False, write=False),
+        _both("redirectReaderWriter-preview", read=False, write=False),
+        _writer("redirectWriterOnly-preview", write=False),
     )
 }  # fmt: skip
 
 
+_BY_LOWER_NAME = {name.lower(): feature for name, feature in FEATURES.items()}
+
+
+def feature_named(name: str) -> TableFeature | None:
+    """The feature of that name in any case; None if there is none."""
+    return _BY_LOWER_NAME.get(name.lower())
+
+
 class TableProtocol(Protocol):
-    """What `check_readable` looks at: the `protocol` action of a table."""
+    """What the checks look at: the `protocol` action of a table."""
 
     @property
     def min_reader(self) -> int: ...
@@ -214,6 +226,19 @@ def with_dependencies(names: Collection[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def lacking(supported_names: Collection[str], wanted: Collection[str]) -> frozenset[str]:
+    """What must be added to a set of supported features so that the wanted ones are supported.
+
+    Dependencies come along; the preview of a feature counts as the feature.
+
+    Source: protocol-checklist TF-W-05.
+    """
+    has = frozenset(supported_names)
+    has |= {feature.stands_for for n in has if (feature := FEATURES.get(n)) and feature.stands_for}
+    kept = frozenset(supported_names)
+    return with_dependencies((frozenset(wanted) - has) | kept) - has
+
+
 def check_readable(
     protocol: TableProtocol, properties: Mapping[str, str], table: str, schema: StructType | None = None
 ) -> None:
@@ -246,6 +271,50 @@ def check_readable(
             "its commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
             condition="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
             parameters={"path": table},
+        )
+
+
+def check_writable(
+    protocol: TableProtocol, properties: Mapping[str, str], table: str, schema: StructType | None = None
+) -> None:
+    """Refuse a table that this package could not write by all rules.
+
+    Parameters
+    ----------
+    protocol
+        The `protocol` action in force, or to be in force.
+    properties
+        The table's `configuration`.
+    table
+        Its address, for messages.
+    schema
+        Its schema, where known.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Naming the version or each feature that is in the way; nothing was written.
+
+    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-W-03, ICE-W-04, CAT-R-01.
+    """
+    check_readable(protocol, properties, table, schema)
+    reader, writer = protocol.min_reader, protocol.min_writer
+    if writer not in WRITER_VERSIONS:
+        raise _invalid_protocol(
+            f"table {table} requires reader version {reader} and writer version {writer}, but this version of "
+            f"delta_ds supports writer versions {_listing(WRITER_VERSIONS)}: nothing was written. Upgrade "
+            "delta_ds, or write with an engine that supports them",
+            protocol, table,
+        )  # fmt: skip
+    names = supported(reader, writer, protocol.reader_features, protocol.writer_features)
+    refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].write)
+    if refused:
+        raise UnsupportedFeatureError(
+            f"table {table} requires writer table feature(s) that this version of delta_ds does not support: "
+            f"{_listing(refused)}. It can be read; nothing was written. Upgrade delta_ds, or write with an "
+            "engine that supports them",
+            condition="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            parameters={"table": table, "unsupported": refused},
         )
 
 
@@ -321,8 +390,7 @@ def _check_listed(
     listed = {*protocol.writer_features}
     if protocol.min_reader < FEATURE_READER_VERSION:
         listed |= supported(protocol.min_reader, protocol.min_writer, None, None)
-    listed |= {FEATURES[n].stands_for or n for n in listed if n in FEATURES}
-    missing = sorted(with_dependencies(listed | required(properties, schema)) - listed)
+    missing = sorted(lacking(listed, listed | required(properties, schema)))
     if missing:
         raise UnsupportedFeatureError(
             f"table {table}: its metadata or protocol needs the table feature(s) {_listing(missing)}, which "

@@ -161,6 +161,14 @@ class Snapshot:
                 self.storage.url, self.version, *found[2:3], *said[2:3], *found[3:], *said[3:],
             )  # fmt: skip
 
+    @property
+    def clustering_columns(self) -> list[list[str]]:
+        """The logical path of each clustering column; empty for a table that is not clustered."""
+        import json
+
+        clustering = self.domains.get("delta.clustering")
+        return self._logical(json.loads(clustering).get("clusteringColumns", []) if clustering else [])
+
     def live_files(self) -> LiveFiles:
         """The live files as the kernel sees them; see `LiveFiles`."""
         return self.state.files
@@ -218,13 +226,9 @@ class Snapshot:
 
     def detail(self) -> dict[str, Any]:
         """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms."""
-        import json
-
         import pyarrow.compute as pc
 
         files = self.live_files()
-        clustering = self.domains.get("delta.clustering")
-        columns = json.loads(clustering).get("clusteringColumns", []) if clustering else []
         return {
             "format": "delta",
             "id": self.metadata.id,
@@ -234,9 +238,7 @@ class Snapshot:
             "createdAt": self.metadata.created_time,
             "lastModified": self.timestamp,
             "partitionColumns": self.partition_columns,
-            "clusteringColumns": [
-                ".".join(c) if isinstance(c, list) else str(c) for c in self._logical(columns)
-            ],
+            "clusteringColumns": [".".join(path) for path in self.clustering_columns],
             "numFiles": files.num_rows,
             "sizeInBytes": pc.sum(files.table["size"]).as_py() or 0,
             "properties": self.properties,

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
-from delta_ds.kernel.options import ReadOptions, parse_read_options, with_path_suffix
+from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
+from delta_ds.kernel.options.write import parse_write_options
+from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.schema.types import StructType
@@ -36,10 +38,10 @@ class Pin:
 
 
 class DeltaSource(DataSource):
-    """Reads a Delta table in Spark: `spark.read.format("pydelta").load(path)`.
+    """A Delta table in Spark: `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta").save(path)`.
 
-    Spark calls `schema()` and `reader()` in Python processes of their own and pickles the instance in
-    between. Options: `delta_ds.kernel.options.READ_OPTIONS`.
+    Spark calls `schema()`, `reader()` and `writer()` in Python processes of their own and pickles the instance in
+    between. Options: `READ_OPTIONS` and `WRITE_OPTIONS` in `delta_ds.kernel.options`.
     """
 
     # Set by `register(spark, pushdown=True)`; see pushdown.py for why it is a choice.
@@ -81,15 +83,35 @@ class DeltaSource(DataSource):
             reader.accept_filters()
         return reader
 
+    def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
+        """A writer of rows of a schema; the version that it starts from is settled here.
+
+        Raises
+        ------
+        DeltaError
+            The rows do not fit the table, or it cannot be written; nothing was.
+        """
+        from delta_ds.kernel.write.plan import plan_write
+        from delta_ds.spark.writer import DeltaWriter
+
+        zone = machine_time_zone()
+        self._check_path()
+        options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
+        storage = open_storage(options.path, options.storage_options)
+        data = schemas.from_spark(schema)
+        return DeltaWriter(plan_write(storage, data, options, overwrite=overwrite, timezone=zone))
+
     def _read_options(self) -> ReadOptions:
-        options: Mapping[str, str] = self.options
-        if not any(key in options for key in ("path", "paths")):
+        self._check_path()
+        return parse_read_options(self.options, machine_time_zone())
+
+    def _check_path(self) -> None:
+        if not any(key in self.options for key in ("path", "paths")):
             raise InvalidOptionError(
-                "the option 'path' is missing: use spark.read.format('pydelta').load('/path/of/the/table'), or "
-                "in SQL CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be "
-                "read: Spark does not hand their location to a Python data source"
+                "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
+                "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
+                "Spark does not hand their location to a Python data source"
             )
-        return parse_read_options(options, machine_time_zone())
 
 
 class PushdownSource(DeltaSource):

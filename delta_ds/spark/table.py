@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.options import parse_read_options
+from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.spark.source import FORMAT
 from delta_ds.spark.timezone import machine_time_zone
 

@@ -1,4 +1,4 @@
-"""`python -m spark_tests.yardsticks acceptance DIR... [--engine kernel|spark|native]`.
+"""`python -m spark_tests.yardsticks acceptance DIR... [--engine kernel|spark|native]`, or `conflicts FILE...`.
 
 Exit status: 0 all passed, 1 a case failed, 2 nothing could be run.
 """
@@ -9,7 +9,8 @@ import argparse
 import fnmatch
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from spark_tests.yardsticks.acceptance import Verdict, run_case, run_kernel_case
 from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
@@ -21,8 +22,7 @@ CANNOT_RUN = 2
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.yardstick == "conflicts":
-        print("conflicts come with the write side: this version reads tables only", file=sys.stderr)
-        return CANNOT_RUN
+        return run_conflicts(options.files)
     if options.engine == "native":
         print("the native engine is not there yet: run --engine kernel or --engine spark", file=sys.stderr)
         return CANNOT_RUN
@@ -49,8 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     acceptance.add_argument("--case", default="*", metavar="PATTERN", help="only cases of such a name (glob)")
     acceptance.add_argument("--jobs", type=int, default=1, help="processes (kernel engine only)")
     acceptance.add_argument("--verbose", action="store_true", help="every failure, and seconds of each case")
-    conflicts = commands.add_parser("conflicts", help="run recorded commit conflicts (not there yet)")
-    conflicts.add_argument("files", nargs="*", metavar="FILE")
+    conflicts = commands.add_parser("conflicts", help="run recorded commit conflicts through Transaction")
+    conflicts.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a list of cases, JSON")
     return parser
 
 
@@ -78,6 +78,27 @@ def _run_in_processes(cases: list[Case], jobs: int) -> Iterator[Verdict]:
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         # A function of this module would not be found: here it is `__main__`, in the processes it is not.
         yield from pool.map(run_kernel_case, cases)
+
+
+def run_conflicts(files: Sequence[Path]) -> int:
+    """Run the cases of some files, one line each and the totals; return the exit status."""
+    from spark_tests.yardsticks.conflicts import NoConflictsError, load_cases, run_cases
+
+    try:
+        cases = load_cases(files)
+    except NoConflictsError as error:
+        print(error, file=sys.stderr)
+        return CANNOT_RUN
+    passed = failed = 0
+    for verdict in run_cases(cases):
+        if verdict.failure is None:
+            passed += 1
+            print(f"PASS {verdict.name}", flush=True)
+        else:
+            failed += 1
+            print(f"FAIL {verdict.name} ({verdict.what}): {' '.join(verdict.failure.split())}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 def report(verdicts: Iterable[Verdict], verbose: bool = False) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions import functions_text, functions_time
+from delta_ds.kernel.expressions import functions_hash, functions_text, functions_time
 from delta_ds.kernel.expressions.arrays import (
     FALSE,
     array_of,
@@ -332,6 +332,7 @@ def _map_part(part: str) -> Function:
 
 
 RUN: dict[str, Function] = {
+    **functions_hash.RUN,
     **functions_text.RUN,
     **functions_time.RUN,
     "negative": _negative,

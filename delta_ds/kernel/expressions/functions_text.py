@@ -165,7 +165,14 @@ _JAVA_ONLY = re.compile(
 
 
 @functools.lru_cache(maxsize=256)
-def _regex(pattern: str) -> re.Pattern[str]:
+def regex_of(pattern: str) -> re.Pattern[str]:
+    """The compiled pattern of a Java regular expression.
+
+    Raises
+    ------
+    PredicateError
+        It is not valid, or holds something that Python matches otherwise than Java.
+    """
     strange = _JAVA_ONLY.search(pattern.removesuffix("$") if not pattern.endswith("\\$") else pattern)
     if strange:
         raise PredicateError(
@@ -181,7 +188,54 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 
 def _rlike(text: str, pattern: str) -> bool:
-    return _regex(pattern).search(text) is not None
+    return regex_of(pattern).search(text) is not None
+
+
+_REFERENCE = re.compile(r"\\(.)|\$(\d)|([\\$])", re.DOTALL)
+
+
+def _regexp_replace(text: str, pattern: str, replacement: str) -> str:
+    """Java's replacement: `$1` is a group, a backslash takes the next character as it is."""
+    regex = regex_of(pattern)
+
+    def expanded(match: re.Match[str]) -> str:
+        def part(reference: re.Match[str]) -> str:
+            escaped, group, stray = reference.groups()
+            if stray or (group and int(group) > regex.groups):
+                raise PredicateError(f"the replacement {replacement!r} does not fit the pattern {pattern!r}")
+            return escaped if escaped is not None else match[int(group)] or ""
+
+        return _REFERENCE.sub(part, replacement)
+
+    return regex.sub(expanded, text)
+
+
+def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
+    regex = regex_of(pattern)
+    if not 0 <= group <= regex.groups:
+        raise PredicateError(f"the pattern {pattern!r} has {regex.groups} groups, not {group}")
+    match = regex.search(text)
+    return match[group] or "" if match else ""
+
+
+def _substring_index(text: str, delimiter: str, count: int) -> str:
+    if not delimiter or not count:
+        return ""
+    size = len(delimiter)
+    at = -1 if count > 0 else len(text) - size + 1
+    for _ in range(abs(count)):
+        at = text.find(delimiter, at + 1) if count > 0 else text.rfind(delimiter, 0, max(at - 1 + size, 0))
+        if at < 0:
+            return text
+    return text[:at] if count > 0 else text[at + size :]
+
+
+def _split_part(text: str, delimiter: str, number: int) -> str:
+    if number == 0:
+        raise PredicateError("split_part counts from 1, not from 0", condition="INVALID_INDEX_OF_ZERO")
+    parts = text.split(delimiter) if delimiter else [text]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
 
 
 RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
@@ -216,4 +270,8 @@ RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
     "like": _like,
     "ilike": _like,
     "rlike": _rows(_rlike),
+    "regexp_replace": _rows(_regexp_replace),
+    "regexp_extract": _rows(_regexp_extract),
+    "substring_index": _rows(_substring_index),
+    "split_part": _rows(_split_part),
 }

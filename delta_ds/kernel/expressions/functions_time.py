@@ -20,7 +20,7 @@ from delta_ds.kernel.expressions.arrays import map_rows, map_unique, micros, sca
 from delta_ds.kernel.expressions.casts import Value, needs_zone
 from delta_ds.kernel.expressions.temporal import to_local, to_utc, zone_of
 from delta_ds.kernel.expressions.tree import Call
-from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
+from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 _DAY = datetime.timedelta(days=1)
 
@@ -159,6 +159,18 @@ def format_time(moment: datetime.datetime, pattern: str) -> str:
     return "".join(parts)
 
 
+_FINEST = {"s": "second", "m": "minute", "H": "hour", "d": "day", "D": "day", "M": "month", "y": "year"}
+
+
+def _date_format(node: Call, args: list[Any]) -> Value:
+    moments, pattern = args
+    if isinstance(moments, pa.Array) and isinstance(pattern, pa.Scalar) and "S" not in str(pattern):
+        # Moments that are written alike become one, which is written once.
+        unit = next((unit for letter, unit in _FINEST.items() if letter in str(pattern)), "year")
+        moments = pc.floor_temporal(moments, unit=unit)
+    return map_rows(format_time, (moments, pattern), (TIMESTAMP_NTZ, STRING), STRING)
+
+
 def _rows(function: Callable[..., Any]) -> Callable[[Call, list[Any]], Value]:
     def run(node: Call, args: list[Any]) -> Value:
         types: list[DataType] = [a.type for a in node.args if a.type is not None]
@@ -178,6 +190,11 @@ def _plus_days(sign: int) -> Callable[[Call, list[Any]], Value]:
         return step(args[0].cast(pa.int32()), args[1]).cast(pa.date32())
 
     return run
+
+
+def _instant(factor: int) -> Callable[[Call, list[Any]], Value]:
+    scale = scalar_of(factor, LONG)
+    return lambda node, args: pc.multiply_checked(args[0], scale).cast(pa.timestamp("us", "UTC"))
 
 
 RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
@@ -201,10 +218,15 @@ RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
     "trunc": _rows(_trunc),
     "date_trunc": _date_trunc,
     "add_interval": _add_interval,
-    "date_format": _rows(format_time),
+    "date_format": _date_format,
     "unix_timestamp": _epoch(1_000_000),
     "to_unix_timestamp": _epoch(1_000_000),
     "unix_seconds": _epoch(1_000_000),
     "unix_millis": _epoch(1_000),
     "unix_micros": _epoch(1),
+    "timestamp_seconds": _instant(1_000_000),
+    "timestamp_millis": _instant(1_000),
+    "timestamp_micros": _instant(1),
+    "unix_date": lambda node, args: args[0].cast(pa.int32()),
+    "date_from_unix_date": lambda node, args: args[0].cast(pa.date32()),
 }

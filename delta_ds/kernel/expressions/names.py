@@ -42,6 +42,7 @@ ALIASES = {
     "cardinality": "size",
     "nvl": "coalesce",
     "ifnull": "coalesce",
+    "sha": "sha1",
     "curdate": "current_date",
     "now": "current_timestamp",
 }

@@ -30,6 +30,8 @@ from delta_ds.kernel.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
@@ -121,6 +123,14 @@ def _hexable(data_type: DataType) -> DataType | None:
     return data_type if data_type in (STRING, BINARY) else None
 
 
+def _long(data_type: DataType) -> DataType | None:
+    return LONG if data_type in INTEGRAL else None
+
+
+def _hashed(data_type: DataType) -> DataType | None:
+    return None if is_nested(data_type) or data_type in (VOID, VARIANT) else data_type
+
+
 def _collection(data_type: DataType) -> DataType | None:
     return data_type if isinstance(data_type, (ArrayType, MapType)) else None
 
@@ -202,6 +212,13 @@ FUNCTIONS: dict[str, Signature] = {
     "translate": Signature((STRING, STRING, STRING), STRING),
     "instr": Signature((STRING, STRING), INTEGER),
     "locate": Signature((STRING, STRING, INTEGER), INTEGER, required=2),
+    "regexp_replace": Signature((STRING, STRING, STRING), STRING),
+    "regexp_extract": Signature((STRING, STRING, INTEGER), STRING, required=2),
+    **_many("substring_index split_part", Signature((STRING, STRING, INTEGER), STRING)),
+    **_many("md5 sha1", Signature((BINARY,), STRING)),
+    "sha2": Signature((BINARY, INTEGER), STRING),
+    "crc32": Signature((BINARY,), LONG),
+    "hash": Signature((_hashed,), INTEGER, variadic=True),
     "hex": Signature((_hexable,), STRING),
     "unhex": Signature((STRING,), BINARY),
     # numbers
@@ -226,6 +243,9 @@ FUNCTIONS: dict[str, Signature] = {
     **_many("unix_timestamp to_unix_timestamp unix_seconds", Signature((_point_in_time,), LONG)),
     "unix_millis": Signature((_point_in_time,), LONG),
     "unix_micros": Signature((_point_in_time,), LONG),
+    **_many("timestamp_seconds timestamp_millis timestamp_micros", Signature((_long,), TIMESTAMP)),
+    "unix_date": Signature((DATE,), INTEGER),
+    "date_from_unix_date": Signature((INTEGER,), DATE),
     "last_day": Signature((DATE,), DATE),
     "datediff": Signature((DATE, DATE), INTEGER),
     "trunc": Signature((DATE, STRING), DATE),

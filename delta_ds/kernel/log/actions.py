@@ -46,6 +46,15 @@ class Protocol:
         """Whether the feature is listed, or implied by a legacy version."""
         return feature in self.supported
 
+    def to_action(self) -> dict[str, Any]:
+        """The body of a `protocol` action; feature lists in order of name."""
+        body: dict[str, Any] = {"minReaderVersion": self.min_reader, "minWriterVersion": self.min_writer}
+        if self.reader_features is not None:
+            body["readerFeatures"] = sorted(self.reader_features)
+        if self.writer_features is not None:
+            body["writerFeatures"] = sorted(self.writer_features)
+        return body
+
 
 @dataclass(frozen=True)
 class Metadata:
@@ -93,6 +102,23 @@ class Metadata:
     def schema(self) -> StructType:
         """The schema of the table, logical names, metadata of the fields included."""
         return parse_schema(self.schema_string)
+
+    def to_action(self) -> dict[str, Any]:
+        """The body of a `metaData` action; optional fields that are not set are left out."""
+        body: dict[str, Any] = {"id": self.id}
+        if self.name is not None:
+            body["name"] = self.name
+        if self.description is not None:
+            body["description"] = self.description
+        body |= {
+            "format": {"provider": self.provider, "options": {}},
+            "schemaString": self.schema_string,
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+        }
+        if self.created_time is not None:
+            body["createdTime"] = self.created_time
+        return body
 
     def physical_partition_columns(self, protocol: Protocol) -> tuple[str, ...]:
         """The keys of `partitionValues`, in the order of `partition_columns`."""

@@ -1,5 +1,7 @@
 """`.crc` files: a summary of a version that saves reading a long log for its protocol and metadata.
 
+Each is made from that of the version before and the actions of the commit in between, without a look at the log.
+
 Source: PROTOCOL.md, "Version Checksum File"; checklist CRC-*.
 """
 
@@ -7,14 +9,21 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
 
 logger = logging.getLogger("delta_ds")
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptLogFileError)
+
+Bodies = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,147 @@ def read_checksum(storage: Storage, segment: LogSegment) -> VersionChecksum | No
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptLogFileError) as error:
+    except _UNREADABLE as error:
         logger.warning("checksum_unreadable table=%s file=%s reason=%r", storage.url, path, error)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a checksum file counts up from commit to commit.
+
+    Attributes
+    ----------
+    num_files, size_bytes
+        Of the live files.
+    txns, domains
+        The newest `txn` by application and the live `domainMetadata` by domain, as bodies of actions; None
+        where the version before did not say.
+    """
+
+    num_files: int
+    size_bytes: int
+    txns: Bodies | None
+    domains: Bodies | None
+
+
+EMPTY = Summary(0, 0, {}, {})
+
+
+def read_summary(storage: Storage, version: int) -> Summary | None:
+    """The summary in a version's checksum file; None where there is none, or it is not whole (which is logged)."""
+    path = checksum_path(version)
+    try:
+        body = json.loads(storage.read(path))
+        return Summary(
+            int(body["numFiles"]),
+            int(body["tableSizeBytes"]),
+            _by(body.get("setTransactions"), "appId"),
+            _by(body.get("domainMetadata"), "domain"),
+        )
+    except FileNotFoundError:
+        return None
+    except _UNREADABLE as error:
+        logger.warning("checksum_unreadable table=%s file=%s reason=%r", storage.url, path, error)
+        return None
+
+
+def _by(bodies: Any, key: str) -> Bodies | None:
+    return None if bodies is None else {body[key]: body for body in bodies}
+
+
+def following(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summary | None:
+    """The summary after a commit.
+
+    Parameters
+    ----------
+    before
+        Of the version before; `EMPTY` for the first one.
+    actions
+        All actions of the commit, as `{name: body}`. Its adds are new files and its removes were live; see
+        `counts_up`.
+
+    Returns
+    -------
+    Summary or None
+        None where a file's size is not known.
+    """
+    files, size = before.num_files, before.size_bytes
+    txns = None if before.txns is None else dict(before.txns)
+    domains = None if before.domains is None else dict(before.domains)
+    for action in actions:
+        if (add := action.get("add")) is not None:
+            files, size = files + 1, size + int(add["size"])
+        elif (remove := action.get("remove")) is not None:
+            if remove.get("size") is None:
+                return None
+            files, size = files - 1, size - int(remove["size"])
+        elif (txn := action.get("txn")) is not None and txns is not None:
+            txns[txn["appId"]] = txn
+        elif (domain := action.get("domainMetadata")) is not None and domains is not None:
+            domains.pop(domain["domain"], None)
+            if not domain.get("removed"):
+                domains[domain["domain"]] = domain
+    return Summary(files, size, txns, domains)
+
+
+def counts_up(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the files after a commit can be counted from its actions alone.
+
+    Not where files may be added that are live already, to change what the log says of them (COM-W-08): such
+    adds change no data and come without removes.
+    """
+    removes = any("remove" in action for action in actions)
+    return removes or not any(
+        not action["add"].get("dataChange", True) for action in actions if "add" in action
+    )
+
+
+def write_checksum(
+    storage: Storage,
+    version: int,
+    summary: Summary,
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    txn_id: str | None = None,
+    in_commit_timestamp: int | None = None,
+) -> bool:
+    """Write the checksum file of a version, unless there is one.
+
+    Parameters
+    ----------
+    protocol, metadata
+        In force at the version.
+    txn_id
+        Of its commit.
+    in_commit_timestamp
+        Of its commit, ms; None where in-commit timestamps are not enabled.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+
+    Source: PROTOCOL.md, "Version Checksum File"; checklist CRC-W-01, CRC-W-02.
+    """
+    body: dict[str, Any] = {
+        "txnId": txn_id,
+        "tableSizeBytes": summary.size_bytes,
+        "numFiles": summary.num_files,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "inCommitTimestampOpt": in_commit_timestamp,
+        "setTransactions": None if summary.txns is None else list(summary.txns.values()),
+        "domainMetadata": None if summary.domains is None else list(summary.domains.values()),
+        "metadata": metadata.to_action(),
+        "protocol": protocol.to_action(),
+    }
+    known = {name: value for name, value in body.items() if value is not None}
+    data = json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        storage.create(checksum_path(version), data)
+    except FileExistsError:
+        logger.debug("checksum_exists table=%s version=%s", storage.url, version)
+        return False
+    return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -76,3 +76,37 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(out) != len(pairs):
         raise ValueError("duplicate keys")
     return out
+
+
+def write_hint(storage: Storage, hint: Mapping[str, Any]) -> bool:
+    """Write `_last_checkpoint` with its checksum, unless it names a newer checkpoint already.
+
+    Parameters
+    ----------
+    hint
+        Its content without the checksum: at least `version` and `size`.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+
+    Source: PROTOCOL.md, "Last Checkpoint File"; checklist LCP-W-03, LCP-RW-04.
+    """
+    known = read_hint(storage)
+    if known is not None and known > hint["version"]:
+        return False
+    forget_hadoop_checksum(storage, LAST_CHECKPOINT)
+    body = {**hint, "checksum": checksum(dict(hint))}
+    storage.write(LAST_CHECKPOINT, json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode())
+    return True
+
+
+def forget_hadoop_checksum(storage: Storage, path: str) -> None:
+    """Delete the checksum that Hadoop keeps beside a local file, before somebody else writes the file anew.
+
+    Hadoop refuses to read a file that its `.name.crc` does not fit; without one it reads it.
+    """
+    if storage.address.scheme == "file":
+        folder, _, name = path.rpartition("/")
+        storage.delete([f"{folder}/.{name}.crc"])

@@ -5,14 +5,18 @@ Source: PROTOCOL.md, "Column Mapping".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from delta_ds.exceptions import SchemaError, UnsupportedFeatureError
-from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
+PREFIX = "delta.columnMapping."
 MODE_PROPERTY = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
+MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 
 
 def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:
@@ -53,3 +57,96 @@ def physical_path(schema: StructType, path: tuple[str, ...], mode: str) -> tuple
         out.append(physical_name(field, mode))
         level = field.type
     return tuple(out)
+
+
+def assign(schema: StructType, max_id: int, *, keep_names: bool) -> tuple[StructType, int]:
+    """Give an id and a physical name to every field that has none, nested ones included.
+
+    Parameters
+    ----------
+    schema
+        The logical schema; fields that have an id or a physical name keep it.
+    max_id
+        The highest id the table has ever given out (`delta.columnMapping.maxColumnId`); 0 for none.
+    keep_names
+        Whether the logical name becomes the physical one, as when the mapping is switched on for a table that
+        has files. Otherwise names are `col-<uuid>`.
+
+    Returns
+    -------
+    tuple
+        The schema with all ids, and the highest id given out now.
+
+    Source: PROTOCOL.md, "Column Mapping"; protocol-checklist CM-W-04, CM-W-05, CM-W-08.
+    """
+    highest = max(max_id, highest_id(schema))
+
+    def complete(field: StructField) -> StructField:
+        nonlocal highest
+        metadata = dict(field.metadata)
+        if FIELD_ID not in metadata:
+            highest += 1
+            metadata[FIELD_ID] = highest
+        if PHYSICAL_NAME not in metadata:
+            metadata[PHYSICAL_NAME] = field.name if keep_names else f"col-{uuid.uuid4()}"
+        return replace(field, metadata=metadata)
+
+    return transform_fields(schema, complete), highest
+
+
+def highest_id(schema: StructType) -> int:
+    """The highest column mapping id in a schema; 0 if it has none."""
+    return max((_id(f) for f in every_field(schema)), default=0)
+
+
+def strip(schema: StructType) -> StructType:
+    """The schema without ids and physical names."""
+
+    def bare(field: StructField) -> StructField:
+        metadata = {k: v for k, v in field.metadata.items() if not k.startswith(PREFIX)}
+        return field if len(metadata) == len(field.metadata) else replace(field, metadata=metadata)
+
+    return transform_fields(schema, bare)
+
+
+def every_field(data_type: DataType) -> Iterator[StructField]:
+    """Every field at every depth, a parent before its children."""
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            yield field
+            yield from every_field(field.type)
+    elif isinstance(data_type, ArrayType):
+        yield from every_field(data_type.element)
+    elif isinstance(data_type, MapType):
+        yield from every_field(data_type.key)
+        yield from every_field(data_type.value)
+
+
+def transform_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
+    """The schema with `change` applied to every field at every depth, a parent before its children."""
+    fields = []
+    for field in schema:
+        changed = change(field)
+        fields.append(replace(changed, type=_transform(changed.type, change)))
+    return StructType(tuple(fields))
+
+
+def _transform(data_type: DataType, change: Callable[[StructField], StructField]) -> DataType:
+    if isinstance(data_type, StructType):
+        return transform_fields(data_type, change)
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element=_transform(data_type.element, change))
+    if isinstance(data_type, MapType):
+        key = _transform(data_type.key, change)
+        return replace(data_type, key=key, value=_transform(data_type.value, change))
+    return data_type
+
+
+def _id(field: StructField) -> int:
+    number = field.metadata.get(FIELD_ID, 0)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise SchemaError(
+            f"column {field.name!r} has the {FIELD_ID} {number!r}, which is not a number",
+            condition="DELTA_MISSING_COLUMN_ID",
+        )
+    return number

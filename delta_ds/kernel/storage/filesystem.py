@@ -1,4 +1,4 @@
-"""What a table lies on: listing in order from a key, reading whole objects and ranges, opening for Parquet.
+"""What a table lies on: listing in order from a key, whole objects and ranges, streams, creating exactly once.
 
 `open_storage` picks the implementation by the address; nothing heavy is imported before it is needed, and
 fsspec never for a local table.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import is_brokered
 from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve
 
 if TYPE_CHECKING:
@@ -98,6 +100,66 @@ class Storage(ABC):
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder of that name."""
 
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> None:
+        """Put a whole object where there is none: atomic against every other writer, and durable.
+
+        To publish commits use `log_store.log_store_for`, which also settles what is left open here.
+
+        Raises
+        ------
+        FileExistsError
+            There is one already and nothing was written. On a store across a network it may be this very
+            object, if the client repeated a request whose answer got lost: see `creates_exactly`.
+        UncertainWriteError
+            Sent, and no answer: the object may be there, or still arrive.
+        StorageError
+            Refused or failed; nothing was written.
+        """
+
+    @property
+    @abstractmethod
+    def creates_exactly(self) -> bool:
+        """Whether a `FileExistsError` of `create` always means somebody else's object."""
+
+    @abstractmethod
+    def check_create(self) -> None:
+        """Raise `StorageError` if `create` cannot be atomic here, or not with what is installed."""
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole object, over one that is there. Readers see the old or the new one, never half of it.
+
+        Raises
+        ------
+        StorageError
+            Refused or failed.
+        """
+
+    @abstractmethod
+    def open_output(self, path: str) -> BinaryIO:
+        """A stream to a new file, whose folders are made. It can be read at the latest when it is closed.
+
+        Raises
+        ------
+        StorageError
+            Refused or failed; also from the stream's `write` and `close`.
+        """
+
+    @abstractmethod
+    def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """As `open_output`, but whole or not at all: on an exception in the block nothing changes."""
+
+    @abstractmethod
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files; missing ones are fine.
+
+        Raises
+        ------
+        StorageError
+            One cannot be deleted; others may be gone.
+        """
+
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer where the object ends before.
 
@@ -143,6 +205,16 @@ class Storage(ABC):
             raise StorageError(f"table {self.url}: {path!r} holds a `..` and is not followed")
         return path.removeprefix("./")
 
+    def _inside(self, path: str) -> str:
+        """A path that may be written to or deleted: below the table's folder, never elsewhere."""
+        relative = self._relative(path)
+        if not relative or path.startswith("/") or has_scheme(path):
+            raise StorageError(
+                f"table {self.url}: {path!r} is not a file below the table's folder and is not written to",
+                parameters={"path": path},
+            )
+        return relative
+
 
 def open_storage(
     path: str | os.PathLike[str] | Storage, storage_options: Mapping[str, Any] | None = None
@@ -156,7 +228,8 @@ def open_storage(
         `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
         other that fsspec knows. `~` is not expanded.
     storage_options
-        Handed to the fsspec filesystem as they are; a local table ignores them.
+        Handed to the fsspec filesystem as they are; a local table ignores them. Those of
+        `store_options` are this package's own and choose how commits are published.
 
     Raises
     ------
@@ -173,6 +246,10 @@ def open_storage(
         from delta_ds.kernel.storage.local import LocalStorage
 
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
+    if is_brokered(storage_options or {}):
+        from delta_ds.kernel.storage.brokered import BrokeredStorage
+
+        return BrokeredStorage(address, storage_options)
     from delta_ds.kernel.storage.remote import RemoteStorage
 
     return RemoteStorage(address, storage_options)

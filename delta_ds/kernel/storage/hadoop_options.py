@@ -1,4 +1,4 @@
-"""Hadoop's `fs.*` settings, as users of delta-spark pass them, in the words of the fsspec filesystems."""
+"""Hadoop's and delta-storage's settings, as users of delta-spark pass them, in the words of storage options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.storage import store_options
 
 # Setting, in lower case and with `fs.s3a.` for `fs.s3.` and `fs.s3n.` -> where its text goes for fsspec.
 _TEXT_SETTINGS: dict[str, tuple[str, ...]] = {
@@ -18,6 +19,15 @@ _TEXT_SETTINGS: dict[str, tuple[str, ...]] = {
     "fs.gs.auth.service.account.json.keyfile": ("token",),
     "google.cloud.auth.service.account.json.keyfile": ("token",),
 }
+# delta-storage's `S3DynamoDBLogStore`; Spark's configuration has them with `spark.` before.
+_BROKER = "io.delta.storage.s3dynamodblogstore."
+_BROKER_SETTINGS = {
+    "ddb.tablename": store_options.DDB_TABLE,
+    "ddb.region": store_options.DDB_REGION,
+    "ddb.ttl": store_options.DDB_TTL,
+}
+_LOG_STORE = re.compile(r"delta\.logstore\.s3[an]?\.impl")
+_BROKER_CLASS = "io.delta.storage.S3DynamoDBLogStore"
 _ENDPOINT = "fs.s3a.endpoint"
 _SSL = "fs.s3a.connection.ssl.enabled"
 _PATH_STYLE = "fs.s3a.path.style.access"
@@ -25,8 +35,12 @@ _AZURE_KEY = re.compile(r"fs\.azure\.account\.key\.(([a-z0-9]+)\.(?:dfs|blob)\.[
 
 
 def is_hadoop_setting(name: str) -> bool:
-    """Whether an option's name is one of Hadoop's file system settings."""
-    return name.lower().startswith(("fs.", "google.cloud.auth."))
+    """Whether an option's name is a setting of Hadoop's file systems or delta-storage's log stores."""
+    folded = name.lower()
+    if folded.startswith(("fs.", "google.cloud.auth.")):
+        return True
+    plain = folded.removeprefix("spark.")
+    return plain.startswith(_BROKER) or _LOG_STORE.fullmatch(plain) is not None
 
 
 def to_storage_options(settings: Mapping[str, str]) -> dict[str, Any]:
@@ -35,9 +49,9 @@ def to_storage_options(settings: Mapping[str, str]) -> dict[str, Any]:
     Raises
     ------
     InvalidOptionError
-        A setting that has no counterpart, named without its value.
+        A setting that has no counterpart, or two spellings of one that differ; named without its value.
     """
-    known = {_canonical(name): value for name, value in settings.items()}
+    known = _by_canonical_name(settings)
     options: dict[str, Any] = {}
     for name, value in known.items():
         azure = _AZURE_KEY.fullmatch(name)
@@ -45,6 +59,10 @@ def to_storage_options(settings: Mapping[str, str]) -> dict[str, Any]:
             _put(options, _TEXT_SETTINGS[name], value)
         elif azure:
             options.update(account_name=azure[2], account_key=value)
+        elif name.removeprefix(_BROKER) in _BROKER_SETTINGS:
+            options[_BROKER_SETTINGS[name.removeprefix(_BROKER)]] = value
+        elif _LOG_STORE.fullmatch(name) and value == _BROKER_CLASS:
+            options[store_options.LOG_STORE] = store_options.DYNAMODB
         elif name == _SSL:
             options["use_ssl"] = _is_true(value)
         elif name == _PATH_STYLE:
@@ -61,8 +79,23 @@ def to_storage_options(settings: Mapping[str, str]) -> dict[str, Any]:
     return options
 
 
+def _by_canonical_name(settings: Mapping[str, str]) -> dict[str, str]:
+    known: dict[str, str] = {}
+    for name, value in settings.items():
+        if known.setdefault(_canonical(name), value) != value:
+            raise InvalidOptionError(
+                f"the setting {name!r} is given twice, in different spellings and with different values",
+                parameters={"option": name},
+            )
+    return known
+
+
 def _canonical(name: str) -> str:
-    return re.sub(r"^fs\.s3n?\.", "fs.s3a.", name.lower())
+    folded = name.lower()
+    plain = folded.removeprefix("spark.")
+    if plain.startswith(_BROKER) or _LOG_STORE.fullmatch(plain):
+        return plain
+    return re.sub(r"^fs\.s3n?\.", "fs.s3a.", folded)
 
 
 def _is_true(value: str) -> bool:

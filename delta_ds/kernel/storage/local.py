@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
 
-from delta_ds.exceptions import StorageError
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage import exclusive_create
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
+from delta_ds.kernel.storage.write_errors import cannot_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +70,59 @@ class LocalStorage(Storage):
             return False
         return True
 
+    def create(self, path: str, data: bytes) -> None:
+        folder, name = self._target(path)
+        try:
+            exclusive_create.create(folder, name, data, unsafe=allows_unsafe_commits(self.options))
+        except FileExistsError:
+            raise FileExistsError(f"{self.describe(path)} exists already") from None
+        except exclusive_create.FolderNotFlushedError as error:
+            raise UncertainWriteError(
+                f"{self.describe(path)} was created, but the device did not confirm it: {error.strerror}",
+                parameters={"path": path},
+            ) from error
+        except exclusive_create.NoExclusiveCreateError as error:
+            raise _no_exclusive_create(self.describe(path), error) from error
+        except OSError as error:
+            raise cannot_write(self.describe(path), error) from error
+
+    @property
+    def creates_exactly(self) -> bool:
+        return True
+
+    def check_create(self) -> None:
+        """Nothing to check: what the filesystem cannot do shows before anything is written."""
+
+    def write(self, path: str, data: bytes) -> None:
+        with self.replace_file(path) as stream:
+            stream.write(data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        from delta_ds.kernel.storage.local_output import open_new
+
+        return open_new(os.path.join(*self._target(path)), self.describe(path))
+
+    def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
+        from delta_ds.kernel.storage.local_output import replacing
+
+        return replacing(*self._target(path), self.describe(path))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            located = os.path.join(*self._target(path))
+            try:
+                with suppress(FileNotFoundError):
+                    os.unlink(located)
+            except OSError as error:
+                raise StorageError(
+                    f"cannot delete {self.describe(path)}: {error.strerror or error}",
+                    parameters={"path": path},
+                ) from error
+
+    def _target(self, path: str) -> tuple[str, str]:
+        """Folder and name of a file that is written to."""
+        return os.path.split(os.path.join(self.address.path, self._inside(path)))
+
     def _locate(self, path: str) -> str:
         return path if path.startswith("/") else os.path.join(self.address.path, self._relative(path))
 
@@ -80,6 +136,15 @@ class LocalStorage(Storage):
             raise StorageError(
                 f"cannot read {self.describe(path)}: {error.strerror or error}", parameters={"path": path}
             ) from error
+
+
+def _no_exclusive_create(address: str, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot write {address}: {error.strerror}, so two writers could take the same version; nothing was "
+        f"written; put the table on another filesystem, or, if there is only ever one writer, set the storage "
+        f"option {ALLOW_UNSAFE}=true",
+        parameters={"path": address},
+    )
 
 
 def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:

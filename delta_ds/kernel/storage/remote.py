@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
-from delta_ds.exceptions import StorageError
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage import conditional_put, remote_output
+from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.secret_options import redact
+from delta_ds.kernel.storage.store_options import allows_unsafe_commits, filesystem_options
 from delta_ds.kernel.storage.uri import Address, has_scheme
+from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
 
-_PARALLEL_READS = 16
+_log = logging.getLogger("delta_ds")
+
+_T = TypeVar("_T")
+
+_PARALLEL = 16
+_CONFLICTS = 10  # how often a store may answer that another request on the same object is under way
+_DELETES_A_REQUEST = 1000  # limit of S3's DeleteObjects
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
 
 # Under which key the filesystems of fsspec tell the time and the tag of an object.
@@ -56,12 +69,7 @@ class RemoteStorage(Storage):
             return cast(bytes, self._fs.cat_file(self._locate(path), start=offset, end=offset + length))
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        if len(paths) < 2:
-            return super().read_many(paths)
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(min(_PARALLEL_READS, len(paths))) as pool:
-            return list(pool.map(self.read, paths))
+        return _in_parallel(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
         with self._errors(path):
@@ -83,6 +91,116 @@ class RemoteStorage(Storage):
             return False
         return True
 
+    def create(self, path: str, data: bytes) -> None:
+        self.check_create()
+        located = self._locate(self._inside(path))
+        if self.address.scheme not in conditional_put.STORES:
+            self._create_unsafely(path, data)
+            return
+        for attempt in range(_CONFLICTS):
+            try:
+                with self._errors(path, "write", NOTHING_WRITTEN):
+                    fs = self._fs
+                conditional_put.put_if_absent(self.address.scheme, fs, located, data)
+                return
+            except StorageError:
+                raise
+            except Exception as error:
+                self._judge(path, error)
+            pause(attempt)
+        raise StorageError(
+            f"cannot write {self.describe(path)}: the store answered {_CONFLICTS} times that another request on "
+            "it is under way; nothing was written; run it again",
+            parameters={"path": path},
+        )
+
+    def _judge(self, path: str, error: Exception) -> None:
+        """Raise what an error of a conditional put comes to; return if it is to be asked again."""
+        meaning = conditional_put.meaning(error)
+        if meaning == "exists":
+            raise FileExistsError(f"{self.describe(path)} exists already") from None
+        text = f"{self.describe(path)}: {self._redacted(error)}"
+        if meaning == "refused":
+            raise StorageError(f"cannot write {text}; {NOTHING_WRITTEN}", parameters={"path": path}) from None
+        if meaning == "unknown":
+            raise UncertainWriteError(
+                f"no answer to the write of {text}; it may or may not be there", parameters={"path": path}
+            ) from None
+
+    def _create_unsafely(self, path: str, data: bytes) -> None:
+        if self.exists(path):
+            raise FileExistsError(f"{self.describe(path)} exists already")
+        self.write(path, data)
+
+    @property
+    def creates_exactly(self) -> bool:
+        return self.address.scheme == "memory"
+
+    def check_create(self) -> None:
+        if self.address.scheme in conditional_put.STORES or not allows_unsafe_commits(self.options):
+            conditional_put.check(self.address.scheme, self._filesystem, self.url)
+        else:
+            _log.warning("unsafe_commits table=%s reason=store_cannot_create_exclusively", self.url)
+
+    def _filesystem(self) -> Any:
+        with self._errors(""):
+            return self._fs
+
+    def write(self, path: str, data: bytes) -> None:
+        located = self._locate(self._inside(path))
+        with self._errors(path, "write", "it may hold the old or the new content"):
+            remote_output.put(self._fs, self.address.scheme, located, data)
+
+    def open_output(self, path: str) -> BinaryIO:
+        located = self._locate(self._inside(path))
+        with self._errors(path, "write", NOT_REFERENCED):
+            if self.address.scheme not in remote_output.FLAT:
+                self._fs.makedirs(posixpath.dirname(located), exist_ok=True)
+            stream = self._fs.open(located, "wb")
+        return cast(BinaryIO, RemoteOutput(stream, lambda: self._errors(path, "write", NOT_REFERENCED)))
+
+    def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
+        located = self._locate(self._inside(path))
+        return remote_output.replacing(
+            lambda: self._fs,
+            self.address.scheme,
+            located,
+            lambda: self._errors(path, "write", NOTHING_WRITTEN),
+        )
+
+    def delete(self, paths: Sequence[str]) -> None:
+        located = [self._locate(self._inside(path)) for path in paths]
+        if self.address.scheme == "s3":
+            for start in range(0, len(located), _DELETES_A_REQUEST):
+                self._delete_s3(located[start : start + _DELETES_A_REQUEST])
+        else:
+            _in_parallel(self._delete_one, located)
+
+    def _delete_one(self, located: str) -> None:
+        try:
+            with self._errors(located, "delete"):
+                self._fs.rm_file(located)
+        except FileNotFoundError:
+            return
+
+    def _delete_s3(self, located: Sequence[str]) -> None:
+        # Not fsspec's own: it looks every path up, takes `[` and `*` for patterns, and swallows errors.
+        keys = [self._fs.split_path(path)[1] for path in located]
+        bucket = self.address.authority
+        with self._errors(located[0], "delete"):
+            answer = self._fs.call_s3(
+                "delete_objects",
+                Bucket=bucket,
+                Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True},
+            )
+        failed = [e for e in answer.get("Errors", ()) if e.get("Code") not in ("NoSuchKey", "NoSuchVersion")]
+        if failed:
+            raise StorageError(
+                f"cannot delete {len(failed)} of {len(keys)} files of {self.url}, "
+                f"s3://{bucket}/{failed[0].get('Key')} among them: {failed[0].get('Code')}",
+                parameters={"path": failed[0].get("Key")},
+            )
+
     def _locate(self, path: str) -> str:
         root = self.address
         if has_scheme(path):
@@ -102,29 +220,40 @@ class RemoteStorage(Storage):
         return FileStatus(path, int(info["size"]), _milliseconds(moment), etag)
 
     @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
+    def _errors(self, path: str, verb: str = "read", outcome: str = "") -> Iterator[None]:
         """Map what the stores raise, each in its own way, and keep secrets out of the text.
 
         The original error is cut off (`from None`): its text may hold what ours does not.
         """
         try:
             yield
-        except (FileNotFoundError, NotADirectoryError):
-            raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
         except StorageError:
             raise
         except Exception as error:
-            text = redact(f"{type(error).__name__}: {error}", self.options, *_userinfo_parts(self.address))
-            raise StorageError(
-                f"cannot read {self.describe(path)}: {text}", parameters={"path": path}
-            ) from None
+            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            if missing and verb != "write":
+                raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
+            text = f"cannot {verb} {self.describe(path)}: {self._redacted(error)}"
+            raise StorageError(f"{text}; {outcome}" if outcome else text, parameters={"path": path}) from None
+
+    def _redacted(self, error: Exception) -> str:
+        return redact(f"{type(error).__name__}: {error}", self.options, *_userinfo_parts(self.address))
+
+
+def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    if len(paths) < 2:
+        return [function(path) for path in paths]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_PARALLEL, len(paths))) as pool:
+        return list(pool.map(function, paths))
 
 
 def _open_filesystem(address: Address, given: Mapping[str, Any]) -> Any:
     import fsspec  # type: ignore[import-untyped,unused-ignore]
 
     # A cached listing would hide the newest commits.
-    options: dict[str, Any] = {"use_listings_cache": False, **given}
+    options: dict[str, Any] = {"use_listings_cache": False, **filesystem_options(given)}
     url = address.with_userinfo
     if address.scheme == "s3" and address.userinfo:
         url = str(address)

@@ -17,6 +17,8 @@ _HARMLESS = frozenset(
         "account_name", "account_host", "addressing_style", "anon", "endpoint", "endpoint_url", "host",
         "location", "port", "project", "region", "region_name", "requester_pays", "use_ssl", "username",
         "user",
+        "logstore", "ddbtablename", "ddbregion", "ddbendpoint", "ddbttlseconds", "ddbscheme", "ddbcreatetable",
+        "allowunsafecommits",
     }
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ import pytest
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
+from spark_tests.kernel.storage.write_contract import WriteContract
 
 
 @pytest.fixture
@@ -36,6 +37,10 @@ def put(root: pathlib.Path) -> Put:
 
 
 class TestLocal(StorageContract):
+    pass
+
+
+class TestLocalWrites(WriteContract):
     pass
 
 

@@ -15,6 +15,7 @@ from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from delta_ds.kernel.storage.secret_options import SecretOptions
 from delta_ds.kernel.storage.uri import parse_address
 from spark_tests.kernel.storage.contract import Put, StorageContract
+from spark_tests.kernel.storage.write_contract import WriteContract
 
 SECRET = "s3cr3t-value"
 
@@ -36,6 +37,10 @@ def put(storage: Storage) -> Put:
 
 
 class TestMemory(StorageContract):
+    pass
+
+
+class TestMemoryWrites(WriteContract):
     pass
 
 

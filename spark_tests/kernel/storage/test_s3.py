@@ -11,6 +11,7 @@ import pytest
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
+from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 pytest.importorskip("moto.server", reason="moto[server] is not installed")
@@ -57,6 +58,34 @@ def put(storage: Storage, filesystem: Any) -> Put:
 
 class TestS3(StorageContract):
     pass
+
+
+class TestS3Writes(WriteContract):
+    pass
+
+
+@pytest.mark.slow
+def test_of_eight_processes_that_create_one_object_one_wins_and_keeps_it(storage: Storage) -> None:
+    won = race_processes(storage, "_delta_log/0.json", 8)
+    assert len(won) == 1
+    assert storage.read("_delta_log/0.json") == won[0]
+
+
+def test_more_files_than_a_request_takes_are_deleted(storage: Storage, filesystem: Any) -> None:
+    paths = [f"d/{i}" for i in range(1003)]
+    for path in paths[-4:]:
+        storage.write(path, b"1")
+    storage.delete(paths)
+    with pytest.raises(FileNotFoundError):
+        storage.list_from("d")
+
+
+def test_a_refused_create_says_that_nothing_was_written(options: dict[str, Any]) -> None:
+    with pytest.raises(
+        StorageError, match=r"cannot write s3://no-such-bucket/t/x.*nothing was written"
+    ) as caught:
+        open_storage("s3://no-such-bucket/t", options).create("x", b"1")
+    assert type(caught.value) is StorageError
 
 
 def test_a_long_log_is_listed_whole_and_only_from_the_key(storage: Storage, put: Put) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.options import (
+from delta_ds.kernel.options.read import (
     READ_OPTIONS,
     ReadOptions,
     parse_read_options,
@@ -309,7 +309,7 @@ def test_a_path_suffix_together_with_an_option_is_refused(options: dict[str, str
 
 def test_parsing_options_imports_neither_pyarrow_nor_pyspark() -> None:
     code = (
-        "import sys; from delta_ds.kernel.options import parse_read_options\n"
+        "import sys; from delta_ds.kernel.options.read import parse_read_options\n"
         "parse_read_options({'path': '/t', 'timestampAsOf': '2024-01-31', 'fs.s3a.access.key': 'k'})\n"
         "print([m for m in ('pyarrow', 'pyspark', 'numpy', 'fsspec') if m in sys.modules])"
     )

@@ -1,0 +1,333 @@
+"""Changing one column: its type, nullability, comment, default and place.
+
+Source: delta-spark, `AlterTableChangeColumnDeltaCommand`; Spark, `CheckAnalysis.checkAlterTableCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import EllipsisType
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.kernel.alter.definitions import check_default
+from delta_ds.kernel.alter.schema_change import (
+    Change,
+    ChangeOf,
+    TableState,
+    commit_if_needed,
+    field_in_history,
+    rehearse,
+    with_schema,
+)
+from delta_ds.kernel.schema.char_varchar import declared, limit, with_declared
+from delta_ds.kernel.schema.column_paths import (
+    Path,
+    find,
+    not_a_struct,
+    parse_path,
+    replace_fields,
+    replace_type,
+    resolve,
+    show,
+    unresolved,
+)
+from delta_ds.kernel.schema.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.schema.type_widening import can_widen, enabled, is_wider, record_changes
+from delta_ds.kernel.schema.types import (
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+_DEFAULT = "CURRENT_DEFAULT"
+_REFUSED = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
+_IDENTITY = "delta.identity."
+_NESTED: dict[type, str] = {StructType: "STRUCT_TYPE", ArrayType: "ARRAY_TYPE", MapType: "MAP_TYPE"}
+
+# What happens to a column, without a change of its place.
+Edit = Callable[[TableState, Path, StructField], StructField]
+
+
+def alter_column(
+    log: DeltaLog,
+    name: str,
+    *,
+    data_type: DataType | None = None,
+    char_varchar: str | None = None,
+    nullable: bool | None = None,
+    comment: str | None = None,
+    default: str | None | EllipsisType = ...,
+    first: bool = False,
+    after: str | None = None,
+) -> int | None:
+    """Change a column or nested field; each kind of change is a commit of its own.
+
+    All changes are checked before the first one is committed.
+
+    Parameters
+    ----------
+    log
+        The table.
+    name
+        The column as Spark SQL writes it: `s.a`, `l.element`, `m.value.k`.
+    data_type
+        A wider type, where the table has `delta.enableTypeWidening`.
+    char_varchar
+        The declared type where `data_type` is `STRING` for it: `varchar(10)`. A string with a limit can
+        get a higher one, or none.
+    nullable
+        True for nulls from now on. False is refused for columns that have been nullable.
+    comment
+        The new comment; an empty text for an empty one.
+    default
+        SQL of a constant for rows that lack the column; None for no default; left out: as it is.
+    first, after
+        The new place among the fields of its level.
+
+    Returns
+    -------
+    int or None
+        The last version committed; None where the column has the type already.
+
+    Raises
+    ------
+    SchemaError
+        No such column, a default that does not fit, an expression of the table uses the column.
+    UnsupportedOperationError
+        A change of type that is not a widening or not enabled; NOT NULL; identity columns.
+
+    Source: protocol-checklist TW-RW-02, TW-W-03, CON-W-04, DEF-W-01, ID-W-05.
+    """
+    changes = changes_of(name, data_type, char_varchar, nullable, comment, default, first=first, after=after)
+    if len(changes) > 1:
+        rehearse(log, changes)
+    versions = [commit_if_needed(log, change) for change in changes]
+    return max((v for v in versions if v is not None), default=None)
+
+
+def changes_of(
+    name: str,
+    data_type: DataType | None = None,
+    char_varchar: str | None = None,
+    nullable: bool | None = None,
+    comment: str | None = None,
+    default: str | None | EllipsisType = ...,
+    *,
+    first: bool = False,
+    after: str | None = None,
+) -> list[ChangeOf]:
+    """The changes that `alter_column` commits, in its order.
+
+    Raises
+    ------
+    InvalidOptionError
+        Nothing shall be changed, or the column shall go to two places.
+    """
+    if first and after is not None:
+        raise InvalidOptionError("give first or after, not both. Nothing was changed")
+    path = parse_path(name)
+    changes: list[ChangeOf] = []
+    if data_type is not None:
+        changes.append(lambda state: retyped(state, path, data_type, char_varchar))
+    if nullable is not None:
+        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_nulls(s, p, f, nullable)))
+    if comment is not None:
+        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_comment(s, p, f, comment)))
+    if not isinstance(default, EllipsisType):
+        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_default(s, p, f, default)))
+    if first or after is not None:
+        changes.append(lambda state: moved(state, path, after))
+    if not changes:
+        raise InvalidOptionError(f"say what shall change of column {name!r}. Nothing was changed")
+    return changes
+
+
+# --- type
+
+
+def retyped(
+    state: TableState, column: Path, data_type: DataType, char_varchar: str | None = None
+) -> Change | None:
+    """The change of a column's type; None where it has it already."""
+    path, field = resolve(state.schema, column, state.name)
+    _refuse_identity(state, path, field)
+    if str(field.type) == str(data_type) and (field.type != STRING or declared(field) == char_varchar):
+        return None
+    if field.type == STRING == data_type:
+        if not _allows(declared(field), char_varchar):
+            raise _unsupported(state, path, field, char_varchar or "string", "NOT_SUPPORTED_CHANGE_COLUMN")
+        return _replaced(state, path, with_declared(field, char_varchar))
+    if field.type != VOID:
+        _check_widening(state, path, field, data_type)
+    check_unused(
+        state.schema, state.metadata.configuration, path, state.name, change="changed to another type"
+    )
+    check_generated_type(path, field, data_type, state.name)
+    change = _replaced(state, path, with_declared(replace(field, type=data_type), char_varchar))
+    if not _widening_enabled(state):
+        return change
+    preview = state.version + 1 if state.protocol.supports("typeWidening-preview") else None
+    schema = record_changes(change.metadata.schema, state.schema, table_version=preview)
+    return replace(change, metadata=with_schema(state.metadata, schema))
+
+
+def _widening_enabled(state: TableState) -> bool:
+    return enabled(state.metadata.configuration, state.protocol.supported, state.name)
+
+
+def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
+    if type(field.type) in _NESTED and type(new) is type(field.type):
+        raise UnsupportedOperationError(
+            f"the type of {show(path)} of {state.name} cannot be changed as a whole; change its fields, or its "
+            f"element, key or value ({show((*path, 'element'))}, ...). Nothing was changed",
+            condition=f"CANNOT_UPDATE_FIELD.{_NESTED[type(field.type)]}",
+            parameters={"column": show(path)},
+        )
+    if can_widen(field.type, new):
+        if not _widening_enabled(state):
+            raise _unsupported(
+                state, path, field, str(new), _REFUSED, "set delta.enableTypeWidening=true first"
+            )
+        return
+    upcast = new == STRING and type(field.type) not in _NESTED or is_wider(field.type, new)
+    raise _unsupported(state, path, field, str(new), _REFUSED if upcast else "NOT_SUPPORTED_CHANGE_COLUMN")
+
+
+def _allows(old: str | None, new: str | None) -> bool:
+    """Whether every string under one limit is one under the other."""
+    if new is None:
+        return True
+    before, after = limit(old), limit(new)
+    if before is None or after is None:
+        return False
+    if after[0] == "char":
+        return before == after
+    return before[1] <= after[1]
+
+
+def _unsupported(
+    state: TableState, path: Path, field: StructField, new: str, condition: str, hint: str = ""
+) -> UnsupportedOperationError:
+    old = declared(field) or str(field.type)
+    return UnsupportedOperationError(
+        f"column {show(path)} of {state.name} cannot be changed from {old} to {new}: "
+        f"{hint or 'that is not a widening; write its rows to a new column or table'}. Nothing was changed",
+        condition=condition,
+        parameters={"column": show(path), "from": old, "to": new},
+    )
+
+
+# --- nullability, comment, default
+
+
+def _edited(state: TableState, column: Path, edit: Edit) -> Change:
+    path, field = resolve(state.schema, column, state.name)
+    return _replaced(state, path, edit(state, path, field))
+
+
+def _with_nulls(state: TableState, path: Path, field: StructField, nullable: bool) -> StructField:
+    _refuse_identity(state, path, field)
+    if field.nullable == nullable:
+        return field
+    if not nullable or _is_part(state, path):
+        what = "nullable" if nullable else "NOT NULL, its rows may have nulls; add a CHECK constraint instead"
+        raise UnsupportedOperationError(
+            f"{show(path)} of {state.name} cannot be made {what}. Nothing was changed",
+            condition=_REFUSED,
+            parameters={"column": show(path)},
+        )
+    return replace(field, nullable=True)
+
+
+def _with_comment(state: TableState, path: Path, field: StructField, comment: str) -> StructField:
+    if _is_part(state, path):
+        raise UnsupportedOperationError(
+            f"{show(path)} of {state.name} cannot have a comment, only columns and fields of structs can. "
+            "Nothing was changed",
+            condition="DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
+            parameters={"column": show(path)},
+        )
+    return replace(field, metadata={**field.metadata, "comment": comment})
+
+
+def _with_default(state: TableState, path: Path, field: StructField, default: str | None) -> StructField:
+    _refuse_identity(state, path, field)
+    metadata = {k: v for k, v in field.metadata.items() if k != _DEFAULT}
+    if default is None:
+        return replace(field, metadata=metadata)
+    changed = replace(field, metadata={**metadata, _DEFAULT: default})
+    check_default(changed, state.protocol.supported, state.name)
+    if len(path) > 1 or GENERATION_EXPRESSION in metadata:
+        why = "it is generated" if len(path) == 1 else "only top-level columns can"
+        raise UnsupportedOperationError(
+            f"{show(path)} of {state.name} cannot have a default, {why}. Nothing was changed",
+            condition="DELTA_GENERATED_COLUMN_WITH_DEFAULT" if len(path) == 1 else None,
+            parameters={"column": show(path)},
+        )
+    return changed
+
+
+def _refuse_identity(state: TableState, path: Path, field: StructField) -> None:
+    if any(key.startswith(_IDENTITY) for key in field.metadata):
+        raise UnsupportedOperationError(
+            f"{show(path)} of {state.name} is an identity column, of which only the comment, the name and the place "
+            "can be changed. Nothing was changed",
+            condition="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
+            parameters={"column": show(path)},
+        )
+
+
+def _is_part(state: TableState, path: Path) -> bool:
+    """Whether the path names the element, key or value of a collection."""
+    found = find(state.schema, path[:-1])
+    return found is not None and not isinstance(found[1].type, StructType)
+
+
+def _replaced(state: TableState, path: Path, field: StructField) -> Change:
+    if _is_part(state, path):
+        schema = replace_type(state.schema, path, lambda _: field.type)
+        assert isinstance(schema, StructType)
+    else:
+        schema = replace_fields(
+            state.schema,
+            path[:-1],
+            lambda fields: tuple(field if f.name == path[-1] else f for f in fields),
+        )
+    metadata = with_schema(state.metadata, schema)
+    return Change(metadata, "CHANGE COLUMN", {"column": field_in_history(path, field)})
+
+
+# --- place
+
+
+def moved(state: TableState, column: Path, after: str | None) -> Change:
+    """The change of a column's place: behind another of its level, or (None) before all of them."""
+    path, field = resolve(state.schema, column, state.name)
+    above = path[:-1]
+    parent = find(state.schema, above)
+    if parent is None or not isinstance(parent[1].type, StructType):
+        raise not_a_struct(path, above, parent[1].type if parent else STRING, state.name)
+    struct = parent[1].type
+    others = [f for f in struct if f.name != field.name]
+    at = 0
+    if after is not None:
+        name = parse_path(after)
+        neighbour = struct.find(name[0]) if len(name) == 1 else None
+        if neighbour is None:
+            raise unresolved(state.schema, (*above, *name), state.name)
+        at = struct.names.index(field.name) if neighbour == field else others.index(neighbour) + 1
+    schema = replace_fields(state.schema, above, lambda _: (*others[:at], field, *others[at:]))
+    parameters = {
+        "column": field_in_history(path, field),
+        "position": "FIRST" if after is None else f"AFTER {parse_path(after)[0]}",
+    }
+    return Change(with_schema(state.metadata, schema), "CHANGE COLUMN", parameters)

@@ -1,0 +1,211 @@
+"""Clustering columns: which there may be, how the log records them, and changing them.
+
+Source: PROTOCOL.md, "Clustered Table"; protocol-checklist CLU-W-01, CLU-W-02, CLU-W-04.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.kernel import features
+from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema import column_paths
+from delta_ds.kernel.schema.column_mapping import physical_path
+from delta_ds.kernel.schema.column_paths import Path, parse_path, show
+from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+DOMAIN = "delta.clustering"
+FEATURE = "clustering"
+MOST_COLUMNS = 4
+_ELIGIBLE = frozenset(
+    ["byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"]
+)
+
+
+def resolve_columns(
+    schema: StructType, columns: Sequence[str], properties: Mapping[str, str], table: str
+) -> list[Path]:
+    """The logical paths of clustering columns, in the schema's case.
+
+    Parameters
+    ----------
+    schema
+        The table's.
+    columns
+        As written in Spark SQL: `a`, `s.a`, `` `odd name` ``.
+    properties
+        The table's: they say which columns have statistics.
+    table
+        Its address, for messages.
+
+    Raises
+    ------
+    SchemaError, UnsupportedOperationError
+        More than four, one twice, one that does not exist, has no order, or has no statistics.
+    """
+    if len(columns) > MOST_COLUMNS:
+        raise UnsupportedOperationError(
+            f"{table} cannot be clustered by {len(columns)} columns: at most {MOST_COLUMNS} are possible. "
+            "Nothing was written",
+            condition="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+            parameters={"numColumns": MOST_COLUMNS, "actualNumColumns": len(columns)},
+        )
+    paths: list[Path] = []
+    for column in columns:
+        found = column_paths.find(schema, parse_path(column))
+        if found is None:
+            raise SchemaError(
+                f"{table} has no column {column!r} to be clustered by; it has {', '.join(schema.names)}. "
+                "Nothing was written",
+                condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                parameters={"columnName": column, "tableSchema": str(schema)},
+            )
+        path, field = found
+        _check_eligible(path, field.type, table)
+        if path in paths:
+            raise SchemaError(
+                f"{table} would be clustered by {show(path)!r} twice. Nothing was written",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+                parameters={"duplicateCols": show(path)},
+            )
+        paths.append(path)
+    _check_statistics(schema, paths, properties, table)
+    return paths
+
+
+def _check_eligible(path: Path, data_type: DataType, table: str) -> None:
+    eligible = isinstance(data_type, DecimalType) or (
+        isinstance(data_type, PrimitiveType) and data_type.name in _ELIGIBLE
+    )
+    if not eligible:
+        raise UnsupportedOperationError(
+            f"{table} cannot be clustered by {show(path)!r}: {data_type} is not a type that files can be skipped by. "
+            "Nothing was written",
+            condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+            parameters={"columnsWithDataTypes": f"{show(path)} : {data_type}"},
+        )
+
+
+def _check_statistics(
+    schema: StructType, paths: Sequence[Path], properties: Mapping[str, str], table: str
+) -> None:
+    lacking = [show(path) for path in paths if not _has_statistics(schema, path, properties)]
+    if lacking:
+        raise UnsupportedOperationError(
+            f"{table} cannot be clustered by {', '.join(lacking)}: no statistics are collected for them. Name them in "
+            "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols. Nothing was written",
+            condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            parameters={"columns": lacking},
+        )
+
+
+def _has_statistics(schema: StructType, path: Path, properties: Mapping[str, str]) -> bool:
+    text = properties.get("delta.dataSkippingStatsColumns")
+    if text:
+        named = [p for n in column_paths.parse_path_list(text) if (p := column_paths.find(schema, n))]
+        return any(path[: len(found)] == found for found, _ in named)
+    first = int(value_of(properties, "delta.dataSkippingNumIndexedCols"))
+    if first < 0:
+        return True
+    leaves = [p for p, field in column_paths.walk(schema) if not isinstance(field.type, StructType)]
+    tops = {field.name: field.type for field in schema}
+    counted = [p for p in leaves if _through_structs(tops[p[0]], p[1:])]
+    return path in counted[:first]
+
+
+def _through_structs(data_type: DataType, rest: Path) -> bool:
+    for name in rest:
+        if not isinstance(data_type, StructType) or (field := data_type.find(name)) is None:
+            return False
+        data_type = field.type
+    return True
+
+
+def domain_text(schema: StructType, paths: Sequence[Path], mode: str) -> str:
+    """The configuration of the domain: physical paths, as delta-spark writes it.
+
+    Parameters
+    ----------
+    schema
+        The table's, with physical names where it has column mapping.
+    paths
+        Logical paths; none for a table that was clustered once.
+    mode
+        `none`, `name` or `id`.
+    """
+    physical = [list(found) for path in paths if (found := physical_path(schema, path, mode)) is not None]
+    body = {"clusteringColumns": physical, "domainName": DOMAIN}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def cluster_by(log: DeltaLog, columns: Sequence[str]) -> int:
+    """Change by which columns a clustered table arranges its rows from now on.
+
+    Parameters
+    ----------
+    log
+        The table.
+    columns
+        As written in Spark SQL, at most four; none: no clustering any more.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The table is partitioned, or a column cannot be one to cluster by.
+    SchemaError
+        A column does not exist, or is named twice.
+    """
+    txn = log.start_transaction()
+    snapshot, table = txn.snapshot, log.storage.url
+    assert snapshot is not None
+    if txn.metadata.partition_columns:
+        raise UnsupportedOperationError(
+            f"{table} is partitioned by {', '.join(txn.metadata.partition_columns)}: a table has partitions or "
+            "clustering, not both. Nothing was written",
+            condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
+            parameters={"table": table},
+        )
+    properties = txn.metadata.configuration
+    before = _logical_columns(snapshot.domains.get(DOMAIN), txn.metadata.schema)
+    paths = resolve_columns(txn.metadata.schema, list(columns), properties, table)
+    protocol = upgraded(txn.protocol, txn.metadata, (FEATURE,))
+    features.check_writable(protocol, properties, table, txn.metadata.schema)
+    if protocol != txn.protocol:
+        txn.set_protocol(protocol)
+    txn.set_domain_metadata(DOMAIN, domain_text(txn.metadata.schema, paths, snapshot.mapping_mode))
+    return txn.commit(
+        "CLUSTER BY",
+        {"oldClusteringColumns": ",".join(before), "newClusteringColumns": ",".join(map(show, paths))},
+    )
+
+
+def _logical_columns(configuration: str | None, schema: StructType) -> list[str]:
+    """The clustering columns in force as users name them."""
+    columns = json.loads(configuration).get("clusteringColumns", []) if configuration else []
+    return [show(logical_path(schema, (c,) if isinstance(c, str) else tuple(c))) for c in columns]
+
+
+def logical_path(schema: StructType, physical: Path) -> Path:
+    """The logical path of a physical one; a part that is gone stays as it is."""
+    level: DataType = schema
+    out: list[str] = []
+    for name in physical:
+        fields = level.fields if isinstance(level, StructType) else ()
+        found = next(
+            (f for f in fields if f.metadata.get("delta.columnMapping.physicalName", f.name) == name), None
+        )
+        out.append(found.name if found else name)
+        level = found.type if found else level
+    return tuple(out)

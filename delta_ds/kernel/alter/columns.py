@@ -1,0 +1,346 @@
+"""Adding, renaming and dropping columns; changing one is in `change_column.py`.
+
+Names of existing columns are written as in Spark SQL (`s.a`, `` `a.b` ``, `l.element.x`), new names are plain.
+
+Source: delta-spark, `AlterTableAddColumnsDeltaCommand`, `AlterTableChangeColumnDeltaCommand` and
+`AlterTableDropColumnsDeltaCommand`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.alter.change_column import alter_column
+from delta_ds.kernel.alter.schema_change import (
+    Change,
+    TableState,
+    commit,
+    field_in_history,
+    is_within,
+    with_schema,
+    with_statistics_columns,
+)
+from delta_ds.kernel.schema import column_mapping
+from delta_ds.kernel.schema.char_varchar import declared, with_declared
+from delta_ds.kernel.schema.column_paths import (
+    Path,
+    find,
+    not_a_struct,
+    parse_path,
+    replace_fields,
+    resolve,
+    show,
+    walk,
+)
+from delta_ds.kernel.schema.dependents import check_unused
+from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+__all__ = ["add_columns", "alter_column", "drop_columns", "rename_column"]
+
+
+def add_columns(
+    log: DeltaLog,
+    fields: StructType,
+    first: bool = False,
+    after: str | None = None,
+    *,
+    parent: str | None = None,
+) -> int:
+    """Add columns to a table; its rows read as null there.
+
+    Parameters
+    ----------
+    log
+        The table.
+    fields
+        The new columns; names are plain, comments are in the metadata.
+    first, after
+        Where they go: before all others, or behind an existing column; at the end if neither is given.
+        Each column is placed on its own, so that several come out in reverse order.
+    parent
+        The struct that gets the fields (`s`, `l.element`); the table itself if left out.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    SchemaError
+        `FIELD_ALREADY_EXISTS`, `FIELD_NOT_FOUND` (no such column to go behind), invalid names.
+    UnsupportedOperationError
+        NOT NULL columns, columns with a default.
+    UnsupportedFeatureError
+        A type whose table feature has to be added by name first.
+
+    Source: protocol-checklist DEF-W-02.
+    """
+    return commit(log, lambda state: added(state, fields, first, after, parent))
+
+
+def added(
+    state: TableState,
+    fields: StructType,
+    first: bool = False,
+    after: str | None = None,
+    parent: str | None = None,
+) -> Change:
+    """The change that `add_columns` commits."""
+    if not len(fields) or (first and after is not None):
+        raise InvalidOptionError(
+            "give at least one column, and first or after but not both. Nothing was changed",
+            condition="DELTA_ILLEGAL_OPTION",
+        )
+    _check_addable(state, fields)
+    above = resolve(state.schema, parse_path(parent), state.name)[0] if parent is not None else ()
+    behind = parse_path(after) if after is not None else None
+    if behind is not None and len(behind) != 1:
+        raise SchemaError(
+            f"{after!r} must be one column of {show(above) or state.name}; give the struct it is in as parent. "
+            "Nothing was changed",
+            condition="PARSE_SYNTAX_ERROR",
+        )
+    schema = state.schema
+    columns = []
+    for field in fields:
+        schema = _insert(state, schema, above, field, first, behind[0] if behind else None)
+        column = {"column": _in_history((*above, field.name), field)}
+        position = "FIRST" if first else f"AFTER {behind[0]}" if behind else None
+        columns.append(column if position is None else {**column, "position": position})
+    return Change(with_schema(state.metadata, schema), "ADD COLUMNS", {"columns": columns})
+
+
+def _in_history(path: Path, field: StructField) -> dict[str, Any]:
+    # Where a column is added, history has the declared type in place of the string it is stored as.
+    shown = field_in_history(path, with_declared(field, None))
+    return shown if field.type != STRING else {**shown, "type": declared(field) or shown["type"]}
+
+
+def _check_addable(state: TableState, fields: StructType) -> None:
+    twice = [name for name, count in Counter(n.lower() for n in fields.names).items() if count > 1]
+    if twice:
+        raise SchemaError(
+            f"columns of the same name would be added to {state.name} (case does not count): {', '.join(twice)}. "
+            "Nothing was changed",
+            condition="COLUMN_ALREADY_EXISTS",
+            parameters={"columns": twice},
+        )
+    if any(not f.nullable for _, f in walk(fields)):
+        raise UnsupportedOperationError(
+            f"a column that is added to {state.name} cannot be NOT NULL: its rows have no value for it. "
+            "Nothing was changed"
+        )
+    for field in fields:
+        if "CURRENT_DEFAULT" in field.metadata:
+            raise UnsupportedOperationError(
+                f"column {field.name!r} cannot be added to {state.name} with a default: files written before have no "
+                "value for it. Add it without, then set the default with alterColumn. Nothing was changed",
+                condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+                parameters={"column": field.name},
+            )
+
+
+def _insert(
+    state: TableState, schema: StructType, above: Path, field: StructField, first: bool, behind: str | None
+) -> StructType:
+    found = find(schema, above)
+    struct = found[1].type if found else schema
+    if not isinstance(struct, StructType):
+        raise not_a_struct((*above, field.name), above, struct, state.name)
+    if struct.find(field.name) is not None:
+        raise already_there("add", field.name, struct, above, state.name)
+    at = 0 if first else len(struct)
+    if behind is not None:
+        neighbour = struct.find(behind)
+        if neighbour is None:
+            raise SchemaError(
+                f"column {field.name!r} shall go behind {behind!r}, which is not in {show(above) or state.name}; "
+                f"there are: {', '.join(struct.names)}. Nothing was changed",
+                condition="FIELD_NOT_FOUND",
+                parameters={"column": behind},
+            )
+        at = struct.names.index(neighbour.name) + 1
+    return replace_fields(schema, above, lambda fields: (*fields[:at], field, *fields[at:]))
+
+
+def already_there(verb: str, name: str, struct: StructType, above: Path, table: str) -> SchemaError:
+    """The error for a new name that a column has already."""
+    return SchemaError(
+        f"cannot {verb} the column, {name!r} is in {show(above) or table} already (case does not count); there are: "
+        f"{', '.join(struct.names)}. Nothing was changed",
+        condition="FIELD_ALREADY_EXISTS",
+        parameters={"column": name},
+    )
+
+
+def rename_column(log: DeltaLog, old: str, new: str) -> int:
+    """Give a column or nested field another name; its data stays where it is.
+
+    Parameters
+    ----------
+    old
+        The column as Spark SQL writes it.
+    new
+        The new last part of its name, plain.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    SchemaError
+        No such column, a name that is taken, or an expression of the table uses the column.
+    UnsupportedOperationError
+        `DELTA_UNSUPPORTED_RENAME_COLUMN`: the table has no column mapping.
+
+    Source: protocol-checklist CM-W-08, CON-W-04.
+    """
+    return commit(log, lambda state: renamed(state, old, new))
+
+
+def renamed(state: TableState, old: str, new: str) -> Change:
+    """The change that `rename_column` commits."""
+    path, _ = resolve(state.schema, parse_path(old), state.name)
+    above, name = path[:-1], path[-1]
+    struct = _type_at(state.schema, above)
+    if not isinstance(struct, StructType):
+        raise not_a_struct(path, above, struct, state.name)
+    if struct.find(new) is not None:
+        raise already_there("rename", new, struct, above, state.name)
+    _need_mapping(state, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
+    check_unused(state.schema, state.metadata.configuration, path, state.name, change="renamed")
+    schema = replace_fields(
+        state.schema,
+        above,
+        lambda fields: tuple(replace(f, name=new) if f.name == name else f for f in fields),
+    )
+    metadata = with_statistics_columns(
+        with_schema(state.metadata, schema),
+        lambda paths: [(*above, new, *p[len(path) :]) if is_within(p, path) else p for p in paths],
+    )
+    if not above:
+        columns = tuple(new if c.lower() == name.lower() else c for c in metadata.partition_columns)
+        metadata = replace(metadata, partition_columns=columns)
+    parameters = {"oldColumnPath": show(path), "newColumnPath": show((*above, new))}
+    return Change(metadata, "RENAME COLUMN", parameters)
+
+
+def drop_columns(log: DeltaLog, names: Sequence[str]) -> int:
+    """Take columns or nested fields out of a table; files keep the data until they are rewritten.
+
+    Parameters
+    ----------
+    names
+        The columns as Spark SQL writes them.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    SchemaError
+        No such column, the only one of its level, or an expression of the table uses it.
+    UnsupportedOperationError
+        The table has no column mapping, or is partitioned or clustered by the column.
+
+    Source: protocol-checklist CM-W-08, CON-W-04.
+    """
+    return commit(log, lambda state: dropped(state, names))
+
+
+def dropped(state: TableState, names: Sequence[str]) -> Change:
+    """The change that `drop_columns` commits."""
+    if isinstance(names, str) or not names:
+        raise InvalidOptionError(f"give a list of columns to drop, not {names!r}. Nothing was changed")
+    paths = [resolve(state.schema, parse_path(name), state.name)[0] for name in names]
+    _need_mapping(state, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
+    schema = state.schema
+    for path in paths:
+        schema = _without(schema, path, state.name)
+    _check_layout(state, paths)
+    for path in paths:
+        check_unused(state.schema, state.metadata.configuration, path, state.name, change="dropped")
+    metadata = with_statistics_columns(
+        with_schema(state.metadata, schema),
+        lambda columns: [c for c in columns if not any(is_within(c, p) for p in paths)],
+    )
+    return Change(metadata, "DROP COLUMNS", {"columns": [show(p) for p in paths]})
+
+
+def _without(schema: StructType, path: Path, table: str) -> StructType:
+    if find(schema, path) is None:
+        raise SchemaError(
+            f"column {show(path)} of {table} would be dropped twice. Nothing was changed",
+            condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            parameters={"column": show(path)},
+        )
+    above = path[:-1]
+    struct = _type_at(schema, above)
+    if not isinstance(struct, StructType):
+        raise UnsupportedOperationError(
+            f"{show(path)} of {table} cannot be dropped, it is what {show(above)} consists of; only columns and fields "
+            "of structs can. Nothing was changed",
+            condition="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+            parameters={"column": show(path)},
+        )
+    if len(struct) == 1:
+        raise UnsupportedOperationError(
+            f"{show(path)} cannot be dropped, {show(above) or table} has no other column. Nothing was changed",
+            condition="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+            parameters={"column": show(path)},
+        )
+    return replace_fields(schema, above, lambda fields: tuple(f for f in fields if f.name != path[-1]))
+
+
+def _type_at(schema: StructType, path: Path) -> DataType:
+    found = find(schema, path)
+    assert found is not None
+    return found[1].type
+
+
+def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
+    """Refuse to drop what the files are laid out by."""
+    by_partition = [c for c in state.metadata.partition_columns if any(is_within((c,), p) for p in paths)]
+    if by_partition:
+        raise UnsupportedOperationError(
+            f"partition columns cannot be dropped: {state.name} is partitioned by {', '.join(by_partition)}. "
+            "Nothing was changed",
+            condition="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+            parameters={"columns": by_partition},
+        )
+    # Differs: delta-spark looks at the columns themselves only and lets a struct go that holds one.
+    physical = [column_mapping.physical_path(state.schema, p, state.mapping_mode) for p in paths]
+    clustered = [
+        show(p)
+        for p, inside in zip(paths, physical, strict=True)
+        if inside is not None and any(c[: len(inside)] == inside for c in state.clustering)
+    ]
+    if clustered:
+        raise UnsupportedOperationError(
+            f"clustering columns cannot be dropped: {state.name} is clustered by {', '.join(clustered)}; change the "
+            "clustering first. Nothing was changed",
+            condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+            parameters={"columns": clustered},
+        )
+
+
+def _need_mapping(state: TableState, verb: str, condition: str) -> None:
+    if state.mapping_mode == "none":
+        raise UnsupportedOperationError(
+            f"columns of {state.name} cannot be {verb}: that needs column mapping. Set the table property "
+            f"{column_mapping.MODE_PROPERTY}=name first (readers and writers must know column mapping then). "
+            "Nothing was changed",
+            condition=condition,
+        )

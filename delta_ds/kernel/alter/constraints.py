@@ -1,0 +1,116 @@
+"""Adding and dropping CHECK constraints.
+
+Source: PROTOCOL.md, "CHECK Constraints"; protocol-checklist CON-W-03, CON-W-04.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError, SchemaError
+from delta_ds.kernel.alter.definitions import check_constraint
+from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+
+def add_constraint(log: DeltaLog, name: str, expression: str, verify: Callable[[str], None]) -> int:
+    """Add a CHECK constraint that every row meets, those in the table and all to come.
+
+    Parameters
+    ----------
+    log
+        The table.
+    name
+        Of the constraint; case does not count.
+    expression
+        Spark SQL; TRUE for the rows that are allowed, so that NULL is not.
+    verify
+        Called with the expression before the commit; raises if a row of the table breaks it. Rows that others
+        add meanwhile make the commit fail.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    SchemaError
+        There is one of the name already, or the name is empty.
+    PredicateError, UnsupportedFeatureError
+        The expression is not a boolean one on the table's columns that can be evaluated.
+    InvariantViolationError
+        A row breaks it (from `verify`).
+    """
+    if not name.strip():
+        raise SchemaError("a constraint needs a name", condition="DELTA_INVALID_CONSTRAINT_NAME")
+    txn = log.start_transaction()
+    table = log.storage.url
+    key = CONSTRAINT_PREFIX + name.lower()
+    found = _stored(txn.metadata.configuration, name)
+    if found is not None:
+        raise SchemaError(
+            f"{table} has a constraint {name!r} already: {txn.metadata.configuration[found]}. Drop it first. "
+            "Nothing was written",
+            condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
+            parameters={"constraintName": name, "oldConstraint": txn.metadata.configuration[found]},
+        )
+    check_constraint(name, expression, txn.metadata.schema, table)
+    new = replace(txn.metadata, configuration={**txn.metadata.configuration, key: expression})
+    protocol = upgraded(txn.protocol, new)
+    txn.read_whole_table()
+    verify(expression)
+    if protocol != txn.protocol:
+        txn.set_protocol(protocol)
+    txn.set_metadata(new)
+    return txn.commit("ADD CONSTRAINT", {"name": name, "expr": expression})
+
+
+def drop_constraint(log: DeltaLog, name: str, *, if_exists: bool = False) -> int | None:
+    """Drop a CHECK constraint.
+
+    Parameters
+    ----------
+    log
+        The table.
+    name
+        Of the constraint; case does not count.
+    if_exists
+        Whether it may be missing.
+
+    Returns
+    -------
+    int or None
+        The version committed; None where there was nothing to drop.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none of the name.
+    """
+    txn = log.start_transaction()
+    configuration = dict(txn.metadata.configuration)
+    key = _stored(configuration, name)
+    if key is None:
+        if if_exists:
+            return None
+        there = sorted(k[len(CONSTRAINT_PREFIX) :] for k in configuration if k.startswith(CONSTRAINT_PREFIX))
+        raise InvalidOptionError(
+            f"{log.storage.url} has no constraint {name!r}; it has {', '.join(there) or 'none'}. "
+            "Nothing was written",
+            condition="DELTA_CONSTRAINT_DOES_NOT_EXIST",
+            parameters={"constraintName": name},
+        )
+    expression = configuration.pop(key)
+    txn.set_metadata(replace(txn.metadata, configuration=configuration))
+    return txn.commit("DROP CONSTRAINT", {"name": name, "expr": expression})
+
+
+def _stored(configuration: Mapping[str, str], name: str) -> str | None:
+    wanted = CONSTRAINT_PREFIX + name.lower()
+    return next((key for key in configuration if key.lower() == wanted), None)

@@ -1,0 +1,263 @@
+"""New tables, and tables in the place of others.
+
+Source: PROTOCOL.md, "Change Metadata"; checklist 7, PRO-W-08, CLU-W-02; delta-spark, `CreateDeltaTableCommand`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import NotADeltaTableError, SchemaError, TableExistsError, UnsupportedOperationError
+from delta_ds.kernel import features
+from delta_ds.kernel.alter import clustering
+from delta_ds.kernel.alter.definitions import check_columns, check_constraint
+from delta_ds.kernel.alter.inputs import parse_properties
+from delta_ds.kernel.alter.protocol import least, minimal_protocol
+from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
+from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY, mapping_mode, strip
+from delta_ds.kernel.schema.new_schema import check_new_schema
+from delta_ds.kernel.schema.types import StructType, schema_to_json
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE = (
+    "create",
+    "create_if_not_exists",
+    "replace",
+    "create_or_replace",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A checked new table: what its first commit holds.
+
+    Attributes
+    ----------
+    domains
+        Metadata domains to set, by name.
+    clustering_columns
+        Logical paths.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    domains: Mapping[str, str] = field(default_factory=dict)
+    clustering_columns: tuple[tuple[str, ...], ...] = ()
+
+    def parameters(self) -> dict[str, Any]:
+        """What the history shows of the table, as delta-spark writes it."""
+        return {
+            "partitionBy": list(self.metadata.partition_columns),
+            "clusterBy": [".".join(path) for path in self.clustering_columns],
+            "description": self.metadata.description,
+            "isManaged": "false",
+            "properties": json.dumps(
+                dict(self.metadata.configuration), separators=(",", ":"), ensure_ascii=False
+            ),
+        }
+
+    def put_into(self, txn: Transaction) -> None:
+        """Give protocol, metadata and domains to the transaction that makes or replaces the table."""
+        snapshot = txn.snapshot
+        if snapshot is None or self.protocol != snapshot.protocol:
+            txn.set_protocol(self.protocol)
+        txn.set_metadata(self.metadata)
+        if (
+            snapshot is not None
+            and clustering.DOMAIN in snapshot.domains
+            and clustering.DOMAIN not in self.domains
+        ):
+            txn.remove_domain_metadata(clustering.DOMAIN)
+        for domain, configuration in self.domains.items():
+            txn.set_domain_metadata(domain, configuration)
+
+
+def new_table(
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    cluster_by: Sequence[str] = (),
+    table: str = "the table",
+    replacing: Snapshot | None = None,
+) -> TableDefinition:
+    """Check the description of a table, and settle its protocol, ids and names.
+
+    Parameters
+    ----------
+    schema
+        Logical schema; generated, identity and default columns by the metadata of their fields.
+    partition_columns
+        Top-level names in any case.
+    properties
+        Names to texts; see `parse_properties`.
+    name, description
+        Free text in the table's metadata.
+    cluster_by
+        Columns as written in Spark SQL, at most four.
+    table
+        The table's address, for messages.
+    replacing
+        The version it takes the place of: its id stays, its features stay supported.
+
+    Returns
+    -------
+    TableDefinition
+        For a transaction's first commit, or for one that also removes all files.
+
+    Raises
+    ------
+    DeltaError
+        Naming the column, property or feature in the way; nothing was written.
+    """
+    inputs = parse_properties(properties or {})
+    stored = dict(inputs.stored)
+    description = stored.pop("comment", description)
+    mode = value_of(stored, MODE_PROPERTY)
+    schema = strip(schema)
+    _check_has_columns(schema, table)
+    check_new_schema(schema, partition_columns, mode, table, properties=stored)
+    partitioning = tuple(found.name for c in partition_columns if (found := schema.find(c)))
+    _check_constraints(stored, schema, table)
+    extra = set(inputs.features) | ({clustering.FEATURE} if cluster_by else set())
+    metadata = Metadata(
+        id=replacing.metadata.id if replacing is not None else str(uuid.uuid4()),
+        schema_string=schema_to_json(schema),
+        partition_columns=partitioning,
+        configuration=_continued(stored, replacing),
+        name=name if name is not None or replacing is None else replacing.metadata.name,
+        description=description,
+        created_time=time.time_ns() // 1_000_000,
+    )
+    protocol = minimal_protocol(metadata, extra, inputs.reader, inputs.writer)
+    if replacing is not None:
+        old = replacing.protocol
+        protocol = least(protocol.supported | old.supported, old.reader_features or ())
+    check_columns(schema, partitioning, protocol.supported, table)
+    metadata = settle(metadata, None, table, protocol.supported, keep_names=False)
+    paths = _clustering(cluster_by, schema, metadata, table)
+    definition = TableDefinition(protocol, metadata, _domains(paths, metadata), tuple(paths))
+    features.check_writable(protocol, metadata.configuration, table, metadata.schema)
+    return definition
+
+
+def _check_has_columns(schema: StructType, table: str) -> None:
+    if not schema.fields:
+        raise SchemaError(
+            f"{table} would have no columns: add at least one. Nothing was written",
+            condition="DELTA_SCHEMA_NOT_PROVIDED",
+        )
+
+
+def _check_constraints(properties: Mapping[str, str], schema: StructType, table: str) -> None:
+    for name, expression in properties.items():
+        if name.startswith(CONSTRAINT_PREFIX):
+            check_constraint(name[len(CONSTRAINT_PREFIX) :], expression, schema, table)
+
+
+def _continued(properties: Mapping[str, str], replacing: Snapshot | None) -> dict[str, str]:
+    """The properties of a table with what must not start anew when it is replaced: column ids."""
+    if replacing is None or value_of(properties, MODE_PROPERTY) == "none":
+        return dict(properties)
+    used = replacing.metadata.configuration.get(MAX_ID_PROPERTY)
+    return {**properties, MAX_ID_PROPERTY: used} if used is not None else dict(properties)
+
+
+def _clustering(
+    columns: Sequence[str], schema: StructType, metadata: Metadata, table: str
+) -> list[tuple[str, ...]]:
+    if columns and metadata.partition_columns:
+        raise UnsupportedOperationError(
+            f"{table} would have both partitions ({', '.join(metadata.partition_columns)}) and clustering "
+            f"({', '.join(columns)}); choose one. Nothing was written",
+            condition="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )
+    return clustering.resolve_columns(schema, columns, metadata.configuration, table)
+
+
+def _domains(paths: Sequence[tuple[str, ...]], metadata: Metadata) -> dict[str, str]:
+    if not paths:
+        return {}
+    mode = mapping_mode(metadata.configuration, supported=True)
+    return {clustering.DOMAIN: clustering.domain_text(metadata.schema, paths, mode)}
+
+
+def create_table(
+    log: DeltaLog,
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    *,
+    mode: str = CREATE,
+    name: str | None = None,
+    description: str | None = None,
+    cluster_by: Sequence[str] = (),
+) -> int | None:
+    """Make a table without rows, or put one in the place of another.
+
+    Parameters
+    ----------
+    log
+        Where it shall be.
+    schema, partition_columns, properties, name, description, cluster_by
+        What it shall be; see `new_table`.
+    mode
+        `create`, `create_if_not_exists`, `replace` or `create_or_replace`.
+
+    Returns
+    -------
+    int or None
+        The version committed; None where there was a table already and nothing was done.
+
+    Raises
+    ------
+    TableExistsError
+        `create`, and there is a table.
+    NotADeltaTableError
+        `replace`, and there is none.
+    UnsupportedOperationError
+        There are files at the place that belong to no table.
+    DeltaError
+        As `new_table`.
+    """
+    table = log.storage.url
+    txn = log.start_transaction(create=True)
+    if txn.snapshot is None:
+        if mode == REPLACE:
+            raise NotADeltaTableError(
+                f"there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
+                condition="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            )
+        operation = "CREATE OR REPLACE TABLE" if mode == CREATE_OR_REPLACE else "CREATE TABLE"
+    elif mode == CREATE:
+        raise TableExistsError(
+            f"there is a table at {table} already (version {txn.read_version}); use createIfNotExists, replace or "
+            "createOrReplace. Nothing was written",
+            parameters={"tableName": table},
+        )
+    elif mode == IF_NOT_EXISTS:
+        return None
+    else:
+        operation = "REPLACE TABLE" if mode == REPLACE else "CREATE OR REPLACE TABLE"
+    definition = new_table(
+        schema, partition_columns, properties, name=name, description=description, cluster_by=cluster_by,
+        table=table, replacing=txn.snapshot,
+    )  # fmt: skip
+    if txn.snapshot is not None:
+        txn.read_whole_table()
+        txn.remove_live(None)
+    definition.put_into(txn)
+    return txn.commit(operation, definition.parameters())

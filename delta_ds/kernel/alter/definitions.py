@@ -1,0 +1,277 @@
+"""What a column or constraint may be defined as: generated columns, identity columns, defaults, CHECK conditions.
+
+Definitions are checked when they are made, so that no table is left that nobody can write to.
+
+Source: protocol-checklist 29-31 and 34; delta-spark, `GeneratedColumn`, `IdentityColumn`, `Constraints`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from delta_ds.exceptions import (
+    DeltaError,
+    InvalidOptionError,
+    PredicateError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+from delta_ds.kernel.data.generated_values import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
+from delta_ds.kernel.data.identity import START, STEP
+from delta_ds.kernel.data.row_expressions import Clause, read_clause
+from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
+from delta_ds.kernel.schema.column_mapping import every_field
+from delta_ds.kernel.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType
+
+_AGGREGATES = frozenset([
+    "any", "any_value", "approx_count_distinct", "array_agg", "avg", "bool_and", "bool_or", "collect_list",
+    "collect_set", "corr", "count", "count_if", "every", "first", "first_value", "grouping", "kurtosis", "last",
+    "last_value", "max", "max_by", "mean", "median", "min", "min_by", "mode", "percentile", "percentile_approx",
+    "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "sum", "try_avg", "try_sum", "var_pop",
+    "var_samp", "variance",
+])  # fmt: skip
+_NOT_DETERMINISTIC = frozenset([
+    "current_catalog", "current_database", "current_schema", "current_user", "input_file_name",
+    "monotonically_increasing_id", "rand", "randn", "random", "randstr", "session_user", "shuffle",
+    "spark_partition_id", "uniform", "user", "uuid",
+])  # fmt: skip
+_TIMES = frozenset(
+    ["current_date", "current_timestamp", "current_timezone", "localtimestamp", "now", "curdate"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The error conditions of one kind of expression."""
+
+    unsupported: str
+    aggregate: str
+    not_deterministic: str
+    remedy: str
+
+
+_CONSTRAINT = _Kind(
+    "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
+    "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT",
+    "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT",
+    "Write the condition with operators and functions that delta_ds evaluates.",
+)
+_GENERATED = _Kind(
+    "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+    "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
+    "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
+    "Write it with operators and functions that delta_ds evaluates.",
+)
+
+
+def check_constraint(name: str, expression: str, schema: StructType, table: str) -> None:
+    """Refuse a CHECK constraint that could not be checked.
+
+    Parameters
+    ----------
+    name, expression
+        As given; the expression is Spark SQL.
+    schema
+        The table's.
+    table
+        Its address, for messages.
+
+    Raises
+    ------
+    DeltaError
+        It is no SQL, not boolean, names unknown columns, or holds what is not allowed or not evaluated.
+    """
+    owner = f"CHECK constraint {name} of {table}"
+    bound = _bound(owner, expression, schema, _CONSTRAINT)
+    if bound.type not in (BOOLEAN, VOID):
+        raise PredicateError(
+            f"{owner} ({expression}) should be a boolean expression, but is of type {bound.type}. "
+            "Nothing was written",
+            condition="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
+            parameters={"name": name, "expr": expression},
+        )
+
+
+def _bound(owner: str, text: str, schema: StructType, kind: _Kind) -> Expression:
+    clause = _parsed(owner, text, kind)
+    _check_functions(clause, kind)
+    return clause.bound(schema, "UTC")
+
+
+def _parsed(owner: str, text: str, kind: _Kind) -> Clause:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    try:
+        return read_clause(owner, text, now, kind.unsupported, kind.remedy)
+    except UnsupportedFeatureError as error:
+        raise PredicateError(
+            error.text, condition="PARSE_SYNTAX_ERROR", parameters=error.parameters
+        ) from error
+
+
+def _check_functions(clause: Clause, kind: _Kind) -> None:
+    for call in _calls(clause.tree):
+        name = call.name.lower()
+        if name in _AGGREGATES:
+            condition, what = kind.aggregate, "an aggregate function"
+        elif name in _NOT_DETERMINISTIC or name in _TIMES:
+            condition, what = kind.not_deterministic, "a function that does not give the same value each time"
+        else:
+            continue
+        raise PredicateError(
+            f"{clause} uses {name}(), {what}. Nothing was written",
+            condition=condition,
+            parameters={"expression": clause.text, "function": name},
+        )
+
+
+def _calls(node: Expression) -> Iterator[Call]:
+    if isinstance(node, Cast):
+        yield from _calls(node.child)
+    elif isinstance(node, Call):
+        yield node
+        for arg in node.args:
+            yield from _calls(arg)
+
+
+def check_columns(
+    schema: StructType, partition_columns: Collection[str], features: Collection[str], table: str
+) -> None:
+    """Refuse generated, identity and default columns that could not be filled.
+
+    Parameters
+    ----------
+    schema
+        The table's, with the definitions in the metadata of its fields.
+    partition_columns
+        Logical names.
+    features
+        What the table will support.
+    table
+        Its address, for messages.
+
+    Raises
+    ------
+    DeltaError
+        Naming the column and what is wrong with it; nothing was written.
+    """
+    for field in schema:
+        if START in field.metadata or STEP in field.metadata:
+            _check_identity(field, partition_columns, table)
+        if GENERATION_EXPRESSION in field.metadata:
+            _check_generated(field, schema, table)
+        if CURRENT_DEFAULT in field.metadata:
+            check_default(field, features, table)
+    top_level = {id(field) for field in schema}
+    for field in every_field(schema):
+        if id(field) not in top_level and field.metadata.keys() & {
+            GENERATION_EXPRESSION,
+            START,
+            CURRENT_DEFAULT,
+        }:
+            raise SchemaError(
+                f"field {field.name!r} of {table} lies inside another column, where nothing can be generated and "
+                "no default applies. Nothing was written",
+                condition="DELTA_UNSUPPORTED_GENERATED_NESTED_COLUMN",
+                parameters={"column": field.name},
+            )
+
+
+def _check_identity(field: StructField, partition_columns: Collection[str], table: str) -> None:
+    name, problem, condition = field.name, None, ""
+    if field.type != LONG:
+        problem, condition = (
+            f"is of type {field.type}, not bigint",
+            "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+        )
+    elif not field.metadata.get(STEP):
+        problem, condition = "has a step of 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
+    elif name.lower() in {c.lower() for c in partition_columns}:
+        problem, condition = "is a partition column", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"
+    elif GENERATION_EXPRESSION in field.metadata:
+        problem, condition = "is also generated", "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
+    elif CURRENT_DEFAULT in field.metadata:
+        problem, condition = "also has a default", "DELTA_IDENTITY_COLUMNS_WITH_DEFAULT"
+    if problem:
+        raise SchemaError(
+            f"identity column {name!r} of {table} {problem}, which is not possible. Nothing was written",
+            condition=condition,
+            parameters={"colName": name},
+        )
+
+
+def _check_generated(field: StructField, schema: StructType, table: str) -> None:
+    owner, text = f"generated column {field.name} of {table}", str(field.metadata[GENERATION_EXPRESSION])
+    clause = _parsed(owner, text, _GENERATED)
+    _check_functions(clause, _GENERATED)
+    plain = StructType(tuple(f for f in schema if GENERATION_EXPRESSION not in f.metadata))
+    unknown = sorted({c.path[0] for c in columns(clause.tree) if plain.find(c.path[0]) is None})
+    if unknown:
+        raise SchemaError(
+            f"{clause} uses {', '.join(unknown)}: a generated column cannot use a column that does not exist, or "
+            "another generated column. Nothing was written",
+            condition="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
+            parameters={"columnName": field.name, "unknown": unknown},
+        )
+    if CURRENT_DEFAULT in field.metadata:
+        raise SchemaError(
+            f"{owner} also has a default, which is not possible. Nothing was written",
+            condition="DELTA_GENERATED_COLUMN_WITH_DEFAULT",
+            parameters={"columnName": field.name},
+        )
+    found = clause.bound(plain, "UTC").type
+    if not same_type(found, field.type):
+        raise SchemaError(
+            f"{clause} is of type {found}, but the column of type {field.type}: cast the expression to it. "
+            "Nothing was written",
+            condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+            parameters={
+                "columnName": field.name,
+                "expressionType": str(found),
+                "columnType": str(field.type),
+            },
+        )
+
+
+def same_type(one: DataType | None, other: DataType) -> bool:
+    """Whether types are equal but for nullability: their texts leave it out."""
+    return str(one) == str(other)
+
+
+def check_default(field: StructField, features: Collection[str], table: str) -> None:
+    """Refuse a default that is not a constant of its column's type, or that the table does not allow.
+
+    Raises
+    ------
+    InvalidOptionError
+        The table does not support the feature allowColumnDefaults.
+    DeltaError
+        The expression is no constant that can be evaluated to the column's type.
+
+    Source: protocol-checklist DEF-W-01, DEF-W-03.
+    """
+    if "allowColumnDefaults" not in features:
+        raise InvalidOptionError(
+            f"column {field.name!r} of {table} has a default, but the table does not support the feature "
+            "allowColumnDefaults: set delta.feature.allowColumnDefaults to 'supported' first. Nothing was written",
+            condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            parameters={"column": field.name},
+        )
+    now = datetime.datetime.now(datetime.timezone.utc)
+    default = read_default(field, features, now, table)
+    if default is None:
+        return
+    used = [".".join(c.path) for c in columns(default.clause.tree)]
+    if used:
+        raise SchemaError(
+            f"{default.clause} uses the column {used[0]}, but a default is a constant. Nothing was written",
+            condition="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
+            parameters={"column": field.name, "expression": default.clause.text},
+        )
+    try:
+        default.value("UTC")
+    except DeltaError as error:
+        raise SchemaError(
+            error.text, condition="INVALID_DEFAULT_VALUE.DATA_TYPE", parameters={"column": field.name}
+        ) from error

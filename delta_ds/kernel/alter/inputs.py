@@ -1,0 +1,110 @@
+"""Table properties as users give them: what is stored, and what only asks for a protocol.
+
+Source: protocol-checklist MD-RW-05, MD-W-06.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.alter.protocol import known_feature
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, check
+
+READER_VERSION = "delta.minReaderVersion"
+WRITER_VERSION = "delta.minWriterVersion"
+_VERSIONS = (READER_VERSION, WRITER_VERSION)
+_IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
+_ON = ("supported", "enabled")
+
+# Spark keeps these for itself: they say where and what a table is, not how it behaves.
+_RESERVED = ("location", "provider", "owner", "external", "is_managed_location")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyInputs:
+    """Checked properties of one command.
+
+    Attributes
+    ----------
+    given
+        All of them, `delta.` names in their canonical spelling: what the history records.
+    stored
+        Those that go into the table's `configuration`.
+    features
+        Features asked for by `delta.feature.<name>`.
+    reader, writer
+        Protocol versions asked for; None: not said.
+    """
+
+    given: Mapping[str, str]
+    stored: Mapping[str, str]
+    features: frozenset[str]
+    reader: int | None
+    writer: int | None
+
+
+def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
+    """Check the properties that a user gives.
+
+    Raises
+    ------
+    InvalidOptionError
+        An unknown `delta.` name (with the nearest known one), a wrong value, or one that cannot be set.
+    UnsupportedFeatureError
+        `delta.feature.<name>` for a feature that is unknown or cannot be written.
+    """
+    given: dict[str, str] = {}
+    stored: dict[str, str] = {}
+    features: set[str] = set()
+    versions: dict[str, int] = {}
+    for name, value in properties.items():
+        key, text = check(name, value), str(value)
+        folded = key.lower()
+        if folded in _RESERVED:
+            raise InvalidOptionError(
+                f"table property {name!r} is reserved: it says what and where a table is. Nothing was written",
+                condition="UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
+                parameters={"property": name},
+            )
+        if folded.startswith(FEATURE_PREFIX):
+            feature = known_feature(key[len(FEATURE_PREFIX) :])
+            _check_status(key, text)
+            key = FEATURE_PREFIX + feature.name
+            features.add(feature.name)
+        elif folded.startswith(CONSTRAINT_PREFIX):
+            stored[key := CONSTRAINT_PREFIX + folded[len(CONSTRAINT_PREFIX) :]] = text
+        elif key in _VERSIONS:
+            versions[key] = int(text)
+        elif key != _IGNORE_DEFAULTS:
+            stored[key] = text
+        given[key] = text
+    return PropertyInputs(
+        given, stored, frozenset(features), versions.get(READER_VERSION), versions.get(WRITER_VERSION)
+    )
+
+
+def _check_status(key: str, text: str) -> None:
+    if text.strip().lower() not in _ON:
+        raise InvalidOptionError(
+            f"{key} is {text!r}, but a feature can only be set to 'supported'. Nothing was written",
+            condition="DELTA_UNSUPPORTED_FEATURE_STATUS",
+            parameters={"property": key, "status": text},
+        )
+
+
+def canonical_name(name: str) -> str:
+    """The spelling under which a property is stored; names outside `delta.` are as given."""
+    return _BY_LOWER_NAME.get(name.lower(), name)
+
+
+def nearest(name: str, known: Mapping[str, str]) -> str:
+    """A hint at the nearest of some names; empty if none is near."""
+    by_lower = {n.lower(): n for n in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
+
+
+_BY_LOWER_NAME = {name.lower(): name for name in PROPERTIES}

@@ -1,0 +1,220 @@
+"""Setting and unsetting table properties, and the protocol upgrades they stand for.
+
+Source: protocol-checklist MD-RW-05, TF-W-02; delta-spark, `AlterTableSetPropertiesDeltaCommand`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel import features
+from delta_ds.kernel.alter import row_tracking
+from delta_ds.kernel.alter.inputs import (
+    READER_VERSION,
+    WRITER_VERSION,
+    PropertyInputs,
+    canonical_name,
+    parse_properties,
+)
+from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
+from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, settle
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, value_of
+from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+_COMMENT = "comment"  # stored as the table's description
+# While these are on, tables hold what only they explain; `set_properties` can turn them off where that is safe.
+_NOT_UNSET = (MODE_PROPERTY, ROW_TRACKING)
+
+
+def set_properties(log: DeltaLog, properties: Mapping[str, str]) -> int:
+    """Set table properties, and upgrade the protocol as far as they need it.
+
+    Parameters
+    ----------
+    log
+        The table.
+    properties
+        Names to texts. `delta.` names in any case; `comment` sets the description. `delta.minReaderVersion`,
+        `delta.minWriterVersion` and `delta.feature.<name>` only upgrade the protocol.
+
+    Returns
+    -------
+    int
+        The version committed. Row tracking on a table with files takes several commits; this is the last.
+
+    Raises
+    ------
+    InvalidOptionError
+        An unknown name, a wrong value, or what cannot be set this way.
+    UnsupportedFeatureError
+        What is asked for needs a feature this package could not write.
+    SchemaError, UnsupportedOperationError
+        It does not go with the table's columns, or with what it was until now.
+    """
+    inputs = parse_properties(_texts(properties))
+    _check_settable(inputs)
+    txn = log.start_transaction()
+    if value_of(inputs.stored, ROW_TRACKING) and not value_of(txn.metadata.configuration, ROW_TRACKING):
+        # What is refused is refused before the backfill.
+        _changed(txn, inputs)
+        row_tracking.backfill(log)
+        txn = log.start_transaction()
+    _changed(txn, inputs, apply=True)
+    return txn.commit("SET TBLPROPERTIES", {"properties": _json(inputs.given)})
+
+
+def _changed(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
+    table = txn.storage.url
+    old = txn.metadata
+    stored = dict(inputs.stored)
+    description = stored.pop(_COMMENT, old.description)
+    wanted = set(inputs.features)
+    if inputs.reader is not None or inputs.writer is not None:
+        versions = (
+            inputs.reader or txn.protocol.min_reader,
+            inputs.writer or txn.protocol.min_writer,
+        )
+        wanted |= implied(*versions)
+    new = replace(old, description=description, configuration={**old.configuration, **stored})
+    new = settle(new, old, table, txn.protocol.supported | wanted)
+    protocol = upgraded(txn.protocol, new, wanted)
+    features.check_writable(protocol, new.configuration, table, new.schema)
+    if apply:
+        txn.set_metadata(new)
+        if protocol != txn.protocol:
+            txn.set_protocol(protocol)
+
+
+def _check_settable(inputs: PropertyInputs) -> None:
+    constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
+    if constraints:
+        raise InvalidOptionError(
+            f"{constraints[0]} is a CHECK constraint: use addConstraint, which checks the rows there are. "
+            "Nothing was written",
+            condition="DELTA_ADD_CONSTRAINTS",
+            parameters={"property": constraints[0]},
+        )
+    if inputs.reader is not None and inputs.writer is not None:
+        check_versions(inputs.reader, inputs.writer)
+
+
+def unset_properties(log: DeltaLog, names: Sequence[str]) -> int:
+    """Take table properties away; those that are not set are ignored.
+
+    Parameters
+    ----------
+    log
+        The table.
+    names
+        `delta.` names in any case, others as they are stored; `comment` takes the description away.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    InvalidOptionError
+        A property that stands for something else: a constraint, a feature, a protocol version.
+    UnsupportedOperationError
+        What the property stands for cannot be turned off.
+    """
+    keys = [canonical_name(name) for name in ([names] if isinstance(names, str) else names)]
+    for key in keys:
+        _check_unsettable(key)
+    txn = log.start_transaction()
+    old = txn.metadata
+    configuration = {name: text for name, text in old.configuration.items() if name not in keys}
+    description = None if _COMMENT in keys else old.description
+    new = replace(old, description=description, configuration=configuration)
+    new = settle(new, old, txn.storage.url, txn.protocol.supported)
+    txn.set_metadata(new)
+    return txn.commit("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True})
+
+
+def _check_unsettable(key: str) -> None:
+    folded = key.lower()
+    known = PROPERTIES.get(key)
+    what = None
+    if folded.startswith(FEATURE_PREFIX):
+        what, condition = "a table feature: use dropFeatureSupport", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
+    elif folded.startswith(CONSTRAINT_PREFIX):
+        what, condition = "a CHECK constraint: use dropConstraint", "DELTA_DROP_CONSTRAINTS"
+    elif known is not None and not known.settable:
+        what, condition = "kept by the engine", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
+    if what is not None:
+        raise InvalidOptionError(
+            f"table property {key} cannot be unset: it is {what}. Nothing was written",
+            condition=condition,
+            parameters={"property": key},
+        )
+
+
+def upgrade_table_protocol(log: DeltaLog, reader: int, writer: int) -> int:
+    """Raise a table to protocol versions: what they imply is supported from then on, nothing is lowered.
+
+    Parameters
+    ----------
+    log
+        The table.
+    reader, writer
+        The versions wanted at least.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    InvalidOptionError
+        There are no such versions.
+    UnsupportedFeatureError
+        They do not go together.
+
+    Source: protocol-checklist PRO-W-06, TF-W-03.
+    """
+    return set_properties(log, {READER_VERSION: str(reader), WRITER_VERSION: str(writer)})
+
+
+def add_feature_support(log: DeltaLog, name: str) -> int:
+    """Make a table support a feature and what it depends on.
+
+    Parameters
+    ----------
+    log
+        The table.
+    name
+        The feature's name in any case.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The feature is unknown, or cannot be written by this package.
+
+    Source: protocol-checklist TF-W-02, TF-W-04, TF-W-05.
+    """
+    return set_properties(log, {FEATURE_PREFIX + name: "supported"})
+
+
+def _texts(properties: Mapping[str, object]) -> dict[str, str]:
+    """Values as text, as SQL would have them: `True` is `true`."""
+    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items()}
+
+
+def _json(properties: Mapping[str, str]) -> str:
+    return json.dumps(dict(properties), separators=(",", ":"), ensure_ascii=False)

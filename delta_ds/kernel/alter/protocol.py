@@ -1,0 +1,166 @@
+"""Which protocol a table needs: the least one for new tables, upgrades of existing ones.
+
+A protocol is a set of features; `least` writes the set down in the weakest form, which is a legacy version
+where one stands for exactly these features.
+
+Source: PROTOCOL.md, "Table Features for New and Existing Tables"; protocol-checklist PRO-W-06..08, TF-W-02..05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.kernel.features import (
+    FEATURE_READER_VERSION,
+    FEATURE_WRITER_VERSION,
+    FEATURES,
+    READER_VERSIONS,
+    WRITER_VERSIONS,
+    TableFeature,
+    feature_named,
+    lacking,
+    required,
+    supported,
+)
+from delta_ds.kernel.log.actions import Metadata, Protocol
+
+_DEFAULT_VERSIONS = (1, 2)  # of tables that ask for nothing
+
+
+def least(names: Collection[str], readers: Collection[str] = ()) -> Protocol:
+    """The weakest protocol that supports exactly these features.
+
+    Parameters
+    ----------
+    names
+        Features, their dependencies included.
+    readers
+        Which of the unknown ones are reader features.
+    """
+    known = [FEATURES[n] for n in names if n in FEATURES]
+    unknown = {n for n in names if n not in FEATURES}
+    listed = frozenset(names)
+    reader = max([1, *(f.legacy_reader or FEATURE_READER_VERSION for f in known if f.needs_reader)])
+    if unknown & set(readers):
+        reader = FEATURE_READER_VERSION
+    writer = max([1, *(f.legacy_writer or FEATURE_WRITER_VERSION for f in known)])
+    if writer < FEATURE_WRITER_VERSION and supported(reader, writer, None, None) == listed:
+        return Protocol(reader, writer)
+    if reader < FEATURE_READER_VERSION:
+        return Protocol(reader, FEATURE_WRITER_VERSION, None, listed)
+    for_readers = frozenset(f.name for f in known if f.needs_reader) | (unknown & set(readers))
+    return Protocol(reader, FEATURE_WRITER_VERSION, for_readers, listed)
+
+
+def minimal_protocol(
+    metadata: Metadata,
+    extra_features: Collection[str] = (),
+    reader: int | None = None,
+    writer: int | None = None,
+) -> Protocol:
+    """The protocol of a new table.
+
+    Parameters
+    ----------
+    metadata
+        Its metadata; properties and column types ask for features.
+    extra_features
+        Features asked for by name.
+    reader, writer
+        Versions asked for (`delta.minReaderVersion`, `delta.minWriterVersion`); what they imply is
+        supported too.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The versions do not exist.
+    """
+    versions = (reader or _DEFAULT_VERSIONS[0], writer or _DEFAULT_VERSIONS[1])
+    check_versions(*versions)
+    names = implied(*versions) | required(metadata.configuration, metadata.schema) | set(extra_features)
+    return least(names | lacking((), names))
+
+
+def upgraded(protocol: Protocol, metadata: Metadata, wanted: Collection[str] = ()) -> Protocol:
+    """The protocol an existing table needs for its (new) metadata; the same object where nothing is missing.
+
+    Parameters
+    ----------
+    protocol
+        The one in force; its features are never given up.
+    metadata
+        As it will be.
+    wanted
+        Features asked for by name.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The metadata needs a feature that existing tables get only when it is asked for by name.
+    """
+    needed = required(metadata.configuration, metadata.schema)
+    missing = lacking(protocol.supported, protocol.supported | needed | set(wanted))
+    if not missing:
+        return protocol
+    by_hand = sorted(
+        n for n in lacking(protocol.supported, needed) if FEATURES[n].by_hand and n not in wanted
+    )
+    if by_hand:
+        raise UnsupportedFeatureError(
+            f"this change needs the table feature(s) {', '.join(by_hand)}, which an existing table gets only when "
+            f"asked for: call addFeatureSupport({by_hand[0]!r}) first. Nothing was written",
+            condition="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+            parameters={"unsupportedFeatures": by_hand},
+        )
+    return least(protocol.supported | missing, protocol.reader_features or ())
+
+
+def check_versions(reader: int, writer: int) -> None:
+    """Refuse protocol versions that do not exist or do not go together.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The message says which versions there are.
+    """
+    if reader not in READER_VERSIONS or writer not in WRITER_VERSIONS:
+        raise UnsupportedFeatureError(
+            f"there is no protocol with reader version {reader} and writer version {writer}: readers have "
+            f"{READER_VERSIONS[0]} to {READER_VERSIONS[-1]}, writers {WRITER_VERSIONS[0]} to {WRITER_VERSIONS[-1]}",
+            condition="DELTA_INVALID_PROTOCOL_VERSION",
+            parameters={"reader": reader, "writer": writer},
+        )
+    if reader >= FEATURE_READER_VERSION and writer < FEATURE_WRITER_VERSION:
+        raise UnsupportedFeatureError(
+            f"reader version {reader} requires writer version {FEATURE_WRITER_VERSION}, not {writer}",
+            condition="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            parameters={"reader": reader, "writer": writer},
+        )
+
+
+def implied(reader: int, writer: int) -> frozenset[str]:
+    """The features that legacy versions stand for; none where they are listed."""
+    if writer >= FEATURE_WRITER_VERSION:
+        return frozenset()
+    return supported(reader, writer, None, None)
+
+
+def known_feature(name: str) -> TableFeature:
+    """The feature that a user names in any case.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        There is none, or it is not one this package can write.
+    """
+    feature = feature_named(name)
+    if feature is None or not feature.write:
+        why = "is not known" if feature is None else "cannot be written"
+        raise UnsupportedFeatureError(
+            f"table feature {name!r} {why} by this version of delta_ds; it knows "
+            f"{', '.join(sorted(f.name for f in FEATURES.values() if f.write))}. Nothing was written",
+            condition="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+            parameters={"feature": name},
+        )
+    return feature

@@ -1,0 +1,187 @@
+"""What every change of a table's columns has in common: from a new schema to the commit.
+
+Source: delta-spark, `AlterDeltaTableCommand` and `OptimisticTransaction.updateMetadata`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.table_metadata import STATS_COLUMNS, settle
+from delta_ds.kernel.features import check_writable
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.schema import column_mapping
+from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
+from delta_ds.kernel.schema.new_schema import check_new_schema
+from delta_ds.kernel.schema.types import (
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+    schema_to_json,
+)
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What a change of columns starts from.
+
+    Attributes
+    ----------
+    name
+        The table in messages.
+    clustering
+        The physical paths of the clustering columns.
+    """
+
+    name: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    clustering: tuple[Path, ...] = ()
+
+    @property
+    def schema(self) -> StructType:
+        return self.metadata.schema
+
+    @property
+    def mapping_mode(self) -> str:
+        """`none`, `name` or `id`."""
+        return column_mapping.mapping_mode(
+            self.metadata.configuration, self.protocol.supports("columnMapping")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The metadata after a change, and how history shows it."""
+
+    metadata: Metadata
+    operation: str
+    parameters: Mapping[str, Any]
+
+
+# A change of columns: what it makes of a table; None where there is nothing to commit.
+ChangeOf = Callable[[TableState], "Change | None"]
+
+
+def commit(log: DeltaLog, change: Callable[[TableState], Change]) -> int:
+    """Compute a change on the newest version and commit it.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    DeltaError
+        What `change` refuses; a schema no table may have; a feature that has to be asked for by name; the
+        conflicts of `Transaction.commit`.
+    """
+    txn = log.start_transaction()
+    return _commit(txn, change(_state(txn)))
+
+
+def commit_if_needed(log: DeltaLog, change: ChangeOf) -> int | None:
+    """As `commit`, for changes that may find nothing to do; None then."""
+    txn = log.start_transaction()
+    wanted = change(_state(txn))
+    return None if wanted is None else _commit(txn, wanted)
+
+
+def _commit(txn: Transaction, change: Change) -> int:
+    metadata, protocol = _completed(_state(txn), change)
+    if protocol != txn.protocol:
+        txn.set_protocol(protocol)
+    txn.set_metadata(metadata)
+    return txn.commit(change.operation, change.parameters)
+
+
+def rehearse(log: DeltaLog, changes: Sequence[ChangeOf]) -> None:
+    """Compute changes one after the other without committing any.
+
+    Raises
+    ------
+    DeltaError
+        What `commit` would raise for the first one that is refused.
+    """
+    state = _state(log.start_transaction())
+    for change in changes:
+        wanted = change(state)
+        if wanted is not None:
+            metadata, protocol = _completed(state, wanted)
+            state = replace(state, metadata=metadata, protocol=protocol)
+
+
+def _state(txn: Transaction) -> TableState:
+    snapshot = txn.snapshot
+    domain = snapshot.domains.get("delta.clustering") if snapshot is not None else None
+    columns = json.loads(domain).get("clusteringColumns", []) if domain else []
+    clustering = tuple(tuple(c) if isinstance(c, list) else (str(c),) for c in columns)
+    return TableState(txn.storage.url, txn.read_version, txn.protocol, txn.metadata, clustering)
+
+
+def _completed(state: TableState, change: Change) -> tuple[Metadata, Protocol]:
+    """The metadata of a change with the ids of new columns, checked, and the protocol it needs."""
+    new = change.metadata
+    check_new_schema(
+        new.schema, new.partition_columns, state.mapping_mode, state.name, properties=new.configuration
+    )
+    metadata = settle(new, state.metadata, state.name, state.protocol.supported, keep_names=False)
+    protocol = upgraded(state.protocol, metadata)
+    check_writable(protocol, metadata.configuration, state.name, metadata.schema)
+    return metadata, protocol
+
+
+def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
+    """The metadata with another schema."""
+    return replace(metadata, schema_string=schema_to_json(schema))
+
+
+def with_statistics_columns(
+    metadata: Metadata, change: Callable[[Sequence[Path]], Sequence[Path]]
+) -> Metadata:
+    """The metadata with the paths in `delta.dataSkippingStatsColumns` changed, where it is set."""
+    text = metadata.configuration.get(STATS_COLUMNS)
+    if text is None:
+        return metadata
+    paths = parse_path_list(text)
+    changed = change(paths)
+    if list(changed) == paths:
+        return metadata
+    columns = ",".join(quote(p) for p in changed)
+    return replace(metadata, configuration={**metadata.configuration, STATS_COLUMNS: columns})
+
+
+def is_within(path: Path, ancestor: Path) -> bool:
+    """Whether a path is another one or inside of it; case does not count."""
+    return len(path) >= len(ancestor) and all(
+        a.lower() == b.lower() for a, b in zip(path, ancestor, strict=False)
+    )
+
+
+def field_in_history(path: Path, field: StructField) -> dict[str, Any]:
+    """A field as the history of delta-spark shows it; of nested types it has the kind only."""
+    if isinstance(field.type, StructType):
+        kind = "struct"
+    elif isinstance(field.type, ArrayType):
+        kind = "array"
+    elif isinstance(field.type, MapType):
+        kind = "map"
+    else:
+        kind = str(field.type)
+    return {
+        "name": show(path),
+        "type": kind,
+        "nullable": field.nullable,
+        "metadata": dict(field.metadata),
+    }

@@ -1,0 +1,201 @@
+"""What must hold for the metadata of a table as a whole, and what follows from a change of it.
+
+`settle` is called with the metadata a command wants and gives back what is committed.
+
+Source: protocol-checklist 18, 22, 33; delta-spark, `OptimisticTransaction.updateMetadata`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import replace
+
+from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema import column_paths
+from delta_ds.kernel.schema.column_mapping import (
+    FIELD_ID,
+    MAX_ID_PROPERTY,
+    MODE_PROPERTY,
+    PHYSICAL_NAME,
+    assign,
+)
+from delta_ds.kernel.schema.types import ArrayType, MapType, StructType, schema_to_json
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+ROW_TRACKING = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
+ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+SHREDDING = "delta.enableVariantShredding"
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+_ODD_CHARACTERS = frozenset(" ,;{}()\n\t=")
+
+
+def settle(
+    new: Metadata,
+    old: Metadata | None,
+    table: str,
+    features: Collection[str] = (),
+    *,
+    keep_names: bool = True,
+) -> Metadata:
+    """Check the metadata that a table shall have, and complete what follows from it.
+
+    Parameters
+    ----------
+    new
+        What is wanted.
+    old
+        What holds now; None for a new table.
+    table
+        Its address, for messages.
+    features
+        What the table supports already, or is asked to support.
+    keep_names
+        Whether columns that get a physical name keep the one they have (a table with files).
+
+    Returns
+    -------
+    Metadata
+        With column mapping ids and the names of row tracking columns where they are needed.
+
+    Raises
+    ------
+    DeltaError
+        Naming the property or column in the way; nothing was written.
+    """
+    _check_change_feed(new, table)
+    _check_stats_columns(new, table)
+    _check_shredding(new, old, table)
+    return _with_row_tracking(_with_mapping(new, old, table, keep_names), table, features)
+
+
+def _check_change_feed(new: Metadata, table: str) -> None:
+    if not value_of(new.configuration, CHANGE_FEED):
+        return
+    taken = [f.name for f in new.schema if f.name.lower() in CHANGE_COLUMNS]
+    if taken:
+        raise SchemaError(
+            f"{table} has the column(s) {', '.join(taken)}, which the change data feed keeps for itself: rename "
+            f"them or leave {CHANGE_FEED} off. Nothing was written",
+            condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+            parameters={"columnList": taken},
+        )
+
+
+def _check_stats_columns(new: Metadata, table: str) -> None:
+    text = new.configuration.get(STATS_COLUMNS)
+    if not text:
+        return
+    seen: set[tuple[str, ...]] = set()
+    for path in column_paths.parse_path_list(text):
+        exact, field = column_paths.resolve(new.schema, path, table)
+        inside_collection = any(
+            isinstance(found[1].type, (ArrayType, MapType))
+            for length in range(1, len(exact) + 1)
+            if (found := column_paths.find(new.schema, exact[:length]))
+        )
+        if exact[0] in new.partition_columns or inside_collection:
+            why = "a partition column" if exact[0] in new.partition_columns else f"of type {field.type}"
+            raise InvalidOptionError(
+                f"{STATS_COLUMNS} of {table} names {column_paths.show(exact)!r}, which is {why} and has no "
+                "statistics. Nothing was written",
+                condition="DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
+                if exact[0] in new.partition_columns
+                else "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+                parameters={"column": column_paths.show(exact)},
+            )
+        if exact in seen:
+            raise InvalidOptionError(
+                f"{STATS_COLUMNS} of {table} names {column_paths.show(exact)!r} twice. Nothing was written",
+                condition="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
+                parameters={"column": column_paths.show(exact)},
+            )
+        seen.add(exact)
+
+
+def _check_shredding(new: Metadata, old: Metadata | None, table: str) -> None:
+    before = old is not None and value_of(old.configuration, SHREDDING)
+    if value_of(new.configuration, SHREDDING) and not before:
+        raise InvalidOptionError(
+            f"{SHREDDING} cannot be turned on for {table}: this version of delta_ds stores variants whole. Tables "
+            "that have it are read and written. Nothing was written",
+            condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            parameters={"property": SHREDDING},
+        )
+
+
+# --- column mapping
+
+
+def _with_mapping(new: Metadata, old: Metadata | None, table: str, keep_names: bool) -> Metadata:
+    mode = value_of(new.configuration, MODE_PROPERTY)
+    if old is not None:
+        _check_mode_change(value_of(old.configuration, MODE_PROPERTY), mode, new, table)
+    if mode == "none":
+        return new
+    max_id = value_of(new.configuration, MAX_ID_PROPERTY)
+    schema, highest = assign(new.schema, max_id, keep_names=keep_names)
+    configuration = {**new.configuration, MAX_ID_PROPERTY: str(max(highest, max_id))}
+    if schema == new.schema and not _lacks_ids(new.schema):
+        return replace(new, configuration=configuration)
+    return replace(new, schema_string=schema_to_json(schema), configuration=configuration)
+
+
+def _lacks_ids(schema: StructType) -> bool:
+    return any(
+        FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata
+        for _, field in column_paths.walk(schema)
+    )
+
+
+def _check_mode_change(before: str, after: str, new: Metadata, table: str) -> None:
+    """Source: protocol-checklist CM-W-08."""
+    if before == after or (before, after) == ("none", "name"):
+        return
+    odd = [f.name for _, f in column_paths.walk(new.schema) if _ODD_CHARACTERS & set(f.name)]
+    if after == "none" and odd:
+        raise SchemaError(
+            f"column mapping of {table} cannot be removed: without it, columns cannot be named "
+            f"{', '.join(map(repr, odd))}. Rename them first. Nothing was written",
+            condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+            parameters={"invalidColumnNames": odd},
+        )
+    advice = (
+        "write the rows to a new table without the property"
+        if after == "none"
+        else "only none to name is possible on an existing table; create a new one with the mode"
+    )
+    raise UnsupportedOperationError(
+        f"{MODE_PROPERTY} of {table} cannot be changed from {before!r} to {after!r}: {advice}. Nothing was written",
+        condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        parameters={"oldMode": before, "newMode": after},
+    )
+
+
+# --- row tracking
+
+
+def _with_row_tracking(new: Metadata, table: str, features: Collection[str]) -> Metadata:
+    enabled = value_of(new.configuration, ROW_TRACKING)
+    if enabled and value_of(new.configuration, SUSPENDED):
+        raise InvalidOptionError(
+            f"{ROW_TRACKING} and {SUSPENDED} of {table} cannot both be true. Nothing was written",
+            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            parameters={"property1": ROW_TRACKING, "property2": SUSPENDED},
+        )
+    if not enabled and "rowTracking" not in features:
+        return new
+    names = {
+        ROW_ID_COLUMN: f"_row-id-col-{uuid.uuid4()}",
+        ROW_VERSION_COLUMN: f"_row-commit-version-col-{uuid.uuid4()}",
+    }
+    return replace(new, configuration={**new.configuration, **(names | _present(new, names))})
+
+
+def _present(metadata: Metadata, names: Collection[str]) -> dict[str, str]:
+    return {name: metadata.configuration[name] for name in names if name in metadata.configuration}

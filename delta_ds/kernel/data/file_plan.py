@@ -1,0 +1,137 @@
+"""What every task needs to know to write data files of a table: plain values, made once by the driver.
+
+Source: PROTOCOL.md, "Data Files" and "Table Properties".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel import properties as table_properties
+from delta_ds.kernel.schema.column_mapping import mapping_mode
+from delta_ds.kernel.schema.types import StructField, StructType
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.log.actions import Metadata
+
+_COMPRESSION = "delta.parquet.compression.codec"
+_FORMAT_VERSION = "delta.parquet.format.version"
+_MATERIALIZED = "delta.enableMaterializePartitionColumnsFeature"
+_BEST_EFFORT = "delta.writePartitionColumnsToParquet"
+_RANDOM_PREFIXES = "delta.randomizeFilePrefixes"
+_NEED_PARTITION_COLUMNS = frozenset(["materializePartitionColumns", "icebergCompatV1", "icebergCompatV2"])
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """How data files of a table are written. Can be pickled.
+
+    Attributes
+    ----------
+    table, version
+        For messages: the table's URL and the version read; -1 for a table that is not there yet.
+    schema
+        Logical columns in order, partition columns among them, with column mapping metadata.
+    partition_columns
+        Logical names, in the order of partitioning.
+    mapping_mode
+        `none`, `name` or `id`.
+    properties, features
+        Configuration, and features supported by the protocol, as they will be in force.
+    compression
+        Codec that overrides the table property.
+    max_records_per_file
+        Rows of a file at most; None or 0: any number.
+    target_file_size
+        Bytes after which a file is closed and the next one begun; None: never.
+    timezone
+        Zone of timestamps in directory names.
+    clustering_columns
+        Physical paths that need statistics wherever they stand.
+    extra_columns
+        Columns of the rows after those of `schema`, by the names they have in files.
+    """
+
+    table: str
+    version: int
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    mapping_mode: str = "none"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    compression: str | None = None
+    max_records_per_file: int | None = None
+    target_file_size: int | None = None
+    timezone: str = "UTC"
+    clustering_columns: tuple[tuple[str, ...], ...] = ()
+    extra_columns: tuple[StructField, ...] = ()
+
+    def value_of(self, name: str) -> Any:
+        """The value of a table property; `InvalidOptionError` if the table holds nonsense."""
+        return table_properties.value_of(self.properties, name)
+
+    @property
+    def codec(self) -> str:
+        """The compression codec by its name in lower case; `InvalidOptionError` for an unknown one."""
+        text = self.compression
+        found = self.value_of(_COMPRESSION) if text is None else _parsed_codec(text)
+        return str(found)
+
+    @property
+    def data_pages_v2(self) -> bool:
+        """Whether data pages have the form of Parquet 2."""
+        return not str(self.value_of(_FORMAT_VERSION)).startswith("1")
+
+    @property
+    def random_prefixes(self) -> bool:
+        """Whether files lie in folders of random names instead of partition folders."""
+        return self.mapping_mode != "none" or bool(self.value_of(_RANDOM_PREFIXES))
+
+    @property
+    def writes_partition_columns(self) -> bool:
+        """Whether files hold the partition columns as well (protocol-checklist MPC-W-01, ICE-W-01)."""
+        asked = self.value_of(_MATERIALIZED) or self.value_of(_BEST_EFFORT)
+        return bool(asked) or not self.features.isdisjoint(_NEED_PARTITION_COLUMNS)
+
+
+def _parsed_codec(text: str) -> Any:
+    return table_properties.value_of({_COMPRESSION: text}, _COMPRESSION)
+
+
+def file_plan(
+    table: str, version: int, metadata: Metadata, features: Collection[str], **options: Any
+) -> FilePlan:
+    """The plan for a table as its metadata and protocol will be once the write is committed.
+
+    Parameters
+    ----------
+    table, version
+        See `FilePlan`.
+    metadata
+        Schema, partition columns and properties in force.
+    features
+        Supported by the protocol in force.
+    options
+        The other attributes of `FilePlan`, by name.
+
+    Raises
+    ------
+    InvalidOptionError
+        A compression codec, or a property that decides how files are written, has no known value.
+    """
+    names = frozenset(features)
+    plan = FilePlan(
+        table=table,
+        version=version,
+        schema=metadata.schema,
+        partition_columns=metadata.partition_columns,
+        mapping_mode=mapping_mode(metadata.configuration, "columnMapping" in names),
+        properties=dict(metadata.configuration),
+        features=names,
+        **options,
+    )
+    for check in ("codec", "data_pages_v2", "random_prefixes", "writes_partition_columns"):
+        getattr(plan, check)
+    return plan

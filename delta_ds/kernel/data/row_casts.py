@@ -1,0 +1,303 @@
+"""From the columns of incoming rows to the types of the table: reordered, renamed, cast, filled in.
+
+Fields are found by name ignoring case, also inside structs, arrays and maps; nested fields that the rows do
+not have become null. Values change their type by Spark's rules for storing (ANSI): what a column cannot hold
+is an error, never a null or a wrapped number. Everything is decided once per incoming schema; per batch only
+Arrow kernels run, and an array that already has the table's type passes through untouched.
+Source: Spark, `Cast.canANSIStoreAssign`; delta-spark, `SchemaUtils.normalizeColumnNames`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
+from delta_ds.kernel.data import primitives
+from delta_ds.kernel.data.calendar import Rebase
+from delta_ds.kernel.data.conform import struct_array
+from delta_ds.kernel.expressions import casts
+from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_type,
+)
+
+Converter = Callable[[pa.Array], pa.Array]
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_PRIMITIVES: tuple[tuple[Callable[[pa.DataType], bool], DataType], ...] = (
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int8, BYTE),
+    (pa.types.is_int16, SHORT),
+    (pa.types.is_int32, INTEGER),
+    (pa.types.is_int64, LONG),
+    (pa.types.is_float32, FLOAT),
+    (pa.types.is_float64, DOUBLE),
+    (pa.types.is_string, STRING),
+    (pa.types.is_large_string, STRING),
+    (pa.types.is_string_view, STRING),
+    (pa.types.is_binary, BINARY),
+    (pa.types.is_large_binary, BINARY),
+    (pa.types.is_binary_view, BINARY),
+    (pa.types.is_date32, DATE),
+    (pa.types.is_null, VOID),
+)
+
+
+def can_store(source: DataType, target: DataType) -> bool:
+    """Whether Spark's ANSI rules let values of one type be stored in a column of another.
+
+    Structs match by field name: the incoming one may lack fields of the table's, but has no others.
+    """
+    if source in (target, VOID):
+        return True
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        fields = [(f, target.find(f.name)) for f in source]
+        return all(wanted is not None and can_store(f.type, wanted.type) for f, wanted in fields)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return can_store(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return can_store(source.key, target.key) and can_store(source.value, target.value)
+    if is_nested(source) or is_nested(target) or VARIANT in (source, target):
+        return False
+    if target == STRING:
+        return source != BINARY
+    return (is_numeric(source) and is_numeric(target)) or (source in TEMPORAL and target in TEMPORAL)
+
+
+def compile_column(found: pa.DataType, field: StructField, timezone: str, path: str) -> Converter | None:
+    """The conversion of one incoming column, or None where its arrays are already what the table has.
+
+    Parameters
+    ----------
+    found
+        The Arrow type of the incoming arrays.
+    field
+        The column of the table.
+    timezone
+        The session time zone, for casts between timestamps, dates and texts.
+    path
+        The column's name in messages.
+
+    Raises
+    ------
+    SchemaError
+        Values of that type are not stored in such a column (`DELTA_FAILED_TO_MERGE_FIELDS`).
+    """
+    return _compile(found, field.type, timezone, path)
+
+
+def _compile(found: pa.DataType, wanted: DataType, timezone: str, path: str) -> Converter | None:
+    if pa.types.is_dictionary(found):
+        inner = _compile(found.value_type, wanted, timezone, path)
+        return _then(lambda array: array.dictionary_decode(), inner)
+    if isinstance(found, pa.BaseExtensionType):
+        return _then(lambda array: array.storage, _compile(found.storage_type, wanted, timezone, path))
+    if pa.types.is_null(found):
+        target = arrow_type(wanted)
+        return None if found == target else lambda array: pa.nulls(len(array), target)
+    if wanted == VARIANT:
+        return _variant(found, path)
+    if isinstance(wanted, StructType) and pa.types.is_struct(found):
+        return _struct(found, wanted, timezone, path)
+    if isinstance(wanted, ArrayType) and any(is_kind(found) for is_kind in _LISTS):
+        return _list(found, wanted, timezone, path)
+    if isinstance(wanted, MapType) and pa.types.is_map(found):
+        return _map(found, wanted, timezone, path)
+    return _primitive(found, wanted, timezone, path)
+
+
+def _then(first: Converter | None, second: Converter | None) -> Converter | None:
+    if first is None or second is None:
+        return first or second
+    return lambda array: second(first(array))
+
+
+# --- nested
+
+
+def match_names(found: Sequence[str], table: StructType, path: str = "") -> list[int | None]:
+    """For each field of the table the position of the incoming one, or None where there is none.
+
+    Raises
+    ------
+    SchemaError
+        An incoming field that the table does not have, or two that differ in case only.
+    """
+    places: dict[str, int] = {}
+    for i, name in enumerate(found):
+        if places.setdefault(name.lower(), i) != i:
+            raise SchemaError(
+                f"the rows have the column {path}{name} twice; names are the same in any case",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+                parameters={"column": f"{path}{name}"},
+            )
+    matched = [places.pop(f.name.lower(), None) for f in table]
+    if places:
+        names = ", ".join(path + found[i] for i in places.values())
+        raise SchemaError(
+            f"the rows have columns that the table does not have: {names}; nothing was written",
+            condition="DELTA_METADATA_MISMATCH",
+            parameters={"columns": names},
+        )
+    return matched
+
+
+def _struct(found: pa.StructType, wanted: StructType, timezone: str, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    fields = list(found)
+    matched = match_names([f.name for f in fields], wanted, f"{path}.")
+    parts: list[tuple[pa.DataType, int | None, Converter | None]] = [
+        (
+            target.field(n).type,
+            at,
+            None if at is None else _compile(fields[at].type, f.type, timezone, f"{path}.{f.name}"),
+        )
+        for n, (at, f) in enumerate(zip(matched, wanted, strict=True))
+    ]
+    in_place = matched == list(range(len(fields))) and all(part[2] is None for part in parts)
+    if in_place and found.equals(target, check_metadata=True):
+        return None
+
+    def convert(array: pa.Array) -> pa.Array:
+        children = [
+            pa.nulls(len(array), kind) if at is None else _run(converter, array.field(at))
+            for kind, at, converter in parts
+        ]
+        return struct_array(children, target, array)
+
+    return convert
+
+
+def _run(converter: Converter | None, array: pa.Array) -> pa.Array:
+    return array if converter is None else converter(array)
+
+
+def _list(found: pa.DataType, wanted: ArrayType, timezone: str, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    inner = _compile(found.value_type, wanted.element, timezone, f"{path}.element")
+    if inner is None and found.equals(target, check_metadata=True):
+        return None
+    plain = pa.list_(found.value_field)
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _used_part(array if pa.types.is_list(array.type) else array.cast(plain))
+        return _with_children(array, target, _run(inner, array.values))
+
+    return convert
+
+
+def _map(found: pa.MapType, wanted: MapType, timezone: str, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    key = _compile(found.key_type, wanted.key, timezone, f"{path}.key")
+    value = _compile(found.item_type, wanted.value, timezone, f"{path}.value")
+    if key is None and value is None and found.equals(target, check_metadata=True):
+        return None
+    entry = [target.key_field, target.item_field]
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = _used_part(array)
+        children = [_run(key, array.values.field(0)), _run(value, array.values.field(1))]
+        return _with_children(array, target, pa.StructArray.from_arrays(children, fields=entry))
+
+    return convert
+
+
+def _used_part(array: pa.Array) -> pa.Array:
+    """The same lists or maps over no more child values than they use, starting at the first."""
+    if array.offset == 0 and len(array) and array.offsets[-1].as_py() == len(array.values):
+        return array
+    return pa.concat_arrays([array.slice(0, 0), array])
+
+
+def _with_children(array: pa.Array, target: pa.DataType, children: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[children]
+    )
+
+
+def _variant(found: pa.DataType, path: str) -> Converter | None:
+    target = arrow_type(VARIANT)
+    if pa.types.is_struct(found) and sorted(f.name for f in found) == ["metadata", "value"]:
+        if found.equals(target, check_metadata=True):
+            return None
+        if all(pa.types.is_binary(f.type) or pa.types.is_large_binary(f.type) for f in found):
+            at = [found.get_field_index(f.name) for f in target]
+            return lambda array: struct_array([array.field(i).cast(pa.binary()) for i in at], target, array)
+    raise _unstorable(str(found), VARIANT, path)
+
+
+# --- primitives
+
+
+def _primitive(found: pa.DataType, wanted: DataType, timezone: str, path: str) -> Converter | None:
+    source = _delta_type(found)
+    if source is None or not can_store(source, wanted):
+        raise _unstorable(str(source or found), wanted, path)
+    if source == wanted:
+        return primitives.converter(found, wanted, Rebase(), path)
+    return _then(primitives.converter(found, source, Rebase(), path), _cast(source, wanted, timezone, path))
+
+
+def _delta_type(found: pa.DataType) -> DataType | None:
+    if pa.types.is_decimal(found) and 0 < found.precision <= 38 and 0 <= found.scale <= found.precision:
+        return DecimalType(found.precision, found.scale)
+    if pa.types.is_timestamp(found):
+        return TIMESTAMP_NTZ if found.tz is None else TIMESTAMP
+    return next((delta for is_kind, delta in _PRIMITIVES if is_kind(found)), None)
+
+
+def _cast(source: DataType, wanted: DataType, timezone: str, path: str) -> Converter:
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return casts.cast_value(array, source, wanted, False, timezone)
+        except (PredicateError, OverflowError, pa.ArrowException) as error:
+            raise _overflow(source, wanted, path) from error
+
+    return convert
+
+
+def _overflow(source: DataType, wanted: DataType, path: str) -> InvariantViolationError:
+    return InvariantViolationError(
+        f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
+        "due to an overflow. Cast the input with try_cast to get null instead.",
+        condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
+    )
+
+
+def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:
+    return SchemaError(
+        f"column {path} of the table is of type {wanted}, the incoming values are of type {source}, "
+        "which is not stored there; cast them before writing. Nothing was written.",
+        condition="DELTA_FAILED_TO_MERGE_FIELDS",
+        parameters={"column": path, "tableType": str(wanted), "dataType": source},
+    )
+
+
+_SQL_NAMES: dict[DataType, str] = {BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INT", LONG: "BIGINT"}
+
+
+def sql_name(data_type: DataType) -> str:
+    """The type as Spark's messages write it."""
+    return _SQL_NAMES[data_type] if data_type in INTEGRAL else str(data_type).upper()

@@ -1,0 +1,157 @@
+"""SQL of a table's metadata: constraints, generated values and defaults, read once and bound where rows are.
+
+A plan carries the parsed trees; the tasks bind them in the session time zone. What cannot be parsed, bound or
+evaluated is refused while a write is planned, with its name, its text and the way out.
+Source: protocol-checklist CON-W-05, GEN-W-01, DEF-W-01.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
+from delta_ds.kernel.expressions.bind import bind
+from delta_ds.kernel.expressions.evaluate import evaluate, unevaluable
+from delta_ds.kernel.expressions.functions_text import regex_of
+from delta_ds.kernel.expressions.functions_time import format_time
+from delta_ds.kernel.expressions.tree import Call, Cast, Expression, Literal
+from delta_ds.kernel.schema.types import DATE, TIMESTAMP, DataType, StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """An expression out of the table's metadata.
+
+    Attributes
+    ----------
+    owner
+        What it belongs to, as messages name it: `CHECK constraint positive of /data/t`.
+    text
+        The SQL as it is stored.
+    tree
+        The parsed expression, not bound; the current time is already a constant in it.
+    condition
+        The error condition for an expression that cannot be evaluated.
+    remedy
+        What the user can do about one.
+    """
+
+    owner: str
+    text: str
+    tree: Expression
+    condition: str
+    remedy: str
+
+    def bound(self, schema: StructType, timezone: str, *, predicate: bool = False) -> Expression:
+        """The expression bound to a schema, in a session time zone.
+
+        Raises
+        ------
+        PredicateError
+            It names an unknown column, or its types do not fit.
+        UnsupportedFeatureError
+            It holds something that cannot be evaluated, which is named.
+        """
+        try:
+            bound = bind(self.tree, schema, timezone, predicate=predicate)
+            _check_patterns(bound)
+        except PredicateError as error:
+            raise self.failure(error) from error
+        unknown = unevaluable(bound)
+        if unknown is not None:
+            raise UnsupportedFeatureError(
+                f"{self} holds {unknown}, which cannot be evaluated here. {self.remedy} Nothing was written.",
+                condition=self.condition,
+                parameters={"expression": self.text, "part": str(unknown)},
+            )
+        return bound
+
+    def evaluated(self, bound: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """The values of the bound expression for every row.
+
+        Raises
+        ------
+        PredicateError
+            Spark would raise too, on a division by zero, an overflow, ...
+        """
+        try:
+            return evaluate(bound, batch)
+        except PredicateError as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: DeltaError) -> PredicateError:
+        """The error of an expression under the name of its owner."""
+        message = f"{self} fails: {error.text}. Nothing was written."
+        condition = error.condition
+        if isinstance(error.__cause__, (pa.ArrowException, OverflowError)):
+            condition = "CAST_OVERFLOW" if "not in range" in error.text else "ARITHMETIC_OVERFLOW"
+        return PredicateError(message, condition=condition, parameters=error.parameters)
+
+    def cast_to(self, data_type: DataType) -> Clause:
+        """The same expression as another type."""
+        return replace(self, tree=Cast(self.tree, data_type))
+
+    def __str__(self) -> str:
+        return f"{self.owner} ({self.text})"
+
+
+def read_clause(owner: str, text: object, now: datetime.datetime, condition: str, remedy: str) -> Clause:
+    """Parse an expression of the table's metadata.
+
+    Parameters
+    ----------
+    owner, condition, remedy
+        See `Clause`.
+    text
+        The SQL.
+    now
+        The moment that `current_timestamp()` and `current_date()` stand for in the whole write, aware.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The text cannot be parsed.
+    """
+    from delta_ds.kernel.expressions.sql import parse_predicate
+
+    try:
+        tree = parse_predicate(text)  # type: ignore[arg-type]
+    except PredicateError as error:
+        raise UnsupportedFeatureError(
+            f"{owner} ({text}) cannot be read: {error.text}. {remedy} Nothing was written.",
+            condition=condition,
+            parameters={"expression": text},
+        ) from error
+    return Clause(owner, str(text), _at_moment(tree, now), condition, remedy)
+
+
+def _check_patterns(node: Expression) -> None:
+    """Read the constant patterns of an expression, so that one that cannot be used shows before any row."""
+    if isinstance(node, Cast):
+        _check_patterns(node.child)
+    if not isinstance(node, Call):
+        return
+    for arg in node.args:
+        _check_patterns(arg)
+    pattern = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], Literal) else None
+    if not isinstance(pattern, str):
+        return
+    if node.name in ("rlike", "regexp_replace", "regexp_extract"):
+        regex_of(pattern)
+    elif node.name == "date_format":
+        format_time(datetime.datetime(1970, 1, 1), pattern)
+
+
+def _at_moment(node: Expression, now: datetime.datetime) -> Expression:
+    """The tree with the current time as a constant, the same in every task and time zone."""
+    if isinstance(node, Cast):
+        return replace(node, child=_at_moment(node.child, now))
+    if not isinstance(node, Call):
+        return node
+    if node.name in ("current_timestamp", "current_date") and not node.args:
+        moment = Literal(now, TIMESTAMP)
+        return moment if node.name == "current_timestamp" else Cast(moment, DATE)
+    return replace(node, args=tuple(_at_moment(a, now) for a in node.args))

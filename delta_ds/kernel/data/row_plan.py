@@ -1,0 +1,212 @@
+"""The plan of a write's rows: what is done to every row before it is stored, decided once and checked.
+
+Whatever cannot be honoured is refused here, before anything is written; the tasks only run the plan.
+Source: delta-spark, `TransactionalWrite.writeFiles` and `ColumnWithDefaultExprUtils`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.data.char_lengths import Length, lengths
+from delta_ds.kernel.data.generated_values import (
+    Default,
+    Generated,
+    generation_expression,
+    in_order,
+    read_default,
+    read_generated,
+    verification,
+)
+from delta_ds.kernel.data.identity import Identity, plan_identities
+from delta_ds.kernel.data.row_casts import can_store, match_names
+from delta_ds.kernel.data.row_checks import Check, Condition, constraints, schema_checks
+from delta_ds.kernel.schema.types import VOID, StructType
+
+RowCheck = Check | Length
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What happens to the rows of one write. Picklable; small.
+
+    Attributes
+    ----------
+    table_name
+        The table as messages name it.
+    table
+        The table's schema: what the rows become.
+    timezone
+        The session time zone. A task that knows it better than planning did replaces it
+        (`dataclasses.replace(plan, timezone=...)`) before it makes a `RowPipeline`.
+    defaults, identities, generated
+        The columns that the rows do not bring and how they are filled; generated ones in order.
+        Any other missing column is null.
+    checks
+        What every row must meet, in the order in which violations of one row are told.
+    """
+
+    table_name: str
+    table: StructType
+    timezone: str = "UTC"
+    defaults: tuple[Default, ...] = ()
+    identities: tuple[Identity, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    checks: tuple[RowCheck, ...] = ()
+
+
+def plan_rows(
+    data: StructType,
+    table: StructType,
+    *,
+    properties: Mapping[str, str],
+    features: Collection[str],
+    partition_columns: Sequence[str] = (),
+    table_name: str,
+    timezone: str = "UTC",
+) -> RowPlan:
+    """Decide what is done to the rows of a write.
+
+    Parameters
+    ----------
+    data
+        The schema of the incoming rows, reconciled with the table's: the same columns or fewer, in any order
+        and any case.
+    table
+        The table's schema after the write.
+    properties
+        The table's properties (`delta.constraints.*`).
+    features
+        The features that the protocol in force supports.
+    partition_columns
+        The table's partition columns.
+    table_name
+        The table as messages name it.
+    timezone
+        The session time zone, as far as it is known.
+
+    Raises
+    ------
+    SchemaError
+        A column of the rows is unknown, or of a type that is not stored in the table's column.
+    InvariantViolationError
+        A NOT NULL column has neither values nor a default (`DELTA_MISSING_NOT_NULL_COLUMN_VALUE`).
+    UnsupportedOperationError
+        The rows have values for a column that is GENERATED ALWAYS AS IDENTITY.
+    UnsupportedFeatureError, PredicateError
+        A constraint, invariant, default or generated column cannot be parsed, bound or evaluated.
+
+    Source: protocol-checklist ID-W, GEN-W, CON-W, DEF-W.
+    """
+    now = datetime.datetime.now(datetime.timezone.utc)
+    given = _given(data, table)
+    identities = plan_identities(table, given, features, table_name)
+    _refuse_partitioning(identities, partition_columns, table_name)
+    generated, verified = _generated(table, given, features, now, table_name)
+    filled = given | {i.column for i in identities} | {g.column for g in generated}
+    found = [d for f in table if f.name not in filled and (d := read_default(f, features, now, table_name))]
+    filled |= {d.column for d in found}
+    _refuse_missing(data, table, filled - given, table_name)
+    checks: list[RowCheck] = [
+        *constraints(properties, table_name, now),
+        *schema_checks(table, table_name, now),
+        *lengths(table),
+        *verified,
+    ]
+    plan = RowPlan(
+        table_name,
+        table,
+        timezone,
+        tuple(found),
+        identities,
+        tuple(in_order(generated, table, filled - {g.column for g in generated})),
+        tuple(checks),
+    )
+    _try_out(plan)
+    return plan
+
+
+def _given(data: StructType, table: StructType) -> frozenset[str]:
+    """The columns of the table that the rows bring."""
+    given = set[str]()
+    for field, at in zip(table, match_names(data.names, table), strict=True):
+        if at is None:
+            continue
+        source = data.fields[at]
+        if not can_store(source.type, field.type):
+            raise SchemaError(
+                f"column {field.name} of the table is of type {field.type}, the incoming values are of type "
+                f"{source.type}, which is not stored there; cast them before writing. Nothing was written.",
+                condition="DELTA_FAILED_TO_MERGE_FIELDS",
+                parameters={"column": field.name},
+            )
+        given.add(field.name)
+    return frozenset(given)
+
+
+def _generated(
+    table: StructType, given: Collection[str], features: Collection[str], now: datetime.datetime, name: str
+) -> tuple[list[Generated], list[Condition]]:
+    """The generated columns to compute, and the conditions on those whose values are given."""
+    missing: list[Generated] = []
+    verified: list[Condition] = []
+    for field in table:
+        text = generation_expression(field, features)
+        if text is None:
+            continue
+        generated = read_generated(field, text, now, name)
+        if field.name in given:
+            verified.append(Condition("Generated Column", verification(generated)))
+        else:
+            missing.append(generated)
+    return missing, verified
+
+
+def _refuse_partitioning(
+    identities: Sequence[Identity], partition_columns: Sequence[str], table_name: str
+) -> None:
+    """Generated identity values would make a partition of every row (protocol-checklist ID-W-05)."""
+    partitions = {name.lower() for name in partition_columns}
+    for identity in identities:
+        if identity.column.lower() in partitions:
+            raise UnsupportedOperationError(
+                f"identity column {identity.column} of {table_name} is a partition column, which is not "
+                "supported. Nothing was written.",
+                condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+                parameters={"colName": identity.column},
+            )
+
+
+def _refuse_missing(
+    data: StructType, table: StructType, filled: Collection[str], table_name: str, path: str = ""
+) -> None:
+    """Every NOT NULL column, and field inside structs, is in the rows or is filled in."""
+    for field in table:
+        if field.name in filled:
+            continue
+        there, name = data.find(field.name), f"{path}{field.name}"
+        if (there is None or there.type == VOID) and not field.nullable:
+            raise InvariantViolationError(
+                f"Column {name}, which has a NOT NULL constraint, is missing from the data being "
+                f"written into the table {table_name}. Nothing was written.",
+                condition="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                parameters={"columnName": name},
+            )
+        if isinstance(field.type, StructType):
+            inner = there.type if there is not None and isinstance(there.type, StructType) else StructType()
+            _refuse_missing(inner, field.type, (), table_name, f"{name}.")
+
+
+def _try_out(plan: RowPlan) -> None:
+    """Bind and compute what can be before there are rows, so that errors come before any task starts."""
+    for default in plan.defaults:
+        default.value(plan.timezone)
+    for generated in plan.generated:
+        field = plan.table.find(generated.column)
+        assert field is not None
+        generated.clause.cast_to(field.type).bound(plan.table, plan.timezone)
+    for check in plan.checks:
+        check.finder(plan.table, plan.timezone)

@@ -1,0 +1,239 @@
+"""Clean-up of the log: what is older than the retention goes, and nothing that a kept version needs.
+
+The newest readable checkpoint at or before the cut-off stays with everything after it; what is before it goes.
+
+Source: PROTOCOL.md, "Metadata Cleanup"; checklist MCL-*, CPR-W-01, CKP-W-25.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from delta_ds.kernel.log.checkpoint import (
+    SINGLE_ACTIONS,
+    UnreadableCheckpointError,
+    _open,
+    _sidecar_path,
+    locate_files,
+    read_single_actions,
+)
+from delta_ds.kernel.log.filenames import (
+    LOG_DIRECTORY,
+    SIDECAR_DIRECTORY,
+    Kind,
+    LogFile,
+    parse_name,
+    version_prefix,
+)
+from delta_ds.kernel.log.history import file_times, reachable_versions
+from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
+from delta_ds.kernel.log.replay import Header, load_header
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+
+logger = logging.getLogger("delta_ds")
+
+_DAY_MS = 86_400_000
+_STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
+_PROTECTED_BELOW = "delta.requireCheckpointProtectionBeforeVersion"
+_HADOOP_CHECKSUM = re.compile(r"\.(?P<name>.+)\.crc")
+
+
+def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelta | None = None) -> list[str]:
+    """Delete the expired files of a table's log.
+
+    Parameters
+    ----------
+    now_ms
+        The moment by which files expire, ms since 1970; None: now.
+    retention
+        How long the log is kept; None: what `delta.logRetentionDuration` says, and only where
+        `delta.enableExpiredLogCleanup` is on.
+
+    Returns
+    -------
+    list of str
+        What was deleted, relative to the table. Empty where nothing has expired, where no readable checkpoint is
+        old enough, or where checkpoint protection forbids it.
+
+    Raises
+    ------
+    LogError
+        The log cannot be read; nothing was deleted.
+    StorageError
+        Deleting failed; some files may be gone, none of which a kept version needs.
+
+    Source: PROTOCOL.md, "Metadata Cleanup".
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    listing = list_log(storage)
+    segment = choose_segment(listing, storage=storage)
+    header = load_header(storage, segment)
+    properties = header.metadata.configuration
+    if retention is None:
+        if not value_of(properties, "delta.enableExpiredLogCleanup"):
+            return []
+        retention = value_of(properties, "delta.logRetentionDuration")
+    cut_off = _midnight(now - retention // timedelta(milliseconds=1))
+    kept = _oldest_kept(storage, listing, cut_off)
+    if kept is None or not _may_delete_below(header, kept.version):
+        return []
+    expired = _expired(storage, kept.version)
+    if not expired:
+        return []
+    if header.protocol.supports("v2Checkpoint"):
+        _warn_old_clients(storage, listing)
+    deleted = _delete(storage, expired, in_two_steps=header.protocol.supports("checkpointProtection"))
+    deleted += _delete_sidecars(storage, now)
+    logger.info("log_cleaned table=%s before_version=%s files=%s", storage.url, kept.version, len(deleted))
+    return deleted
+
+
+def _midnight(moment_ms: int) -> int:
+    return moment_ms - moment_ms % _DAY_MS
+
+
+# ---------------------------------------------------------------- what stays
+
+
+def _oldest_kept(storage: Storage, listing: LogListing, cut_off: int) -> Checkpoint | None:
+    """The newest readable checkpoint that is not newer than the newest commit at or before the cut-off.
+
+    Its own commit must be there too: checkpoints hold no commit provenance.
+    """
+    times = file_times(listing, reachable_versions(listing))
+    expired = [version for version, moment in times.items() if moment <= cut_off]
+    if not expired:
+        return None
+    usable = [c for c in listing.checkpoints if c.version <= max(expired) and c.version in listing.commits]
+    for checkpoint in reversed(usable):
+        if checkpoint.version > min(listing.commits) and _is_readable(storage, checkpoint):
+            return checkpoint
+    return None
+
+
+def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
+    """Whether all files of a checkpoint open and hold a protocol and metadata."""
+    try:
+        found = {name for a in read_single_actions(storage, checkpoint, SINGLE_ACTIONS) for name in a}
+        files = locate_files(storage, checkpoint)
+        for path in files.paths if files is not None else ():
+            _open(storage, path).close()
+    except (UnreadableCheckpointError, FileNotFoundError) as error:
+        logger.warning(
+            "checkpoint_not_relied_on table=%s version=%s reason=%s", storage.url, checkpoint.version, error
+        )
+        return False
+    return {"protocol", "metaData"} <= found
+
+
+def _may_delete_below(header: Header, version: int) -> bool:
+    """Whether checkpoint protection lets everything below a version go.
+
+    History below the protected version goes in one pass or stays: a checkpoint in it may be the only way for
+    older clients past features that they do not know.
+    """
+    if not header.protocol.supports("checkpointProtection"):
+        return True
+    return bool(version >= value_of(header.metadata.configuration, _PROTECTED_BELOW))
+
+
+# ---------------------------------------------------------------- what goes
+
+
+def _expired(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
+    """The files of the log before a version, oldest version first, checkpoints after the commit of theirs."""
+    out: list[tuple[int, int, str, LogFile | FileStatus]] = []
+    for status in storage.list_from(LOG_DIRECTORY):
+        name = status.path.rsplit("/", 1)[-1]
+        hidden = _HADOOP_CHECKSUM.fullmatch(name)
+        file = parse_name(FileStatus(hidden["name"], 0, 0) if hidden else status)
+        if file is None:
+            continue
+        gone = file.version <= kept if file.kind is Kind.COMPACTION else file.version < kept
+        if gone:
+            rank = 1 if file.kind is Kind.CHECKPOINT else 0
+            out.append((file.version, rank, name, status if hidden else file))
+    out.sort(key=lambda item: item[:3])
+    return [item for *_, item in out] + _staged(storage, kept)
+
+
+def _staged(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
+    """Staged commits up to the version, which were published or never will be."""
+    try:
+        found = storage.list_from(_STAGED_DIRECTORY)
+    except FileNotFoundError:
+        return []
+    names = re.compile(r"\d{20}\..*")
+    return [s for s in found if names.fullmatch(_name(s)) and _name(s)[:20] <= version_prefix(kept)]
+
+
+def _name(status: FileStatus) -> str:
+    return status.path.rsplit("/", 1)[-1]
+
+
+def _delete(storage: Storage, expired: Sequence[LogFile | FileStatus], *, in_two_steps: bool) -> list[str]:
+    """Delete, in order; with checkpoint protection all commits before any checkpoint."""
+    late = [f for f in expired if in_two_steps and isinstance(f, LogFile) and f.kind is Kind.CHECKPOINT]
+    early = [f for f in expired if f not in late]
+    for step in (_paths(early), _paths(late)):
+        if step:
+            storage.delete(step)
+    return _paths(early) + _paths(late)
+
+
+def _paths(files: Iterable[LogFile | FileStatus]) -> list[str]:
+    return [file.path for file in files]
+
+
+def _delete_sidecars(storage: Storage, now: int) -> list[str]:
+    """Delete sidecars that no checkpoint names, but for those that may belong to one that is being written."""
+    try:
+        found = storage.list_from(SIDECAR_DIRECTORY)
+    except FileNotFoundError:
+        return []
+    young = _midnight(now - _DAY_MS)
+    old = [status.path for status in found if 0 < status.modified_ms < young]
+    if not old:
+        return []
+    needed: set[str] = set()
+    try:
+        for checkpoint in list_log(storage).checkpoints:
+            for action in read_single_actions(storage, checkpoint, ("sidecar",)):
+                needed.add(_sidecar_path(storage, action["sidecar"], checkpoint))
+    except UnreadableCheckpointError as error:
+        logger.warning("sidecars_kept table=%s reason=%s", storage.url, error)
+        return []
+    unneeded = [path for path in old if path not in needed]
+    if unneeded:
+        storage.delete(unneeded)
+    return unneeded
+
+
+# ---------------------------------------------------------------- old clients
+
+
+def _warn_old_clients(storage: Storage, listing: LogListing) -> None:
+    """Give the newest V2 checkpoint a classic name too, if only unique ones are left.
+
+    Clients that know no V2 checkpoints find no start of the log without one; in it they find the protocol, and
+    that they must not read the table.
+    """
+    newest = listing.checkpoints[-1]
+    file = newest.files[0]
+    if not file.unique or file.is_json:
+        if file.is_json:
+            logger.info("no_classic_checkpoint table=%s version=%s reason=json", storage.url, newest.version)
+        return
+    path = f"{LOG_DIRECTORY}/{version_prefix(newest.version)}.checkpoint.parquet"
+    if any(c.version == newest.version and c.files[0].path == path for c in listing.checkpoints):
+        return
+    data = storage.read(file.path)
+    forget_hadoop_checksum(storage, path)
+    with storage.replace_file(path) as sink:
+        sink.write(data)

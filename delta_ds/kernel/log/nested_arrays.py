@@ -1,0 +1,127 @@
+"""Nested Arrow arrays by buffers: Python values to structs, lists and maps, and structs of texts to maps.
+
+pyarrow's own conversion of Python values imports pandas wherever it is installed, and Arrow's JSON reader
+knows no maps: both are needed to write a checkpoint.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.kernel.log.arrays import flags, integers, mask, texts
+
+
+def array_of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow array of Python values, None for null.
+
+    Parameters
+    ----------
+    values
+        Texts, whole numbers, truth values; sequences for lists; mappings for maps and structs, where what a
+        struct does not name is dropped and what the mapping lacks is null.
+    kind
+        string, int32, int64, bool, and lists, maps and structs of them.
+    """
+    if all(value is None for value in values):
+        return pa.nulls(len(values), kind)
+    valid = np.array([value is not None for value in values])
+    if pa.types.is_struct(kind):
+        children = [array_of_values([v and v.get(f.name) for v in values], f.type) for f in kind]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask(~valid))
+    if pa.types.is_list(kind):
+        inner = array_of_values([item for value in values for item in value or ()], kind.value_type)
+        return _with_offsets(kind, valid, [len(value or ()) for value in values], inner)
+    if pa.types.is_map(kind):
+        pairs = [pair for value in values for pair in (value or {}).items()]
+        keys = array_of_values([key for key, _ in pairs], kind.key_type)
+        items = array_of_values([item for _, item in pairs], kind.item_type)
+        return _with_offsets(kind, valid, [len(value or ()) for value in values], _entries(kind, keys, items))
+    return _flat(values, valid, kind)
+
+
+def _flat(values: Sequence[Any], valid: Any, kind: pa.DataType) -> pa.Array:
+    bits = None if valid.all() else _bits(valid)
+    if pa.types.is_string(kind):
+        whole = texts([value or "" for value in values])
+        return pa.Array.from_buffers(kind, len(values), [bits, *whole.buffers()[1:]])
+    if pa.types.is_boolean(kind):
+        return pa.Array.from_buffers(kind, len(values), [bits, _bits(np.array([bool(v) for v in values]))])
+    numbers = np.array([value or 0 for value in values], dtype=f"i{kind.bit_width // 8}")
+    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(numbers)])
+
+
+def _bits(values: Any) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def _entries(kind: pa.MapType, keys: pa.Array, items: pa.Array) -> pa.StructArray:
+    fields = [pa.field("key", kind.key_type, nullable=False), kind.item_field]
+    return pa.StructArray.from_arrays([keys, items], fields=fields)
+
+
+def _with_offsets(kind: pa.DataType, valid: Any, lengths: Sequence[int], inner: pa.Array) -> pa.Array:
+    ends = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    bits = None if valid.all() else _bits(valid)
+    return pa.Array.from_buffers(kind, len(lengths), [bits, pa.py_buffer(ends)], children=[inner])
+
+
+def map_of_struct(values: pa.StructArray, always: Callable[[str], bool], kind: pa.MapType) -> pa.MapArray:
+    """A struct of texts as a map from its field names.
+
+    Parameters
+    ----------
+    values
+        A struct of strings; a null struct gives a null map.
+    always
+        Whether a field is a key of every map, with null where the field is; the others only where they have a
+        value, since a struct does not tell an absent key from a null one.
+    kind
+        `map<string, string>`.
+    """
+    names = [field.name for field in values.type]
+    rows, width = len(values), len(names)
+    whole = flags(values.is_valid()) if rows else np.zeros(0, bool)
+    if rows == 0 or width == 0:
+        return _with_offsets(kind, whole, [0] * rows, _no_entries(kind))
+    columns = [values.field(i) for i in range(width)]
+    present = np.empty((rows, width), dtype=bool)
+    for i, (name, column) in enumerate(zip(names, columns, strict=True)):
+        present[:, i] = whole if always(name) else whole & flags(column.is_valid())
+    # Row by row, the cells that are there; a cell of a column lies rows further than that of the one before.
+    cells = np.flatnonzero(present.ravel())
+    row, column_of = cells // width, cells % width
+    keys = texts(names).take(integers(column_of))
+    items = columns[0] if width == 1 else pa.concat_arrays(columns)
+    if not (width == 1 and len(cells) == rows):
+        items = items.take(integers(column_of * rows + row))
+    return _with_offsets(kind, whole, present.sum(axis=1), _entries(kind, keys, items))
+
+
+def _no_entries(kind: pa.MapType) -> pa.StructArray:
+    return _entries(kind, pa.nulls(0, kind.key_type), pa.nulls(0, kind.item_type))
+
+
+def as_text_map(values: pa.Array, kind: pa.MapType) -> pa.MapArray:
+    """A map read from Parquet under whatever names as a map of the wanted type."""
+    return values if values.type == kind else values.cast(kind)
+
+
+def split_at_changes(keys: Sequence[Any]) -> list[tuple[int, int]]:
+    """The runs (start, end) of equal neighbours, in order."""
+    runs, start = [], 0
+    for _, group in itertools.groupby(keys):
+        length = sum(1 for _ in group)
+        runs.append((start, start + length))
+        start += length
+    return runs
+
+
+def plain_map(value: Any) -> dict[str, Any]:
+    """A map as a dictionary, also where Arrow handed it out as pairs, or nothing where it was empty."""
+    return dict(value) if isinstance(value, Mapping) else dict(value or ())

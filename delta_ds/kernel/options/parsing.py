@@ -1,0 +1,186 @@
+"""What a set of options has in common: one record an option, unknown names refused with the nearest known one.
+
+Names come in any case. `storage.<name>` and Hadoop's `fs.*` settings go to the filesystem.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.values import zone_of
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
+from delta_ds.kernel.storage.secret_options import SecretOptions
+
+STORAGE_PREFIX = "storage."
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    Attributes
+    ----------
+    name
+        As documented; looked up ignoring case.
+    type
+        What its text is, for the documentation.
+    default
+        What holds without it, as text; None: nothing.
+    meaning
+        What it does.
+    target
+        The field of the parsed options that it fills.
+    parse
+        Text and time zone to value; raises `ValueError` saying what would be right.
+    aliases
+        Older names.
+    condition
+        The error condition of a wrong value.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    meaning: str
+    target: str
+    parse: Callable[[str, tzinfo], Any]
+    aliases: tuple[str, ...] = ()
+    condition: str = "DELTA_ILLEGAL_OPTION"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was given: texts by canonical name, values by target, the rest by whom it is for."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    storage_options: SecretOptions = field(default_factory=SecretOptions, repr=False)
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class OptionSet:
+    """The options of one kind of operation.
+
+    Parameters
+    ----------
+    kind
+        `read` or `write`, for messages.
+    options
+        All that there are.
+    property_prefix
+        Names with this prefix are table properties and are kept as they are.
+    elsewhere
+        What to say of names that belong to another kind of operation, by lower-case name.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        options: Sequence[Option],
+        property_prefix: str | None = None,
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.options = tuple(options)
+        self.property_prefix = property_prefix
+        self.elsewhere = elsewhere or {}
+        self._by_name = {n.lower(): option for option in options for n in (option.name, *option.aliases)}
+
+    def parse(self, options: Mapping[str, Any], session_time_zone: str) -> Given:
+        """Sort options out and parse each.
+
+        Raises
+        ------
+        InvalidOptionError
+            An unknown name (with the nearest known one), a wrong value, or no path.
+        """
+        given = self._sort_out(options)
+        zone = zone_of(given.texts.get("timeZone") or session_time_zone)
+        for name, text in given.texts.items():
+            option = self._by_name[name.lower()]
+            try:
+                given.values[option.target] = option.parse(text, zone)
+            except InvalidOptionError:
+                raise
+            except ValueError as error:
+                raise InvalidOptionError(
+                    f"invalid value {text!r} for option {name!r}: {error}",
+                    condition=option.condition,
+                    parameters={"option": name, "value": text},
+                ) from error
+        return given
+
+    def _sort_out(self, options: Mapping[str, Any]) -> Given:
+        texts: dict[str, str] = {}
+        properties: dict[str, str] = {}
+        storage: dict[str, Any] = {}
+        hadoop: dict[str, str] = {}
+        for name, value in options.items():
+            folded = name.lower()
+            if value is None:
+                continue
+            if folded.startswith(STORAGE_PREFIX):
+                storage[name[len(STORAGE_PREFIX) :]] = _storage_value(name, value)
+            elif is_hadoop_setting(folded):
+                hadoop[folded] = str(value)
+            elif self.property_prefix is not None and folded.startswith(self.property_prefix):
+                properties[name] = str(value)
+            else:
+                option, text = self._known(name, value)
+                if texts.setdefault(option.name, text) != text:
+                    raise InvalidOptionError(f"option {option.name!r} is given twice with different values")
+        return Given(texts, {}, SecretOptions({**to_storage_options(hadoop), **storage}), properties)
+
+    def _known(self, name: str, value: Any) -> tuple[Option, str]:
+        folded = name.lower()
+        if folded == "paths":
+            return self._by_name["path"], _only_path(str(value))
+        option = self._by_name.get(folded)
+        if option is not None:
+            return option, value.isoformat() if isinstance(value, datetime) else str(value)
+        near = difflib.get_close_matches(folded, self._by_name, 1)
+        if folded in self.elsewhere:
+            hint = self.elsewhere[folded]
+        elif near:
+            hint = f"did you mean {self._by_name[near[0]].name!r}?"
+        else:
+            hint = f"known are {', '.join(option.name for option in self.options)}"
+        raise InvalidOptionError(
+            f"unknown {self.kind} option {name!r}; {hint} (options of the filesystem begin with "
+            f"{STORAGE_PREFIX!r})",
+            parameters={"option": name},
+        )
+
+
+def _only_path(text: str) -> str:
+    """The path of Spark's option `paths`: the JSON list of what `load([...])` was given."""
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        paths = None
+    if isinstance(paths, list) and len(paths) == 1:
+        return str(paths[0])
+    raise InvalidOptionError(
+        "several paths were given, but a read takes one table: load each by itself and union the results"
+    )
+
+
+def _storage_value(name: str, value: Any) -> Any:
+    """Spark knows text only, filesystems also take flags and dicts (as JSON)."""
+    if not isinstance(value, str):
+        return value
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        # Not chained: the JSON error holds the text, which may be a key.
+        raise InvalidOptionError(f"option {name!r} begins with a brace but is not JSON") from None

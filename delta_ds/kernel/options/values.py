@@ -1,0 +1,93 @@
+"""Text of options to values: versions, moments, sizes, names.
+
+Each parser takes the text and the time zone in force, and raises `ValueError` saying what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone, tzinfo
+
+_LARGEST_VERSION = 2**63 - 1
+_BYTE_UNITS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_BYTES = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]*[^,`\s]))\s*(,|$)")
+# The forms of Spark's cast from string to timestamp; digits beyond microseconds are cut off.
+_TIMESTAMP = re.compile(
+    r"(?P<year>[0-9]{4,6})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[ T](?:"
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?)?)?"
+    r"\s*(?P<zone>Z|[+-][0-9:]+|[A-Za-z][A-Za-z0-9_/+:-]*)?"
+    r")?)?)?)?"
+)
+_TIMESTAMP_FORMS = "2024-01-31, 2024-01-31 13:05:00[.123456] or 2024-01-31T13:05:00Z (or +01:00)"
+
+
+def version(text: str, zone: tzinfo) -> int:
+    if not re.fullmatch("[0-9]+", text.strip()) or int(text) > _LARGEST_VERSION:
+        raise ValueError("a version is a number from 0 on")
+    return int(text)
+
+
+def timestamp(text: str, zone: tzinfo) -> datetime:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"a timestamp has the form {_TIMESTAMP_FORMS}")
+    parts = match.groupdict()
+    try:
+        local = datetime(
+            int(parts["year"]), int(parts["month"] or 1), int(parts["day"] or 1),
+            int(parts["hour"] or 0), int(parts["minute"] or 0), int(parts["second"] or 0),
+            int((parts["fraction"] or "0").ljust(6, "0")[:6]),
+        )  # fmt: skip
+        where = zone_of(parts["zone"]) if parts["zone"] else zone
+        return local.replace(tzinfo=where).astimezone(timezone.utc)
+    except OverflowError as error:
+        raise ValueError("a timestamp lies in the years 1 to 9999") from error
+
+
+def zone_of(name: str) -> tzinfo:
+    if name.strip() in ("UTC", "Z"):
+        return timezone.utc
+    # Brings in pyarrow, and is needed for other zones only.
+    from delta_ds.kernel.data.calendar import zone
+
+    return zone(name)
+
+
+def boolean(text: str, zone: tzinfo) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("it is true or false")
+    return word == "true"
+
+
+def size_in_bytes(text: str, zone: tzinfo) -> int:
+    match = _BYTES.fullmatch(text.strip())
+    size = int(match[1]) * 1024 ** _BYTE_UNITS[match[2][:1].lower()] if match else 0
+    if size <= 0:
+        raise ValueError("it is a size in bytes, or with a unit as in 128m")
+    return size
+
+
+def names(text: str, zone: tzinfo) -> tuple[str, ...]:
+    names: list[str] = []
+    at, more = 0, True
+    while more:
+        match = _IDENTIFIER.match(text, at)
+        if match is None:
+            raise ValueError("it is a list of column names, separated by commas, odd ones in `backticks`")
+        names.append(match[1].replace("``", "`") if match[1] else match[2])
+        at, more = match.end(), match[3] == ","
+    twice = next((n for n in names if sum(n.lower() == other.lower() for other in names) > 1), None)
+    if twice is not None:
+        raise ValueError(f"it names {twice!r} twice")
+    return tuple(names)
+
+
+def time_zone_name(text: str, zone: tzinfo) -> str:
+    zone_of(text)
+    return text.strip()
+
+
+def text_as_it_is(text: str, zone: tzinfo) -> str:
+    return text

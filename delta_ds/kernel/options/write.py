@@ -1,0 +1,205 @@
+"""The options of a write: `parse_write_options` turns what Spark hands over into a `WriteOptions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel import properties
+from delta_ds.kernel.options.parsing import Option, OptionSet
+from delta_ds.kernel.options.read import READ_OPTIONS
+from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
+from delta_ds.kernel.storage.secret_options import SecretOptions
+
+CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The checked options of a write; what was not given is None or the default.
+
+    Attributes
+    ----------
+    path
+        The table's path or URL, as given; not in `repr`, as a URL may hold a password.
+    merge_schema, overwrite_schema
+        New columns extend the schema; an overwrite brings its own.
+    replace_where
+        A predicate in Spark SQL: only matching rows are replaced, and all that is written must match.
+    dynamic_partitions
+        An overwrite replaces only the partitions that it writes to; None: not said.
+    partition_by
+        Partition columns of a new table; of an existing one they must be the same. None: not said.
+    cluster_by
+        Clustering columns of a new table. None: not said.
+    txn_app_id, txn_version
+        An idempotent write: it is left out if the table has this version of the application, or a later one.
+    user_metadata
+        Free text for the history.
+    max_records_per_file
+        Rows a file holds at most; None for no limit.
+    optimize_write
+        Small files of one partition, written by several tasks, are joined before the commit. None: as the
+        table's property says.
+    data_change
+        False: the rows are only arranged anew, which readers of changes need not look at.
+    compression
+        Codec of data files; None: the table's.
+    storage_options
+        For the filesystem; never shown.
+    time_zone
+        The zone of local times; None: the session's.
+    properties
+        Table properties for a table that this write creates: `delta.*` names to text.
+    """
+
+    path: str = field(repr=False)
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_partitions: bool | None = None
+    partition_by: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] | None = None
+    txn_app_id: str | None = None
+    txn_version: int | None = None
+    user_metadata: str | None = None
+    max_records_per_file: int | None = None
+    optimize_write: bool | None = None
+    data_change: bool = True
+    compression: str | None = None
+    storage_options: dict[str, Any] = field(default_factory=SecretOptions, repr=False)
+    time_zone: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def _overwrite_mode(text: str, zone: tzinfo) -> bool:
+    word = text.strip().lower()
+    if word not in ("static", "dynamic"):
+        raise ValueError("it is static or dynamic")
+    return word == "dynamic"
+
+
+def _names_or_none(text: str, zone: tzinfo) -> tuple[str, ...]:
+    return names(text, zone) if text.strip() else ()
+
+
+def _whole_number(text: str, zone: tzinfo) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("it is a whole number") from None
+
+
+def _row_limit(text: str, zone: tzinfo) -> int | None:
+    number = _whole_number(text, zone)
+    return number if number > 0 else None
+
+
+def _codec(text: str, zone: tzinfo) -> str:
+    word = text.strip().lower()
+    if word not in CODECS:
+        raise ValueError(f"it is one of {', '.join(CODECS)}")
+    return word
+
+
+_IDEMPOTENT = "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
+
+WRITE_OPTIONS: tuple[Option, ...] = (
+    Option("path", "text", None, "the table's folder or URL", "path", text_as_it_is),
+    Option("mergeSchema", "boolean", "false", "add new columns to the schema", "merge_schema", boolean),
+    Option(
+        "overwriteSchema", "boolean", "false", "an overwrite replaces schema and partitioning too",
+        "overwrite_schema", boolean,
+    ),
+    Option(
+        "replaceWhere", "predicate", None, "an overwrite replaces only the rows that match",
+        "replace_where", text_as_it_is,
+    ),
+    Option(
+        "partitionOverwriteMode", "text", "static", "dynamic: replace only the partitions written to",
+        "dynamic_partitions", _overwrite_mode,
+    ),
+    Option(
+        "partitionBy", "names", None, "partition columns of a new table: a, `b, with comma`",
+        "partition_by", _names_or_none,
+    ),
+    Option("clusterBy", "names", None, "clustering columns of a new table", "cluster_by", _names_or_none),
+    Option(
+        "txnAppId", "text", None, "with txnVersion: write once, however often it is tried",
+        "txn_app_id", text_as_it_is,
+    ),
+    Option(
+        "txnVersion", "number", None, "the application's own version of this write",
+        "txn_version", _whole_number, condition=_IDEMPOTENT,
+    ),
+    Option("userMetadata", "text", None, "free text for the history", "user_metadata", text_as_it_is),
+    Option(
+        "maxRecordsPerFile", "number", None, "rows a data file holds at most; 0 or less: no limit",
+        "max_records_per_file", _row_limit,
+    ),
+    Option(
+        "optimizeWrite", "boolean", "the table's", "join small files of one partition before the commit",
+        "optimize_write", boolean,
+    ),
+    Option(
+        "dataChange", "boolean", "true", "false: the rows are the table's own, only arranged anew",
+        "data_change", boolean,
+    ),
+    Option("compression", "text", "the table's", f"codec: {', '.join(CODECS)}", "compression", _codec),
+    Option("timeZone", "time zone", "the session's", "the zone of local times", "time_zone", time_zone_name),
+)  # fmt: skip
+
+_ONLY_READ = {
+    option.name.lower(): "it is an option of reads"
+    for option in READ_OPTIONS
+    if option.name not in {known.name for known in WRITE_OPTIONS}
+}
+WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
+
+
+def parse_write_options(
+    options: Mapping[str, Any], *, overwrite: bool, session_time_zone: str = "UTC"
+) -> WriteOptions:
+    """Parse and check the options of a write.
+
+    Parameters
+    ----------
+    options
+        Names in any case to text (or plain Python values). `storage.<name>` and Hadoop's `fs.*` settings go
+        to the filesystem, `delta.*` become table properties.
+    overwrite
+        The mode is overwrite, not append.
+    session_time_zone
+        The zone of local times, unless the option `timeZone` is given.
+
+    Raises
+    ------
+    InvalidOptionError
+        An unknown name (with the nearest known one), a wrong value, or options that exclude each other.
+    """
+    given = WRITE.parse(options, session_time_zone)
+    if not given.values.get("path", "").strip():
+        raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
+    parsed = WriteOptions(storage_options=given.storage_options, properties=given.properties, **given.values)
+    _check_combination(parsed, overwrite)
+    return parsed
+
+
+def _check_combination(options: WriteOptions, overwrite: bool) -> None:
+    if (options.txn_app_id is None) != (options.txn_version is None):
+        raise InvalidOptionError(
+            "an idempotent write needs both 'txnAppId' and 'txnVersion'", condition=_IDEMPOTENT
+        )
+    if options.replace_where is not None and overwrite and options.dynamic_partitions:
+        raise InvalidOptionError(
+            "'replaceWhere' and partitionOverwriteMode=dynamic say each what to replace; give one of them",
+            condition="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        )
+    if options.partition_by and options.cluster_by:
+        raise InvalidOptionError(
+            "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
+            condition="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )

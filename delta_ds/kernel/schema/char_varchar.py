@@ -1,0 +1,109 @@
+"""`char(n)` and `varchar(n)`: strings in the schema, with the declared type in the field's metadata.
+
+Source: Spark, `CharVarcharUtils`; protocol-checklist SCH-RW-02.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from delta_ds.kernel.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    parse_schema,
+)
+
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
+# How Spark's `catalogString` names types that the schema JSON names otherwise.
+_CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def declared(field: StructField) -> str | None:
+    """The declared type of a column that is or holds a char or varchar, in Spark's words; else None."""
+    text = field.metadata.get(DECLARED)
+    return text if isinstance(text, str) else None
+
+
+def with_declared(field: StructField, text: str | None) -> StructField:
+    """The field with that declared type; None for a plain string."""
+    metadata = {k: v for k, v in field.metadata.items() if k != DECLARED}
+    return replace(field, metadata=metadata if text is None else {**metadata, DECLARED: text})
+
+
+def limit(text: str | None) -> tuple[str, int] | None:
+    """`char` or `varchar` and its length, of a declared type that is nothing else; None otherwise."""
+    match = _CHAR_VARCHAR.fullmatch(text.strip().lower()) if text else None
+    return (match[1], int(match[2])) if match else None
+
+
+def schema_of(node: Mapping[str, Any]) -> StructType:
+    """The schema of a struct in Spark's JSON form, where char and varchar are types of their own.
+
+    Raises
+    ------
+    SchemaError, UnsupportedFeatureError
+        See `parse_schema`.
+    """
+    import json
+
+    return parse_schema(json.dumps(_marked(dict(node))))
+
+
+def _marked(node: Any) -> Any:
+    """The JSON of a type with the declared type in the metadata of every field that holds a char or varchar."""
+    if not isinstance(node, Mapping):
+        return node
+    out = {k: _marked(v) if k in ("elementType", "keyType", "valueType") else v for k, v in node.items()}
+    if "fields" in node:
+        out["fields"] = [_marked_field(f) for f in node["fields"]]
+    return out
+
+
+def _marked_field(node: Mapping[str, Any]) -> dict[str, Any]:
+    out = {**node, "type": _marked(node["type"])}
+    if _has_length(node["type"]):
+        out["metadata"] = {**(node.get("metadata") or {}), DECLARED: _catalog(node["type"])}
+    return out
+
+
+def _has_length(node: Any) -> bool:
+    if isinstance(node, str):
+        return _CHAR_VARCHAR.fullmatch(node) is not None
+    inside = [node[k] for k in ("elementType", "keyType", "valueType") if k in node]
+    return any(map(_has_length, [*inside, *(f["type"] for f in node.get("fields", ()))]))
+
+
+def _catalog(node: Any) -> str:
+    if isinstance(node, str):
+        return _CATALOG_NAMES.get(node, node)
+    if node["type"] == "array":
+        return f"array<{_catalog(node['elementType'])}>"
+    if node["type"] == "map":
+        return f"map<{_catalog(node['keyType'])},{_catalog(node['valueType'])}>"
+    return "struct<" + ",".join(f"{f['name']}:{_catalog(f['type'])}" for f in node["fields"]) + ">"
+
+
+def catalog_name(data_type: DataType) -> str:
+    """A type as Spark SQL writes it: `bigint`, `array<int>`, `struct<a:tinyint>`.
+
+    >>> from delta_ds.kernel.schema.types import LONG
+    >>> catalog_name(ArrayType(LONG))
+    'array<bigint>'
+    """
+    if isinstance(data_type, PrimitiveType):
+        return _CATALOG_NAMES.get(data_type.name, data_type.name)
+    if isinstance(data_type, ArrayType):
+        return f"array<{catalog_name(data_type.element)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{catalog_name(data_type.key)},{catalog_name(data_type.value)}>"
+    if isinstance(data_type, StructType):
+        return "struct<" + ",".join(f"{f.name}:{catalog_name(f.type)}" for f in data_type) + ">"
+    return str(data_type)

@@ -1,0 +1,164 @@
+"""What hangs on a column: the CHECK constraints and generated columns whose expressions use it.
+
+Source: delta-spark, `SchemaUtils.containsDependentExpression` (protocol-checklist CON-W-04).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from delta_ds.exceptions import PredicateError, SchemaError
+from delta_ds.kernel.expressions.sql import parse_predicate
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.schema.column_paths import Path, child, find, show, walk
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+CONSTRAINT_PREFIX = "delta.constraints."
+GENERATION_EXPRESSION = "delta.generationExpression"
+
+
+def dependent_constraints(schema: StructType, properties: Mapping[str, str], path: Path) -> dict[str, str]:
+    """The CHECK constraints, name to SQL, that use the column, a field of it, or what it is a field of."""
+    checks = {
+        key.removeprefix(CONSTRAINT_PREFIX): text
+        for key, text in properties.items()
+        if key.startswith(CONSTRAINT_PREFIX)
+    }
+    return {name: text for name, text in checks.items() if _uses(schema, text, path, f"constraint {name}")}
+
+
+def dependent_columns(schema: StructType, path: Path) -> dict[str, str]:
+    """The generated columns, name to SQL, whose expression uses the column."""
+    expressions = {
+        show(at): str(field.metadata[GENERATION_EXPRESSION])
+        for at, field in walk(schema)
+        if GENERATION_EXPRESSION in field.metadata
+    }
+    return {
+        name: text
+        for name, text in expressions.items()
+        if _uses(schema, text, path, f"generated column {name}")
+    }
+
+
+def check_unused(
+    schema: StructType, properties: Mapping[str, str], path: Path, table: str, *, kind: str = "DEPENDENT_COLUMN_CHANGE",
+    change: str = "altered",
+) -> None:  # fmt: skip
+    """Refuse to change a column that constraints or generated columns use.
+
+    Parameters
+    ----------
+    kind
+        The last part of the condition: `DEPENDENT_COLUMN_CHANGE` for commands, `DATA_TYPE_MISMATCH` for
+        data of another type.
+    change
+        What cannot happen to the column, for the message.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_CONSTRAINT_<kind>` or `DELTA_GENERATED_COLUMNS_<kind>`, with every expression.
+    """
+    for what, users, family, remedy in (
+        ("CHECK constraint", dependent_constraints(schema, properties, path), "CONSTRAINT", "drop the constraint"),
+        ("generated column", dependent_columns(schema, path), "GENERATED_COLUMNS", "drop the generated column"),
+    ):  # fmt: skip
+        if users:
+            listed = "; ".join(f"{name}: {text}" for name, text in users.items())
+            raise SchemaError(
+                f"column {show(path)} of {table} cannot be {change}, a {what} uses it ({listed}); {remedy} first. "
+                "Nothing was changed",
+                condition=f"DELTA_{family}_{kind}",
+                parameters={"column": show(path), "dependents": users},
+            )
+
+
+def check_generated_type(path: Path, field: StructField, new: DataType, table: str) -> None:
+    """Refuse another type for a generated column: its expression keeps the type it has.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`.
+    """
+    text = field.metadata.get(GENERATION_EXPRESSION)
+    if text is not None:
+        raise SchemaError(
+            f"generated column {show(path)} of {table} ({text}) is of type {field.type}, as its expression; it cannot "
+            f"become {new}. Nothing was changed",
+            condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+            parameters={"column": show(path), "expression": text},
+        )
+
+
+def _uses(schema: StructType, text: str, path: Path, what: str) -> bool:
+    wanted = [name.lower() for name in path]
+    try:
+        used = list(columns_of(parse_predicate(text), schema))
+    except PredicateError as error:
+        raise PredicateError(
+            f"cannot tell whether the {what} uses column {show(path)}, its expression is not understood: {error.text}. "
+            "Nothing was changed",
+            condition=error.condition,
+        ) from error
+    return any(all(a.lower() == b for a, b in zip(one, wanted, strict=False)) for one in used)
+
+
+def columns_of(expression: Expression, schema: StructType) -> Iterator[Path]:
+    """The paths of the columns that an unbound expression reads, as deep as it reads them."""
+    path = _path(expression, schema)
+    if path is not None:
+        yield path
+    if isinstance(expression, Cast):
+        yield from columns_of(expression.child, schema)
+    elif isinstance(expression, Call):
+        args = expression.args
+        if path is not None:
+            above = _path(args[0], schema)
+            found = find(schema, above) if above is not None else None
+            if above is not None and found is not None and isinstance(found[1].type, MapType):
+                yield (*above, "key")
+            args = args[1:]  # the column is in the path already
+        for arg in args:
+            yield from columns_of(arg, schema)
+
+
+def _path(expression: Expression, schema: StructType) -> Path | None:
+    if isinstance(expression, Column):
+        return _through_arrays(expression.path, schema)
+    if not isinstance(expression, Call) or expression.name not in ("getfield", "getitem"):
+        return None
+    above = _path(expression.args[0], schema)
+    if above is None:
+        return None
+    found = find(schema, above)
+    inside: DataType | None = found[1].type if found else None
+    if isinstance(inside, MapType):
+        return (*above, "value")
+    if isinstance(inside, ArrayType):
+        above, inside = (*above, "element"), inside.element
+        if expression.name == "getitem":
+            return above
+    key = expression.args[1]
+    if isinstance(inside, StructType) and isinstance(key, Literal) and isinstance(key.value, str):
+        return (*above, key.value)
+    return above
+
+
+def _through_arrays(path: Path, schema: StructType) -> Path:
+    """`l.x` of an array of structs reads `l.element.x`, and `m.k` the value of a map."""
+    out: list[str] = []
+    level: DataType | None = schema
+    for name in path:
+        if isinstance(level, ArrayType):
+            out.append("element")
+            level = level.element
+        if isinstance(level, MapType):
+            out.append("value")
+            level = level.value
+            continue
+        out.append(name)
+        below = child(level, name) if level is not None else None
+        level = below.type if below is not None else None
+    return tuple(out)

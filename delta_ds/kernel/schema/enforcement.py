@@ -1,0 +1,294 @@
+"""Schema enforcement: whether the data of a write fits the table, and what the table's schema is afterwards.
+
+Source: delta-spark, `ImplicitMetadataOperation.updateMetadata` and `TransactionalWrite.normalizeSchema`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.schema import column_mapping
+from delta_ds.kernel.schema.column_paths import Path, find, show, walk
+from delta_ds.kernel.schema.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
+from delta_ds.kernel.schema.new_schema import (
+    check_names,
+    check_new_schema,
+    check_partitioning,
+    check_reserved,
+    check_void,
+    partition_column_not_found,
+    partition_columns_of,
+)
+from delta_ds.kernel.schema.type_widening import enabled
+from delta_ds.kernel.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+
+__all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
+
+_DEFAULT = "CURRENT_DEFAULT"
+
+
+def check_write(
+    table: StructType,
+    data: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    overwrite: bool = False,
+    replace_where: bool = False,
+    properties: Mapping[str, str] | None = None,
+    features: frozenset[str] = frozenset(),
+    table_name: str,
+    table_version: int | None = None,
+) -> StructType:
+    """The table's schema after a write of this data.
+
+    Columns may come in any order and case; those that are missing are null (or their default) in the new
+    rows. Nullability of the data is not looked at: rows are checked when they are written.
+
+    Parameters
+    ----------
+    table, data
+        The schemas of the table and of the rows.
+    partition_columns
+        Those of the table.
+    partition_by
+        Those that the write names (`partitionBy`); empty where it names none.
+    merge_schema, overwrite_schema
+        The options of that name; `overwriteSchema` has a meaning in an overwrite without `replaceWhere` only.
+    overwrite, replace_where
+        What kind of write it is.
+    properties, features
+        The table's properties, and what its protocol supports.
+    table_name
+        For messages.
+    table_version
+        See `type_widening.record_changes`.
+
+    Returns
+    -------
+    StructType
+        Equal to `table` where nothing changes. New fields have no column mapping id yet
+        (`column_mapping.assign`). With `overwriteSchema` it is the data's schema, all nullable, columns that
+        stay with the ids they have, and the table's partition columns become `partition_columns_of(data, partition_by)`.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_METADATA_MISMATCH` (columns or partitioning that only an option lets change),
+        `DELTA_FAILED_TO_MERGE_FIELDS` (types), and what `merge_schemas` and `check_new_schema` refuse.
+
+    Source: delta-spark, `ImplicitMetadataOperation.updateMetadata`.
+    """
+    properties = properties or {}
+    incoming = data_schema(data)
+    if overwrite_schema and overwrite and not replace_where:
+        return _overwritten(
+            table, incoming, partition_columns, partition_by, properties, features, table_name
+        )
+    _check_dependents(table, incoming, properties, table_name)
+    merged = merge_schemas(
+        table,
+        incoming,
+        widening=enabled(properties, features, table_name),
+        table_version=table_version if "typeWidening-preview" in features else None,
+    )
+    wanted = partition_columns_of(incoming, partition_by, table_name)
+    check_partitioning(merged, wanted, table_name)
+    repartitioned = bool(wanted) and list(wanted) != list(partition_columns)
+    if repartitioned or (merged != table and not merge_schema):
+        raise _mismatch(table, incoming, merged, partition_columns, wanted, overwrite, table_name)
+    if merged != table:
+        _check_generated(table, merged, table_name)
+        _check_changed(merged, properties, features, table_name)
+    _check_data(table, incoming, partition_columns, table_name)
+    return merged
+
+
+def check_first_write(
+    data: StructType,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    table_name: str,
+) -> StructType:
+    """The schema of the table that a write of this data makes: its columns, all nullable.
+
+    Parameters
+    ----------
+    partition_by
+        The partition columns that the write names; the table's are `partition_columns_of(data, partition_by)`.
+    properties
+        Those the table gets; column mapping allows any name.
+    table_name
+        For messages.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_EMPTY_DATA`, `DELTA_DUPLICATE_COLUMNS_FOUND.DATA`, and what `check_new_schema` refuses.
+    """
+    properties = properties or {}
+    incoming = data_schema(data)
+    if all(f.type == VOID for f in incoming):
+        raise SchemaError(
+            f"the data has no column that a new table at {table_name} could have. Nothing was written",
+            condition="DELTA_EMPTY_DATA",
+        )
+    check_duplicates(incoming, "DATA", "the data that is written")
+    wanted = partition_columns_of(incoming, partition_by, table_name)
+    mode = column_mapping.mapping_mode(properties, True)
+    check_new_schema(incoming, wanted, mode, table_name, properties=properties)
+    check_void(incoming, table_name)
+    return incoming
+
+
+def data_schema(data: StructType) -> StructType:
+    """What counts of the schema of data: names, types and comments; no nullability, no rules of other tables."""
+    schema = as_nullable(data)
+    assert isinstance(schema, StructType)
+
+    def bare(field: StructField) -> StructField:
+        kept = {
+            k: v
+            for k, v in field.metadata.items()
+            if not k.startswith("delta.") and not k.endswith("_DEFAULT")
+        }
+        return StructField(field.name, field.type, field.nullable, kept)
+
+    return column_mapping.transform_fields(schema, bare)
+
+
+def _overwritten(
+    table: StructType,
+    data: StructType,
+    partition_columns: Sequence[str],
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+    features: frozenset[str],
+    table_name: str,
+) -> StructType:
+    wanted = partition_columns_of(data, partition_by, table_name)
+    mode = column_mapping.mapping_mode(properties, "columnMapping" in features)
+    check_duplicates(data, "METADATA_UPDATE", "the data that is written")
+    check_new_schema(data, wanted, mode, table_name, properties=properties)
+    check_void(data, table_name)
+    same = column_mapping.strip(table) == data and list(wanted) == list(partition_columns)
+    if same:
+        return table
+    return data if mode == "none" else reuse_column_ids(data, table)
+
+
+def _check_changed(
+    schema: StructType, properties: Mapping[str, str], features: frozenset[str], table_name: str
+) -> None:
+    check_duplicates(schema, "METADATA_UPDATE", f"the schema of {table_name}")
+    if column_mapping.mapping_mode(properties, "columnMapping" in features) == "none":
+        check_names(schema, table_name)
+    check_reserved(schema, properties, table_name)
+
+
+def _check_generated(table: StructType, merged: StructType, table_name: str) -> None:
+    for path, field in walk(table):
+        found = find(merged, path)
+        if found is not None and found[1].type != field.type:
+            check_generated_type(path, field, found[1].type, table_name)
+
+
+def _check_dependents(
+    table: StructType, data: StructType, properties: Mapping[str, str], table_name: str
+) -> None:
+    """Refuse other types for columns that constraints or generated columns are computed from."""
+    for path in _retyped(table, data, ()):
+        check_unused(
+            table, properties, path, table_name, kind="DATA_TYPE_MISMATCH", change="written with another type"
+        )
+
+
+def _retyped(table: DataType, data: DataType, path: Path) -> Iterator[Path]:
+    # Fields of structs are compared by their exact name, as delta-spark does here.
+    if isinstance(table, StructType) and isinstance(data, StructType):
+        incoming = {f.name: f for f in data}
+        for field in table:
+            if field.name in incoming:
+                yield from _retyped(field.type, incoming[field.name].type, (*path, field.name))
+    elif isinstance(table, ArrayType) and isinstance(data, ArrayType):
+        yield from _retyped(table.element, data.element, (*path, "element"))
+    elif isinstance(table, MapType) and isinstance(data, MapType):
+        yield from _retyped(table.key, data.key, (*path, "key"))
+        yield from _retyped(table.value, data.value, (*path, "value"))
+    elif table != data:
+        yield path
+
+
+def _check_data(
+    table: StructType, data: StructType, partition_columns: Sequence[str], table_name: str
+) -> None:
+    """Refuse rows without partition values, and rows of partition values alone."""
+    check_void(data, table_name)
+    data = StructType(tuple(f for f in data if f.type != VOID))  # such columns are not written
+    filled = 0
+    for name in partition_columns:
+        field = table.find(name)
+        computed = field is not None and (
+            GENERATION_EXPRESSION in field.metadata or _DEFAULT in field.metadata
+        )
+        if data.find(name) is None and not computed:
+            raise partition_column_not_found(name, data, table_name)
+        filled += data.find(name) is not None
+    if partition_columns and filled == len(data):
+        raise SchemaError(
+            f"the data for {table_name} has only its partition columns {', '.join(partition_columns)}; write at "
+            "least one more column. Nothing was written",
+            condition="DELTA_NON_PARTITION_COLUMN_ABSENT",
+        )
+
+
+def _mismatch(
+    table: StructType,
+    data: StructType,
+    merged: StructType,
+    partition_columns: Sequence[str],
+    wanted: Sequence[str],
+    overwrite: bool,
+    table_name: str,
+) -> SchemaError:
+    lines = [f"a metadata mismatch was detected when writing to {table_name}. Nothing was written."]
+    differences = list(_differences(table, data))
+    if merged != table:
+        lines += ["The data does not fit the schema of the table:", *(f"  {line}" for line in differences)]
+        lines.append("To change the schema with the write, set .option('mergeSchema', 'true').")
+        lines += [f"Table schema: {table}", f"Data schema:  {data}"]
+    if wanted and list(wanted) != list(partition_columns):
+        layout = ", ".join(partition_columns) or "nothing"
+        lines.append(f"The write is partitioned by {', '.join(wanted)}, the table by {layout}.")
+    if overwrite:
+        lines.append(
+            "To replace schema or partitioning, set .option('overwriteSchema', 'true'); not together with replaceWhere."
+        )
+    return SchemaError(
+        "\n".join(lines), condition="DELTA_METADATA_MISMATCH", parameters={"differences": differences}
+    )
+
+
+def _differences(table: StructType, data: StructType) -> Iterator[str]:
+    """One line for each column of the data that the table does not have, or has with another type."""
+    for path, field in walk(data):
+        found = find(table, path)
+        if found is not None:
+            if _is_plain(field.type) and found[1].type != field.type:
+                yield f"{show(found[0])}: {found[1].type} in the table, {field.type} in the data"
+            continue
+        if len(path) > 1 and find(table, path[:-1]) is None:
+            continue  # the line of the parent says it
+        near = difflib.get_close_matches(path[-1], [p[-1] for p, _ in walk(table) if p[:-1] == path[:-1]], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        yield f"{show(path)}: {field.type}, not in the table{hint}"
+
+
+def _is_plain(data_type: DataType) -> bool:
+    return not isinstance(data_type, StructType | ArrayType | MapType)

@@ -1,0 +1,186 @@
+"""S3 whose commits DynamoDB brokers, for servers without conditional puts and beside writers that do the same.
+
+To commit version N: see that N-1 is in place; write the content to a temporary file; add an entry for N to
+DynamoDB, which only one writer can (this decides); copy the content to N's place; mark the entry complete.
+Whoever finds an incomplete entry, by listing or before writing N+1, finishes the last two steps.
+
+Source: delta-io/delta, storage-s3-dynamodb, `BaseExternalLogStore`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
+from delta_ds.kernel.storage.backoff import pause
+from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, Entry
+from delta_ds.kernel.storage.filesystem import FileStatus
+from delta_ds.kernel.storage.log_store import LogStore, commit_path, uncertain
+from delta_ds.kernel.storage.remote import RemoteStorage
+from delta_ds.kernel.storage.uri import Address
+
+_log = logging.getLogger("delta_ds")
+
+_LOG = "_delta_log"
+_ATTEMPTS = 4
+_COMMIT = re.compile(r"_delta_log/\d{20}\.json")
+
+
+class BrokeredStorage(RemoteStorage):
+    """A table on S3 whose newest commit may still have to be put in its place."""
+
+    def __init__(self, address: Address, options: Mapping[str, Any] | None = None) -> None:
+        if address.scheme != "s3":
+            raise InvalidOptionError(f"logStore=dynamodb is for tables on S3, and {address} is not")
+        super().__init__(address, options)
+        self.entries = CommitEntries(address, self.options)
+
+    def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
+        if directory == _LOG:
+            latest = self.entries.latest()
+            if latest is not None:
+                self.log_store().finish(latest)
+        return super().list_from(directory, start)
+
+    def create(self, path: str, data: bytes) -> None:
+        """As of `Storage`; a commit goes through DynamoDB, a file beside it is only looked for before."""
+        if _COMMIT.fullmatch(path):
+            self.log_store().publish(int(path[-25:-5]), data)
+        else:
+            self._create_unsafely(path, data)
+
+    def check_create(self) -> None:
+        """Nothing to check: DynamoDB decides."""
+
+    def log_store(self) -> BrokeredLogStore:
+        """Where its commits are published."""
+        return BrokeredLogStore(self)
+
+
+class BrokeredLogStore(LogStore):
+    """Publishes by an entry in DynamoDB."""
+
+    def __init__(self, storage: BrokeredStorage) -> None:
+        self.storage = storage
+        self.entries = storage.entries
+
+    def publish(self, version: int, data: bytes) -> None:
+        path = commit_path(version)
+        name = path.rpartition("/")[2]
+        if self.storage.exists(path):
+            raise FileExistsError(f"{self.storage.describe(path)} exists already")
+        self._check_before(version, name)
+        entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
+        self.storage.write(f"{_LOG}/{entry.temp_path}", data)
+        self._decide(version, entry)
+        try:
+            self.storage.write(path, data)
+            self._complete(entry)
+        except StorageError as error:
+            # The entry has decided; whoever lists next puts the commit in its place.
+            _log.warning(
+                "commit_left_to_recovery table=%s version=%d reason=%s", self.storage.url, version, error.text
+            )
+
+    def finish(self, entry: Entry) -> None:
+        """Put the commit of an incomplete entry in its place and mark it complete; else do nothing.
+
+        Raises
+        ------
+        StorageError
+            Its content is gone, or the store or DynamoDB cannot be written to.
+        """
+        if entry.complete:
+            return
+        path = f"{_LOG}/{entry.file_name}"
+        _log.warning("commit_recovered path=%s", self.storage.describe(path))
+        if not self.storage.exists(path):
+            self.storage.write(path, self._content(entry, path))
+        self._complete(entry)
+
+    def _content(self, entry: Entry, path: str) -> bytes:
+        temporary = f"{_LOG}/{entry.temp_path}"
+        try:
+            return self.storage.read(temporary)
+        except FileNotFoundError:
+            raise StorageError(
+                f"table {self.storage.url}: DynamoDB says that {path} is to be made from {temporary}, which does not "
+                "exist; restore it, or delete the entry if the commit may be lost",
+                parameters={"path": path},
+            ) from None
+
+    def _complete(self, entry: Entry) -> None:
+        self.entries.put(entry.completed(time.time(), self.entries.settings.ttl))
+
+    def _check_before(self, version: int, name: str) -> None:
+        """See to it that the version before is in place, and that DynamoDB's entries belong to this table."""
+        before = commit_path(version - 1)
+        entry = self.entries.get(before.rpartition("/")[2] if version else name)
+        if entry is None:
+            self._check_spelling()
+        if version and entry is not None and not entry.complete:
+            self.finish(entry)
+        elif version and not self.storage.exists(before):
+            raise StorageError(
+                f"table {self.storage.url}: version {version} cannot be committed, as version {version - 1} is not "
+                "there; nothing was written",
+                parameters={"table": self.storage.url, "version": version},
+            )
+        elif not version and entry is not None and entry.complete:
+            raise StorageError(
+                f"table {self.storage.url}: DynamoDB still has entries of an earlier table at this path; nothing was "
+                f"written; delete the items with tablePath {self.entries.table_path()!r} from the DynamoDB table "
+                f"{self.entries.settings.table!r} first",
+                parameters={"table": self.storage.url},
+            )
+
+    def _check_spelling(self) -> None:
+        """Writers that spell the table's path in different ways do not see each other's entries."""
+        own = self.entries.settings.scheme
+        for scheme in SCHEMES:
+            if scheme != own and self.entries.latest(scheme) is not None:
+                raise StorageError(
+                    f"table {self.storage.url}: other writers know it as {self.entries.table_path(scheme)} in "
+                    f"DynamoDB; nothing was written; set the storage option ddbScheme={scheme}",
+                    parameters={"table": self.storage.url, "scheme": scheme},
+                )
+
+    def _decide(self, version: int, entry: Entry) -> None:
+        """Add the entry, or raise `FileExistsError` if another writer's is there."""
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                pause(attempt)
+            try:
+                self.entries.add(entry)
+                return
+            except FileExistsError:
+                problem = "there is an entry of it in DynamoDB that cannot be read"
+            except UncertainWriteError as error:
+                problem = error.text
+            except StorageError:
+                self._give_up(entry)
+                raise
+            try:
+                found = self.entries.get(entry.file_name)
+            except StorageError:
+                continue
+            if found is not None and found.temp_path != entry.temp_path:
+                self._give_up(entry)
+                self.finish(found)
+                raise FileExistsError(f"{self.storage.describe(_LOG)}/{entry.file_name} exists already")
+            if found is not None:
+                return
+        raise uncertain(self.storage.url, version, problem)
+
+    def _give_up(self, entry: Entry) -> None:
+        """Delete the temporary file of a commit that lost."""
+        try:
+            self.storage.delete([f"{_LOG}/{entry.temp_path}"])
+        except StorageError as error:
+            _log.warning("temporary_commit_left path=%s reason=%s", entry.temp_path, error.text)

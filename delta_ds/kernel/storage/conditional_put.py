@@ -1,0 +1,190 @@
+"""Put an object where there is none, on each kind of remote store, and what an error of it means.
+
+| store | how |
+| --- | --- |
+| S3 | `PutObject` with `If-None-Match: *` |
+| Google Cloud Storage | `ifGenerationMatch=0` |
+| Azure | Put Blob with `overwrite=False`, which is `If-None-Match: *` |
+| memory | one lock for the process |
+| WebHDFS | a temporary file, then a rename that fails if the target exists |
+
+`hdfs://` is refused: pyarrow's `Move` deletes an existing target and renames again (Arrow,
+`cpp/src/arrow/filesystem/hdfs.cc`, `HadoopFileSystem::Impl::Move`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import posixpath
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE
+
+Meaning = Literal["exists", "conflict", "refused", "unknown"]
+
+_CONFLICTS = frozenset({"ConditionalRequestConflict", "OperationAborted"})
+_EXISTS = frozenset({"PreconditionFailed", "412"})
+
+# Raised before anything is sent, or an answer of the store that it did not do it.
+_REFUSED_TYPES = (PermissionError, FileNotFoundError, ImportError, TypeError, ValueError, NotImplementedError)
+_REFUSED_NAMES = frozenset({"NoCredentialsError", "PartialCredentialsError", "ParamValidationError"})
+_NOT_PROCESSED = frozenset({"SlowDown", "TooManyRequests", "RequestLimitExceeded", "NotImplemented"})
+
+_memory_lock = threading.Lock()
+
+
+def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
+    """Put the object, in one step of the store.
+
+    Parameters
+    ----------
+    scheme
+        Canonical name of the store, see `Address`.
+    fs
+        The fsspec filesystem.
+    path
+        As the filesystem names it.
+    data
+        The content.
+
+    Raises
+    ------
+    Exception
+        Whatever the filesystem raises; `meaning` tells what it is.
+    """
+    _PUTS[scheme](fs, path, data)
+
+
+def check(scheme: str, fs: Callable[[], Any], address: str) -> None:
+    """Raise `StorageError` if the store, or the installed client of it, cannot put if absent."""
+    if scheme not in _PUTS:
+        more = "; use webhdfs:// instead" if scheme == "hdfs" else ""
+        raise StorageError(
+            f"cannot write to {address}: {scheme}:// cannot create a file exactly once, so two writers could take "
+            f"the same version; nothing was written{more}; if there is only ever one writer, set the storage "
+            f"option {ALLOW_UNSAFE}=true",
+            parameters={"table": address, "scheme": scheme},
+        )
+    old = None
+    if scheme == "s3" and not _s3_knows_condition(fs()):
+        old = "botocore>=1.35.20"
+    elif scheme == "gs" and "mode" not in inspect.signature(fs()._pipe_file).parameters:
+        old = "gcsfs>=2025.2"
+    if old:
+        raise StorageError(
+            f"cannot write to {address}: what is installed cannot put an object only if there is none; nothing was "
+            f"written; pip install '{old}'",
+            parameters={"table": address},
+        )
+
+
+def meaning(error: BaseException) -> Meaning:
+    """What an error of `put_if_absent` says.
+
+    Returns
+    -------
+    str
+        `exists`: there is an object. `conflict`: another request is under way, ask again. `refused`: nothing
+        was written. `unknown`: it may have been written.
+    """
+    for part in _chain(error):
+        code, status = _answer(part)
+        if isinstance(part, FileExistsError) or code in _EXISTS or status == 412:
+            return "exists"
+        if code in _CONFLICTS or status == 409:
+            return "conflict"
+        if code in _NOT_PROCESSED or (status is not None and 400 <= status < 500 and status != 408):
+            return "refused"
+        if status is not None:
+            return "unknown"
+    refused = isinstance(error, _REFUSED_TYPES) or type(error).__name__ in _REFUSED_NAMES
+    forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")  # as gcsfs has it
+    return "refused" if refused or forbidden else "unknown"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what caused it: filesystems wrap the store's own words, not always in a telling type."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _answer(error: BaseException) -> tuple[str | None, int | None]:
+    """Code and HTTP status of a store's answer, if the error holds one."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        code = str(response.get("Error", {}).get("Code", "")) or None
+        return code, response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    answered = getattr(response, "status_code", None)
+    if isinstance(answered, int):  # requests
+        return None, answered
+    for name in ("status_code", "code", "status"):  # azure-core, gcsfs, aiohttp
+        status = getattr(error, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return None, status
+    return None, None
+
+
+def _put_s3(fs: Any, path: str, data: bytes) -> None:
+    # Not `pipe_file`: older s3fs do not know its `mode` and would overwrite.
+    bucket, key, _ = fs.split_path(path)
+    fs.call_s3("put_object", Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+    fs.invalidate_cache(path)
+
+
+def _s3_knows_condition(fs: Any) -> bool:
+    """Older botocore leave out what they do not know, and the object would be overwritten."""
+    client = fs.s3
+    return "IfNoneMatch" in client.meta.service_model.operation_model("PutObject").input_shape.members
+
+
+def _put_gs(fs: Any, path: str, data: bytes) -> None:
+    fs.pipe_file(path, data, mode="create")
+
+
+def _put_azure(fs: Any, path: str, data: bytes) -> None:
+    fs.pipe_file(path, data, overwrite=False)
+
+
+def _put_memory(fs: Any, path: str, data: bytes) -> None:
+    with _memory_lock:
+        fs.pipe_file(path, data, mode="create")
+
+
+def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
+    folder, name = posixpath.split(path)
+    temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
+    fs.makedirs(folder, exist_ok=True)
+    fs.pipe_file(temporary, data)
+    renamed = False
+    try:
+        answer = fs._call("RENAME", method="put", path=temporary, destination=path, renameoptions="NONE")
+        # A namenode raises if the target exists; a gateway (HttpFS) only says false.
+        renamed = not answer.content or json.loads(answer.content).get("boolean") is True
+    except RuntimeError as error:
+        if "already exists" not in str(error):
+            raise
+    finally:
+        if not renamed:
+            fs.rm_file(temporary)
+    if not renamed:
+        if not fs.exists(path):
+            raise OSError("the rename failed, although there is no such file")
+        raise FileExistsError(path)
+
+
+_PUTS: dict[str, Callable[[Any, str, bytes], None]] = {
+    "s3": _put_s3,
+    "gs": _put_gs,
+    "abfs": _put_azure,
+    "memory": _put_memory,
+    "webhdfs": _put_webhdfs,
+}
+
+# Stores that can put an object only if there is none.
+STORES = frozenset(_PUTS)

@@ -1,0 +1,232 @@
+"""Create a file of the local filesystem exactly once: whole, durable, and only if there is none yet.
+
+The content is written and flushed to the device under no name, or a hidden temporary one, and then gets its
+name by a hard link, which fails if the name is taken. Whatever moment a process or machine dies at, the name
+is either free or belongs to a complete file.
+
+Source: PROTOCOL.md, "Writers" of "Delta Log Entries": commits must be created atomically and never overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+_log = logging.getLogger("delta_ds")
+
+_FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_UNNAMED = getattr(os, "O_TMPFILE", None)
+_MODE = 0o666  # less what the process's umask takes away, as for any new file
+
+# fsync also writes the times of the file, which nobody needs after a crash.
+_flush: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+
+# What `link` says on filesystems that have no hard links (FAT, some network and FUSE mounts).
+_NO_LINKS = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EINVAL}
+)
+_NO_FOLDER_FLUSH = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF})
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1  # renameat2(2), Linux
+_RENAME_EXCL = 4  # renamex_np(2), macOS
+
+
+class NoExclusiveCreateError(OSError):
+    """The filesystem has neither hard links nor a rename that spares an existing file."""
+
+
+class FolderNotFlushedError(OSError):
+    """The file has its name, but the device did not confirm it: it may be gone after a power failure."""
+
+
+def create(folder: str, name: str, data: bytes, *, unsafe: bool = False) -> None:
+    """Create `folder/name` with these bytes; missing folders are made.
+
+    Parameters
+    ----------
+    folder, name
+        Where; the folder as an absolute path.
+    data
+        The content.
+    unsafe
+        On a filesystem that cannot do it atomically: look first, then rename.
+
+    Raises
+    ------
+    FileExistsError
+        The name is taken; nothing was written.
+    NoExclusiveCreateError
+        It cannot be done here, and `unsafe` is not set; nothing was written.
+    FolderNotFlushedError
+        The file is there, but perhaps not for good.
+    OSError
+        As the operating system said it; nothing was written.
+    """
+    with _folder(folder) as handle:
+        if not _create_unnamed(folder, name, data, handle):
+            _create_named(folder, name, data, unsafe)
+        _flush_folder(folder, handle)
+
+
+@contextmanager
+def _folder(folder: str) -> Iterator[int | None]:
+    """A handle on the folder, which is made if it is missing; None where folders cannot be opened."""
+    if os.name == "nt":
+        make_folders(folder)
+        yield None
+        return
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        handle = os.open(folder, flags)
+    except FileNotFoundError:
+        make_folders(folder)
+        handle = os.open(folder, flags)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None) -> bool:
+    """The Linux way: a file without a name leaves nothing behind, even if the process is killed.
+
+    False: not possible here (no such files, no `/proc`), and nothing was done.
+    """
+    if _UNNAMED is None or handle is None:
+        return False
+    try:
+        file = os.open(folder, _UNNAMED | _FLAGS, _MODE)
+    except OSError:
+        return False  # the other way works in more places, and reports what is wrong if it does not
+    try:
+        _write_all(file, data)
+        os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=handle, follow_symlinks=True)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _create_named(folder: str, name: str, data: bytes, unsafe: bool) -> None:
+    temporary = temporary_name(folder, name)
+    final = os.path.join(folder, name)
+    try:
+        file = os.open(temporary, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
+        try:
+            _write_all(file, data)
+        finally:
+            os.close(file)
+        _link(temporary, final, unsafe)
+    finally:
+        # A leftover is hidden, matches no pattern of the log, and must not turn a commit into an error.
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _link(temporary: str, final: str, unsafe: bool) -> None:
+    try:
+        os.link(temporary, final)
+    except FileExistsError:
+        # A network filesystem repeats a request whose answer got lost, and then finds its own file.
+        if os.stat(temporary).st_nlink != 2 or not os.path.samefile(temporary, final):
+            raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_exclusively(temporary, final, unsafe)
+
+
+def _rename_exclusively(temporary: str, final: str, unsafe: bool) -> None:
+    number = _rename_without_replacing(temporary, final)
+    if number == 0:
+        return
+    if number == errno.EEXIST:
+        raise FileExistsError(number, os.strerror(number), final)
+    if number not in _NO_LINKS:
+        raise OSError(number, os.strerror(number), final)
+    if not unsafe:
+        raise NoExclusiveCreateError(
+            number, "the filesystem has no hard links and no exclusive rename", final
+        )
+    _log.warning("unsafe_commit path=%s reason=no_hard_links", final)
+    if os.path.lexists(final):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), final)
+    os.rename(temporary, final)
+
+
+def _rename_without_replacing(source: str, target: str) -> int:
+    """Rename, unless the target exists: 0, or the error number (ENOSYS where there is no such call)."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    before, after = os.fsencode(source), os.fsencode(target)
+    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(before, after, _RENAME_EXCL)
+    elif library is not None and hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, before, _AT_FDCWD, after, _RENAME_NOREPLACE)
+    else:
+        return errno.ENOSYS
+    return ctypes.get_errno() if failed else 0
+
+
+def _write_all(file: int, data: bytes) -> None:
+    written = os.write(file, data)
+    while written < len(data):
+        written += os.write(file, memoryview(data)[written:])
+    _flush(file)
+
+
+def _flush_folder(folder: str, handle: int | None) -> None:
+    if handle is None:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_FLUSH:
+            raise FolderNotFlushedError(error.errno, error.strerror, folder) from error
+        _log.debug("folder_not_flushed path=%s reason=%s", folder, error.strerror)
+
+
+def flush_folder(folder: str) -> None:
+    """Make the names in a folder durable, where the operating system can.
+
+    Raises
+    ------
+    FolderNotFlushedError
+        The device did not confirm.
+    """
+    with _folder(folder) as handle:
+        _flush_folder(folder, handle)
+
+
+def make_folders(folder: str) -> None:
+    """Make a folder and the missing ones above it, durably."""
+    missing = []
+    path = folder
+    while not os.path.isdir(path):
+        missing.append(path)
+        parent = os.path.dirname(path)
+        if parent == path:
+            break
+        path = parent
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as error:  # it would read as if the file to be created were there
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from error
+    for made in missing:
+        flush_folder(os.path.dirname(made))
+
+
+def temporary_name(folder: str, name: str) -> str:
+    """A hidden name that no other process uses and no reader of the log looks at."""
+    return os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")

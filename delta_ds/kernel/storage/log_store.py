@@ -1,0 +1,132 @@
+"""Publish commits: each version exactly once, and never an outcome guessed.
+
+A create whose answer is lost leaves the question who has the version. The commit is read back and compared:
+every commit holds a unique `txnId`, so the same bytes are the same commit. A missing one may still arrive, so
+it is created again, which is safe, as only one of the requests can win.
+
+Source: PROTOCOL.md, "Writers" of "Delta Log Entries".
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage.backoff import pause
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.store_options import is_brokered
+
+_log = logging.getLogger("delta_ds")
+
+_ATTEMPTS = 5
+
+
+def commit_path(version: int) -> str:
+    """The path of a commit, relative to the table."""
+    return f"_delta_log/{version:020}.json"
+
+
+class LogStore(ABC):
+    """Where the commits of one table are published."""
+
+    @abstractmethod
+    def publish(self, version: int, data: bytes) -> None:
+        """Create the commit of a version.
+
+        Parameters
+        ----------
+        version
+            0 or more.
+        data
+            The commit's lines of JSON. They hold something unique, such as `txnId`.
+
+        Raises
+        ------
+        FileExistsError
+            Another commit has the version; nothing was written.
+        UncertainWriteError
+            It cannot be found out whether the commit happened.
+        StorageError
+            Refused or failed; nothing was written.
+        """
+
+
+class ConditionalLogStore(LogStore):
+    """Publishes by the storage's own create-if-absent."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def publish(self, version: int, data: bytes) -> None:
+        path = commit_path(version)
+        sent = False
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                pause(attempt)
+            try:
+                self.storage.create(path, data)
+                return
+            except FileExistsError:
+                if self.storage.creates_exactly:
+                    raise
+                problem = "it was there already"
+            except UncertainWriteError as error:
+                problem, sent = error.text, True
+            except StorageError as error:
+                # Filesystems repeat requests on their own, so even a refusal may hide an earlier success.
+                if not sent and (self.storage.creates_exactly or not self._is_ours(path, data)):
+                    raise
+                problem = error.text
+            if self._is_ours(path, data):
+                return
+            _log.warning(
+                "commit_unconfirmed table=%s version=%d attempt=%d", self.storage.url, version, attempt + 1
+            )
+        raise uncertain(self.storage.url, version, problem)
+
+    def _is_ours(self, path: str, data: bytes) -> bool:
+        """Whether the commit is there with these bytes; False also if it is missing or unreadable now.
+
+        Raises
+        ------
+        FileExistsError
+            It is there with other bytes.
+        """
+        try:
+            found = self.storage.read(path)
+        except (FileNotFoundError, StorageError):
+            return False
+        if found != data:
+            raise FileExistsError(f"{self.storage.describe(path)} exists already")
+        return True
+
+
+def uncertain(table: str, version: int, problem: str) -> UncertainWriteError:
+    """The error for a commit that may or may not have happened."""
+    return UncertainWriteError(
+        f"table {table}: it is not known whether version {version} was committed: {problem}; look at the table's "
+        "history before you run this again, or it may happen twice",
+        parameters={"table": table, "version": version},
+    )
+
+
+def log_store_for(storage: Storage) -> LogStore:
+    """The way to publish commits that fits a storage and its options.
+
+    Raises
+    ------
+    StorageError
+        The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
+    """
+    if storage.address.scheme == "s3" and is_brokered(storage.options):
+        from delta_ds.kernel.storage.brokered import BrokeredLogStore, BrokeredStorage
+
+        if isinstance(storage, BrokeredStorage):
+            return BrokeredLogStore(storage)
+    storage.check_create()
+    if storage.address.scheme == "s3":
+        from delta_ds.kernel.storage.store_probe import check_endpoint
+
+        check_endpoint(storage)
+    return ConditionalLogStore(storage)

@@ -1,0 +1,81 @@
+"""Streams to new files behind fsspec, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, BinaryIO
+
+# An object appears when it is complete, and there are no folders to make.
+FLAT = frozenset({"memory", "s3", "gs", "abfs"})
+
+Errors = Callable[[], AbstractContextManager[None]]
+
+
+class RemoteOutput(io.RawIOBase):
+    """A stream of an fsspec filesystem whose errors are mapped by `errors`."""
+
+    def __init__(self, stream: Any, errors: Errors) -> None:
+        self._stream = stream
+        self._errors = errors
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def write(self, data: Any) -> int:
+        with self._errors():
+            self._stream.write(data)
+        return memoryview(data).nbytes
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            with self._errors():
+                self._stream.close()
+        finally:
+            super().close()
+
+
+def put(fs: Any, scheme: str, path: str, data: bytes) -> None:
+    """Write a whole file over one that is there, through a temporary one where half of it could be seen."""
+    _through_temporary(fs, scheme, path, lambda target: fs.pipe_file(target, data))
+
+
+@contextmanager
+def replacing(fs: Callable[[], Any], scheme: str, path: str, errors: Errors) -> Iterator[BinaryIO]:
+    """A stream that is kept on this machine and sent when the block ends well; else nothing happens.
+
+    A stream into the store would be completed by whoever closes it, with half the content after an error.
+    """
+    with errors():
+        handle, local = tempfile.mkstemp(prefix="delta-ds-")
+    try:
+        with RemoteOutput(os.fdopen(handle, "wb"), errors) as stream:
+            yield stream  # type: ignore[misc]  # a RawIOBase is what every writer wants of a BinaryIO
+        with errors():
+            _through_temporary(fs(), scheme, path, lambda target: fs().put_file(local, target))
+    finally:
+        os.unlink(local)
+
+
+def _through_temporary(fs: Any, scheme: str, path: str, write: Callable[[str], None]) -> None:
+    if scheme in FLAT:
+        write(path)
+        return
+    folder, name = posixpath.split(path)
+    fs.makedirs(folder, exist_ok=True)
+    temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
+    write(temporary)
+    try:
+        fs.mv(temporary, path)
+    except Exception:
+        fs.rm_file(temporary)
+        raise

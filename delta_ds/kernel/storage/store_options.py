@@ -1,0 +1,88 @@
+"""The storage options that are this package's own, not the filesystem's.
+
+| option | meaning |
+| --- | --- |
+| `logStore` | `conditional` (the default: the store's own create-if-absent) or `dynamodb` |
+| `ddbTableName`, `ddbRegion`, `ddbEndpoint` | the DynamoDB table that brokers commits, where it is |
+| `ddbTtlSeconds` | how long an entry of a finished commit is kept (default: one day) |
+| `ddbScheme` | the scheme of table paths in DynamoDB, as the other writers spell it (default: `s3a`) |
+| `ddbCreateTable` | `true`: make the DynamoDB table if there is none |
+| `allowUnsafeCommits` | `true`: write to stores that cannot create exactly once; there must be only one writer |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError
+
+LOG_STORE = "logStore"
+DDB_TABLE = "ddbTableName"
+DDB_REGION = "ddbRegion"
+DDB_ENDPOINT = "ddbEndpoint"
+DDB_TTL = "ddbTtlSeconds"
+DDB_SCHEME = "ddbScheme"
+DDB_CREATE_TABLE = "ddbCreateTable"
+ALLOW_UNSAFE = "allowUnsafeCommits"
+
+DYNAMODB = "dynamodb"
+_LOG_STORES = ("conditional", DYNAMODB)
+
+STORE_OPTIONS = (
+    LOG_STORE, DDB_TABLE, DDB_REGION, DDB_ENDPOINT, DDB_TTL, DDB_SCHEME, DDB_CREATE_TABLE, ALLOW_UNSAFE,
+)  # fmt: skip
+_FOLDED = {name.lower(): name for name in STORE_OPTIONS}
+
+
+def store_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options of this package among the storage options, by their proper names, as text."""
+    return {_FOLDED[k.lower()]: str(v) for k, v in options.items() if k.lower() in _FOLDED and v is not None}
+
+
+def filesystem_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The other ones, for the filesystem."""
+    return {k: v for k, v in options.items() if k.lower() not in _FOLDED}
+
+
+def is_brokered(options: Mapping[str, Any]) -> bool:
+    """Whether DynamoDB decides which commit wins.
+
+    Naming a DynamoDB table is enough: to ignore it would let commits past the other writers.
+
+    Raises
+    ------
+    InvalidOptionError
+        `logStore` has another value than the known ones.
+    """
+    own = store_options(options)
+    chosen = own.get(LOG_STORE, "").lower()
+    if chosen and chosen not in _LOG_STORES:
+        raise InvalidOptionError(
+            f"invalid value {own[LOG_STORE]!r} for the storage option {LOG_STORE!r}: "
+            f"it is one of {', '.join(_LOG_STORES)}",
+            parameters={"option": LOG_STORE, "value": own[LOG_STORE]},
+        )
+    return chosen == DYNAMODB or (not chosen and DDB_TABLE in own)
+
+
+def allows_unsafe_commits(options: Mapping[str, Any]) -> bool:
+    """Whether the user takes the risk of a store without an atomic create."""
+    return flag(options, ALLOW_UNSAFE)
+
+
+def flag(options: Mapping[str, Any], name: str) -> bool:
+    """An option that is true or false; false if it is not given.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is neither.
+    """
+    text = store_options(options).get(name, "false").strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidOptionError(
+            f"invalid value {text!r} for the storage option {name!r}: it is true or false",
+            parameters={"option": name, "value": text},
+        )
+    return text == "true"

@@ -1,0 +1,53 @@
+"""Checkpoints of any version of a table: the log's writer, joined with what knows statistics.
+
+Source: PROTOCOL.md, "Checkpoints".
+"""
+
+from __future__ import annotations
+
+import logging
+
+from delta_ds.kernel import features
+from delta_ds.kernel.data.checkpoint_columns import CheckpointColumns, typed_columns
+from delta_ds.kernel.log import checkpoint_writer
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checkpoint_writer import CheckpointInfo
+from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
+from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+
+def write_checkpoint(
+    storage: Storage, segment: LogSegment, *, now_ms: int | None = None, part_size: int | None = None
+) -> CheckpointInfo:
+    """Write a checkpoint of the segment's version; see `log.checkpoint_writer.write_checkpoint`.
+
+    Where the checkpoint that the segment starts from cannot be read, an older one serves.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The version's protocol is not supported: its state could hold more than is understood (CPR-W-01).
+    """
+
+    def columns(protocol: Protocol, metadata: Metadata) -> CheckpointColumns:
+        features.check_writable(protocol, metadata.configuration, storage.url, metadata.schema)
+        return typed_columns(protocol, metadata)
+
+    rejected: list[Checkpoint] = []
+    while True:
+        try:
+            return checkpoint_writer.write_checkpoint(
+                storage, segment, columns, now_ms=now_ms, part_size=part_size
+            )
+        except UnreadableCheckpointError as error:
+            if segment.checkpoint is None:
+                raise
+            logger.warning(
+                "checkpoint_passed_over table=%s version=%s reason=%s",
+                storage.url, segment.checkpoint.version, error.text,
+            )  # fmt: skip
+            rejected.append(segment.checkpoint)
+        segment = find_segment(storage, segment.version, rejected)

@@ -1,0 +1,76 @@
+"""`commitInfo` as delta-spark writes it.
+
+Source: PROTOCOL.md, "Commit Provenance Information"; protocol-checklist CI-*; conflict-matrix section 10.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.kernel.transaction.pending import Pending
+
+
+def default_engine() -> str:
+    """What the kernel calls itself in `engineInfo`."""
+    from delta_ds import __version__
+
+    return f"delta_ds/{__version__}"
+
+
+def build(
+    pending: Pending,
+    *,
+    timestamp: int,
+    txn_id: str,
+    engine_info: str,
+    parameters: Mapping[str, Any] | None,
+    metrics: Mapping[str, Any] | None,
+    user_metadata: str | None,
+    tags: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The fields in delta-spark's order, without `inCommitTimestamp`.
+
+    Parameters
+    ----------
+    timestamp
+        Milliseconds since 1970.
+    parameters
+        Of the operation. Texts, numbers, truth values and None stay; lists and maps become JSON text.
+    metrics
+        Of the operation; None values are left out, all others become text.
+    """
+    version = pending.snapshot.version if pending.snapshot is not None else None
+    info: dict[str, Any] = {
+        "timestamp": timestamp,
+        "operation": pending.operation,
+        "operationParameters": {key: _parameter(value) for key, value in (parameters or {}).items()},
+        "readVersion": version,
+        "isolationLevel": pending.level.value,
+        "isBlindAppend": pending.blind,
+        "operationMetrics": {
+            key: as_text(value) for key, value in (metrics or {}).items() if value is not None
+        },
+        "userMetadata": user_metadata,
+        "tags": {key: as_text(value) for key, value in tags.items()} if tags else None,
+        "engineInfo": engine_info,
+        "txnId": txn_id,
+    }
+    return {key: value for key, value in info.items() if value is not None}
+
+
+def as_text(value: Any) -> str:
+    """A value as delta-spark spells it in maps of texts: `true`, not `True`."""
+    return value if isinstance(value, str) else to_json(value)
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON, other alphabets as they are."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _parameter(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return to_json(list(value) if isinstance(value, (tuple, set, frozenset)) else value)

@@ -1,0 +1,318 @@
+"""May a transaction follow a commit that came first, and as what?
+
+The checks of one winning commit, in delta-spark's order: where several would fire, the first one names the
+exception. What can be adopted or rebased is written into the pending transaction; nothing else is.
+
+Source: conflict-matrix sections 3 to 5 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from delta_ds.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+from delta_ds.kernel import features
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
+from delta_ds.kernel.transaction.appended import first_of_interest
+from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
+from delta_ds.kernel.transaction.isolation import IsolationLevel
+from delta_ds.kernel.transaction.pending import REPLACING, ROW_TRACKING_DOMAIN, Pending
+from delta_ds.kernel.transaction.reads import partition_values
+from delta_ds.kernel.transaction.winner import WinningCommit
+
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
+_CLUSTERING_DOMAIN = "delta.clustering"
+
+
+def follow(pending: Pending, winner: WinningCommit) -> None:
+    """Check a transaction against one commit that it has not read, and rebase it on top.
+
+    Parameters
+    ----------
+    pending
+        Comes out changed: to be committed as the version after the winner, or of the next winner.
+    winner
+        The commit of the version that `pending` wanted.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        One of its children, or with the condition `DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL`.
+    UnsupportedFeatureError
+        The winner upgraded the table to what this package does not support.
+    CommitFailedError
+        A file lacks what row tracking needs, or row tracking is switched on and off at once.
+    """
+    pending.version = winner.version + 1
+    _check_protocol(pending, winner)
+    _check_metadata(pending, winner)
+    _check_domains(pending, winner)
+    _check_app_ids(pending, winner)
+    row_ids.resolve_backfill(pending, winner)
+    row_ids.rebase(pending, winner)
+    _move_type_changes(pending, winner)
+    _check_appended(pending, winner)
+    _check_deleted_reads(pending, winner)
+    _check_deleted_twice(pending, winner)
+    in_commit_time.rebase(pending, winner)
+
+
+def cannot_repeat(pending: Pending, winner: WinningCommit) -> ConcurrentWriteException:
+    """The error of a command that must be the very next commit, and was not."""
+    return _conflict(
+        ConcurrentWriteException, pending, winner,
+        f"committed first, and {pending.operation} has to be the next commit after the version it read",
+    )  # fmt: skip
+
+
+# --- protocol
+
+
+def _check_protocol(pending: Pending, winner: WinningCommit) -> None:
+    protocol = winner.protocol
+    before = pending.snapshot.protocol if pending.snapshot is not None else None
+    if protocol is not None:
+        features.check_readable(protocol, {}, pending.table)
+        features.check_writable(protocol, {}, pending.table, StructType())
+        if pending.new_protocol is not None:
+            hint = "both change the protocol of the table"
+            if winner.version == 0:
+                hint = (
+                    "created the table while this transaction was about to. Note that an empty folder can be made "
+                    "a table by several writers at once, of whom one wins"
+                )
+            raise _conflict(ProtocolChangedException, pending, winner, hint)
+        if before is not None and removed_features(before, protocol):
+            gone = ", ".join(removed_features(before, protocol))
+            raise _conflict(ProtocolChangedException, pending, winner, f"dropped table feature {gone}")
+        pending.protocol = protocol
+    if before is not None and pending.new_protocol is not None:
+        dropped = removed_features(before, pending.new_protocol)
+        if dropped:
+            _check_dropping(pending, winner, dropped)
+
+
+def _check_dropping(pending: Pending, winner: WinningCommit, dropped: Sequence[str]) -> None:
+    """A feature may only go if the winner left no trace of it."""
+    if "rowTracking" in dropped:
+        row_ids.strip_row_ids(pending, winner)
+    else:
+        from delta_ds.kernel.snapshot import open_snapshot
+
+        snapshot = open_snapshot(winner.storage, winner.version)
+        for feature in dropped:
+            trace = trace_of(feature, snapshot)
+            if trace is not None:
+                raise _conflict(
+                    DeltaConcurrentModificationException, pending, winner,
+                    f"left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop "
+                    "feature because a concurrent transaction modified the table",
+                    condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+                )  # fmt: skip
+    new = pending.new_metadata
+    if new is not None and new.configuration.get(_PROTECTED_BEFORE) == str(winner.version):
+        moved = {**new.configuration, _PROTECTED_BEFORE: str(pending.version)}
+        pending.new_metadata = pending.metadata = replace(new, configuration=moved)
+
+
+# --- metadata, domains, applications
+
+
+def _check_metadata(pending: Pending, winner: WinningCommit) -> None:
+    after = winner.metadata
+    if after is None:
+        return
+    if pending.new_metadata is not None:
+        raise _conflict(
+            MetadataChangedException, pending, winner,
+            "changed the metadata of the table, and so does this transaction",
+        )  # fmt: skip
+    if winner.has_tag(metadata_changes.IDENTITY_TAG):
+        pending.metadata = after
+        return
+    before = pending.metadata
+    problem = metadata_changes.difference(before, after, pending.protocol)
+    if problem is not None:
+        raise _conflict(
+            MetadataChangedException, pending, winner, f"changed the metadata of the table: {problem}"
+        )
+    if metadata_changes.enables_row_tracking(before, after):
+        pending.tag(row_ids.NOT_PRESERVED_TAG, "false")
+    pending.metadata = after
+
+
+def _check_domains(pending: Pending, winner: WinningCommit) -> None:
+    if not pending.protocol.supports("domainMetadata"):
+        return
+    for domain in pending.domains:
+        if domain in winner.domains and domain != ROW_TRACKING_DOMAIN:
+            raise _conflict(
+                ConcurrentTransactionException, pending, winner,
+                f"set the same metadata domain. A conflicting metadata domain {domain} is added.",
+                domain=domain,
+            )  # fmt: skip
+    body = winner.domains.get(_CLUSTERING_DOMAIN)
+    if body is not None and pending.operation in REPLACING:
+        pending.domains = {_CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
+
+
+def _check_app_ids(pending: Pending, winner: WinningCommit) -> None:
+    both = sorted(pending.reads.app_ids & winner.app_ids)
+    if both:
+        raise _conflict(
+            ConcurrentTransactionException, pending, winner,
+            f"recorded a transaction of application {both[0]!r}, whose latest one this transaction had looked up. "
+            "Do several queries write with the same application id or streaming checkpoint?",
+            appId=both[0],
+        )  # fmt: skip
+
+
+def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
+    """`tableVersion` in type changes of this commit names the version it will be (preview tables only)."""
+    new = pending.new_metadata
+    if new is None or '"tableVersion"' not in new.schema_string:
+        return
+    import json
+
+    def moved(node: Any) -> Any:
+        if isinstance(node, list):
+            return [moved(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if node.get("tableVersion") == winner.version and "toType" in node:
+            return {**node, "tableVersion": pending.version}
+        return {key: moved(value) for key, value in node.items()}
+
+    text = json.dumps(moved(json.loads(new.schema_string)), separators=(",", ":"), ensure_ascii=False)
+    pending.new_metadata = pending.metadata = replace(new, schema_string=text)
+
+
+# --- files
+
+
+def _check_appended(pending: Pending, winner: WinningCommit) -> None:
+    sides = (pending.is_backfill, pending.is_unbackfill, winner.is_backfill, winner.is_unbackfill)
+    if pending.snapshot is None or pending.blind or any(sides):
+        return
+    if pending.level is IsolationLevel.SNAPSHOT:
+        return
+    tolerated = pending.level is IsolationLevel.WRITE_SERIALIZABLE and pending.new_metadata is None
+    if tolerated and winner.is_blind_append:
+        return
+    row = first_of_interest(
+        winner.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics
+    )
+    if row is None:
+        return
+    table = winner.adds.table
+    values = table["partitionValues"][row].as_py() if "partitionValues" in table.column_names else None
+    raise _file_conflict(
+        ConcurrentAppendException, pending, winner, table["path"][row].as_py(), values,
+        "added data that should have been read by this transaction",
+    )  # fmt: skip
+
+
+def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
+    snapshot = pending.snapshot
+    if snapshot is None or pending.reads.nothing or not winner.removed_paths:
+        return
+    path = pending.reads.first_read(winner.removed_paths)
+    if path is not None:
+        raise _file_conflict(
+            ConcurrentDeleteReadException, pending, winner, path, partition_values(snapshot, path),
+            "deleted data that this transaction read",
+        )  # fmt: skip
+    if pending.reads.whole_table:
+        raise _file_conflict(
+            ConcurrentDeleteReadException, pending, winner, winner.removed_paths[0], None,
+            "deleted data of the table, all of which this transaction depends on",
+        )  # fmt: skip
+
+
+def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
+    if pending.only_adds or not winner.removed_paths:
+        return
+    import pyarrow.compute as pc
+
+    wanted = winner.removed_paths
+    own: dict[str, Any] = {str(body.get("path")): body.get("partitionValues") for body in pending.removes}
+    for removes in pending.live_removes:
+        table = removes.table
+        hits = table.filter(pc.is_in(table["path"], value_set=texts(wanted)))
+        for path in hits["path"].to_pylist():
+            own.setdefault(path, partition_values(removes.snapshot, path))
+    path = next((path for path in wanted if path in own), None)
+    if path is not None:
+        raise _file_conflict(
+            ConcurrentDeleteDeleteException, pending, winner, path, own[path],
+            "deleted data that this transaction attempted to delete",
+        )  # fmt: skip
+
+
+# --- errors
+
+
+def _file_conflict(
+    kind: type[_Conflict],
+    pending: Pending,
+    winner: WinningCommit,
+    path: str,
+    values: Mapping[str, str | None] | None,
+    what: str,
+) -> _Conflict:
+    hint = _partition_hint(pending, values)
+    where = f"in the partition {hint}: file {path!r}" if hint else f"file {path!r}"
+    form = "WITH_PARTITION_HINT" if hint else "WITHOUT_HINT"
+    return _conflict(
+        kind, pending, winner, f"{what} ({where})", condition=f"{kind.default_condition}.{form}", file=path,
+        **({"partitionValues": hint} if hint else {}),
+    )  # fmt: skip
+
+
+def _partition_hint(pending: Pending, values: Mapping[str, str | None] | None) -> str | None:
+    if pending.snapshot is None or not values:
+        return None
+    names = zip(pending.snapshot.partition_columns, pending.snapshot.physical_partition_columns, strict=True)
+    shown = [f"{logical}={_or_null(values.get(physical))}" for logical, physical in names]
+    return f"[{', '.join(shown)}]" if shown else None
+
+
+def _or_null(value: str | None) -> str:
+    return "null" if value is None else value
+
+
+def _conflict(
+    kind: type[_Conflict],
+    pending: Pending,
+    winner: WinningCommit,
+    what: str,
+    *,
+    condition: str | None = None,
+    **more: Any,
+) -> _Conflict:
+    operation = winner.operation or "TRANSACTION"
+    read = f"read version {pending.snapshot.version}" if pending.snapshot is not None else "a new table"
+    return kind(
+        f"Transaction conflict detected: a concurrent {operation}, committed as version {winner.version} of table "
+        f"{pending.table}, {what}. Nothing was written by this {pending.operation} ({read}). Run it again: it "
+        "will then see that version",
+        condition=condition,
+        parameters={
+            "version": winner.version, "operation": winner.operation, "table": pending.table,
+            "commitInfo": dict(winner.commit_info), **more,
+        },
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""The newest version of a table, known from the last look at it: a writer in a loop reads only what is new.
+
+Nothing is believed that the log could contradict. Each time the log is listed from the version last seen on, and if
+its commit is not the very same file, the table is opened from scratch.
+
+Source: PROTOCOL.md, "Action Reconciliation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from delta_ds.exceptions import LogError, NotADeltaTableError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
+from delta_ds.kernel.log.commit import find_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.replay import Base, FoundActions, Header
+from delta_ds.kernel.log.segment import LogListing, LogSegment, choose_segment, list_log, read_files
+from delta_ds.kernel.snapshot import Snapshot, _Opened, open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+
+# A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
+_LONGEST_CHASE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A commit of this handle's own, which need not be read again."""
+
+    version: int
+    size: int
+    actions: list[dict[str, Any]]
+
+
+class Current:
+    """What one handle knows of the newest version."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: Snapshot | None = None
+        self._own: _Own | None = None
+
+    def committed(self, version: int, size: int, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Remember a commit that was just published.
+
+        Parameters
+        ----------
+        size
+            Of the commit file, bytes.
+        actions
+            Its actions; those that are no file actions are kept.
+        """
+        single = [dict(action) for action in actions if not action.keys().isdisjoint(SINGLE_ACTIONS)]
+        self._own = _Own(version, size, single)
+
+    def snapshot(self) -> Snapshot:
+        """The newest version. Errors as those of `open_snapshot`."""
+        known = self._known
+        newest = None if known is None else self._following(known)
+        self._known = newest or open_snapshot(self._storage)
+        return self._known
+
+    def _following(self, known: Snapshot) -> Snapshot | None:
+        """The newest version, from an older one; None if that does not lead to it."""
+        try:
+            listing = list_log(self._storage, known.version)
+        except NotADeltaTableError:
+            return None
+        tip = listing.commits.get(known.version)
+        wanted = list(range(known.version, listing.latest + 1))
+        if tip is None or tip.status != known.segment.tip.status or sorted(listing.commits) != wanted:
+            return None
+        if len(wanted) == 1:
+            return known
+        if len(wanted) + len(known.segment.commits) > _LONGEST_CHASE:
+            return None
+        newer = [listing.commits[version] for version in wanted[1:]]
+        try:
+            found = self._read(newer)
+        except LogError:
+            return None  # opening from scratch names what is wrong
+        return _advanced(known, listing, newer, found)
+
+    def _read(self, files: Sequence[LogFile]) -> FoundActions:
+        own = self._own
+        found: FoundActions = {}
+        for file in files:
+            if own is not None and (file.version, file.status.size) == (own.version, own.size):
+                found[file.path] = own.actions
+        missing = [file for file in files if file.path not in found]
+        for file, data in zip(missing, read_files(self._storage, missing), strict=True):
+            where = f"{file.path} of {self._storage.url}"
+            if not data[-4096:].rstrip().endswith(b"}"):
+                raise LogError(f"{where} is empty or cut off")
+            found[file.path] = find_actions(data, SINGLE_ACTIONS, where)
+        return found
+
+
+def _advanced(
+    known: Snapshot, listing: LogListing, newer: Sequence[LogFile], found: FoundActions
+) -> Snapshot | None:
+    protocol, metadata = known.protocol, known.metadata
+    for file in newer:
+        where = f"{file.path} of {known.storage.url}"
+        for action in found[file.path]:
+            if isinstance(action.get("protocol"), Mapping):
+                protocol = Protocol.from_action(action["protocol"], where)
+            if isinstance(action.get("metaData"), Mapping):
+                metadata = Metadata.from_action(action["metaData"], where)
+    if metadata.provider != known.metadata.provider:
+        return None
+    base = Base(known.version, known.state) if "state" in vars(known) else known._opened.base
+    if base is None and listing.checkpoints:
+        segment = choose_segment(listing)
+    else:
+        # With the state at hand, a newer checkpoint would only have to be read again.
+        commits = (*known.segment.commits, *newer)
+        checksum = listing.checksums.get(listing.latest)
+        segment = LogSegment(listing.latest, known.segment.checkpoint, commits, newer[-1], checksum)
+    kept = {file.path for file in segment.commits}
+    all_found = {path: a for path, a in {**known._opened.found, **found}.items() if path in kept}
+    return Snapshot(known.storage, segment, _Opened(Header(protocol, metadata), base, all_found))

@@ -1,0 +1,64 @@
+"""In-commit timestamps: strictly increasing, whoever comes first.
+
+Source: PROTOCOL.md, "In-Commit Timestamps"; protocol-checklist ICT-W-01, 02, 05; conflict-matrix section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.transaction.pending import Pending
+from delta_ds.kernel.transaction.winner import WinningCommit
+
+ENABLED = "delta.enableInCommitTimestamps"
+SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
+SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+
+
+def is_enabled(metadata: Metadata) -> bool:
+    return metadata.configuration.get(ENABLED, "false").strip().lower() == "true"
+
+
+def stamp(pending: Pending, now: int) -> None:
+    """Set the timestamp of the first attempt, and record since when timestamps hold.
+
+    Parameters
+    ----------
+    now
+        Milliseconds since 1970.
+    """
+    if not is_enabled(pending.metadata):
+        return
+    snapshot = pending.snapshot
+    pending.in_commit_timestamp = now if snapshot is None else max(now, snapshot.timestamp + 1)
+    _record_enablement(pending, snapshot.metadata if snapshot is not None else None)
+
+
+def rebase(pending: Pending, winner: WinningCommit) -> None:
+    """Put the timestamp behind the winner's; a winner from before timestamps counts by its file's time."""
+    if not is_enabled(pending.metadata):
+        return
+    won = winner.commit_info.get("inCommitTimestamp")
+    if isinstance(won, bool) or not isinstance(won, int):
+        won = winner.file.status.modified_ms
+    own = pending.in_commit_timestamp
+    if own is None:
+        own = int(pending.commit_info["timestamp"])
+    pending.in_commit_timestamp = max(own, won + 1)
+    before = winner.metadata or (pending.snapshot.metadata if pending.snapshot is not None else None)
+    _record_enablement(pending, before)
+
+
+def _record_enablement(pending: Pending, before: Metadata | None) -> None:
+    """The commit that enables timestamps on a table that exists says so; a later one keeps what was said."""
+    new = pending.new_metadata
+    if new is None or before is None or not is_enabled(new):
+        return
+    if not is_enabled(before):
+        since = {SINCE_VERSION: str(pending.version), SINCE_TIMESTAMP: str(pending.in_commit_timestamp)}
+    elif SINCE_VERSION in before.configuration and SINCE_VERSION not in new.configuration:
+        since = {k: v for k, v in before.configuration.items() if k in (SINCE_VERSION, SINCE_TIMESTAMP)}
+    else:
+        return
+    pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, **since})

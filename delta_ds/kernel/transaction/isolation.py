@@ -1,0 +1,79 @@
+"""Which isolation level a commit is checked at, and what makes it a blind append.
+
+The default level is WriteSerializable, as the format's documentation says; open-source delta-spark falls back to
+Serializable.
+
+Source: conflict-matrix section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel import properties
+
+LEVEL_PROPERTY = "delta.isolationLevel"
+
+# Operations that change rows; a commit of any other one that only rearranges data is not checked for new files.
+_CHANGING_DATA = frozenset([
+    "WRITE", "STREAMING UPDATE", "DELETE", "TRUNCATE", "UPDATE", "MERGE", "CONVERT", "RESTORE", "CLONE",
+    "CREATE TABLE AS SELECT", "REPLACE TABLE", "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE",
+    "CREATE OR REPLACE TABLE AS SELECT",
+])  # fmt: skip
+
+
+class IsolationLevel(Enum):
+    """How much of what others committed in the meantime a transaction must have seen."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT = "SnapshotIsolation"
+
+
+def changes_data(operation: str) -> bool:
+    """Whether an operation counts as one that changes rows, by its name in `commitInfo`."""
+    return operation in _CHANGING_DATA
+
+
+def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:
+    """The level that a table asks for; a stored `SnapshotIsolation` is honoured although it cannot be set.
+
+    Raises
+    ------
+    InvalidOptionError
+        The table holds a text that is no level.
+    """
+    text = configuration.get(LEVEL_PROPERTY) or properties.PROPERTIES[LEVEL_PROPERTY].default or ""
+    for level in IsolationLevel:
+        if level.value.lower() == text.strip().lower():
+            return level
+    raise InvalidOptionError(
+        f"table {table} has the {LEVEL_PROPERTY} {text!r}, which is none of "
+        f"{', '.join(level.value for level in IsolationLevel)}; nothing was written. Set it to one of the first two",
+        condition="DELTA_INVALID_ISOLATION_LEVEL",
+        parameters={"isolationLevel": text},
+    )
+
+
+def commit_level(level: IsolationLevel, *, only_rearranges: bool, changes_data: bool) -> IsolationLevel:
+    """The level that one commit is checked at.
+
+    Parameters
+    ----------
+    level
+        The table's.
+    only_rearranges
+        Whether every action is a file action with `dataChange` false, or the row tracking domain; holds for
+        a commit without actions.
+    changes_data
+        Whether the operation counts as one that changes rows.
+    """
+    if not only_rearranges:
+        return level
+    if level is IsolationLevel.SERIALIZABLE or (
+        level is IsolationLevel.WRITE_SERIALIZABLE and not changes_data
+    ):
+        return IsolationLevel.SNAPSHOT
+    return level

@@ -1,0 +1,155 @@
+"""Removal of live files by row number: `remove` actions made column by column, no Python object per file.
+
+Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist REM-*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.log.arrays import texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.snapshot import Snapshot
+
+# Lines are made for so many files at once, which bounds the memory and stays below Arrow's 2 GB of one string array.
+_FILES_AT_ONCE = 100_000
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+
+
+@dataclass(frozen=True)
+class LiveRemoves:
+    """Some or all live files of a snapshot, to be removed.
+
+    Attributes
+    ----------
+    rows
+        int64 row numbers into `snapshot.live_files().table`; None for all files.
+    deletion_timestamp
+        Milliseconds since 1970.
+    """
+
+    snapshot: Snapshot
+    rows: pa.Array | None
+    data_change: bool
+    deletion_timestamp: int
+
+    def __bool__(self) -> bool:
+        return bool(self.table.num_rows)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows of `LiveFiles.table` that are removed."""
+        table = self.snapshot.live_files().table
+        return table if self.rows is None else table.take(self.rows)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are removed."""
+        import pyarrow.compute as pc
+
+        return int(pc.sum(self.table["size"]).as_py() or 0)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.snapshot.physical_partition_columns
+
+    def lines(self) -> Iterator[bytes]:
+        """The `remove` actions as lines of a commit, each with its line feed, in pieces of many lines."""
+        for start in range(0, self.table.num_rows, _FILES_AT_ONCE):
+            for batch in self.table.slice(start, _FILES_AT_ONCE).combine_chunks().to_batches():
+                yield self._lines(batch)
+
+    def _lines(self, batch: pa.RecordBatch) -> bytes:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        change = "true" if self.data_change else "false"
+        parts = [
+            _text('{"remove":{"path":'), _quoted(batch["path"]),
+            _text(f',"deletionTimestamp":{self.deletion_timestamp},"dataChange":{change},'
+                  '"extendedFileMetadata":true,"partitionValues":{'),
+        ]  # fmt: skip
+        for number, name in enumerate(self.partition_columns):
+            parts += [_text(("," if number else "") + json.dumps(name, ensure_ascii=False) + ":")]
+            parts += [_partition_texts(batch, name)]
+        parts += [_text('},"size":'), batch["size"].cast(pa.string())]
+        for name in ("deletionVector", "baseRowId", "defaultRowCommitVersion"):
+            if batch[name].null_count < len(batch):
+                value = _vectors(batch[name]) if name == "deletionVector" else batch[name].cast(pa.string())
+                parts.append(pc.binary_join_element_wise(_text(f',"{name}":'), value, _text("")))
+        parts.append(_text("}}\n"))
+        whole = pc.binary_join_element_wise(*parts, _text(""), null_handling="replace", null_replacement="")
+        return _letters(whole)
+
+    def bodies(self) -> Iterator[dict[str, Any]]:
+        """The `remove` actions one by one, as they are committed."""
+        for piece in self.lines():
+            for line in piece.splitlines():
+                yield json.loads(line)["remove"]
+
+
+def _text(value: str) -> pa.StringScalar:
+    return texts([value])[0]
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    """Texts as JSON strings; null stays null."""
+    import pyarrow.compute as pc
+
+    if not pc.any(pc.match_substring_regex(values, _NEEDS_ESCAPE), min_count=0).as_py():
+        return pc.binary_join_element_wise(_text('"'), values, _text('"'), _text(""))
+    encoded = values.dictionary_encode()
+    quoted = [json.dumps(value, ensure_ascii=False) for value in encoded.dictionary.to_pylist()]
+    return texts(quoted).take(encoded.indices)
+
+
+def _partition_texts(batch: pa.RecordBatch, name: str) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "partitionValues" not in batch.schema.names:
+        return _repeated("null", len(batch))
+    values = batch["partitionValues"]
+    if values.type.get_field_index(name) < 0:
+        return _repeated("null", len(batch))
+    found = pc.struct_field(values, name).cast(pa.string())
+    return _quoted(found).fill_null(_text("null"))
+
+
+def _repeated(value: str, length: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.repeat(_text(value), length)
+
+
+def _vectors(values: pa.Array) -> pa.Array:
+    """Deletion vectors as JSON objects; null where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def member(name: str) -> pa.Array:
+        return pc.struct_field(values, name).cast(pa.string())
+
+    offset = pc.binary_join_element_wise(_text(',"offset":'), member("offset"), _text(""))
+    return pc.binary_join_element_wise(
+        _text('{"storageType":'), _quoted(member("storageType")),
+        _text(',"pathOrInlineDv":'), _quoted(member("pathOrInlineDv")), offset.fill_null(_text("")),
+        _text(',"sizeInBytes":'), member("sizeInBytes"), _text(',"cardinality":'), member("cardinality"),
+        _text("}"), _text(""),
+    )  # fmt: skip
+
+
+def _letters(values: pa.Array) -> bytes:
+    """The bytes of all texts, one after the other."""
+    import numpy as np
+
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1]
+    return bytes(memoryview(data)[int(ends[0]) : int(ends[-1])])

@@ -1,0 +1,140 @@
+"""Which changes of a table's metadata a transaction can adopt from a commit that came first.
+
+Everything else means that the transaction was planned for another table than there is now.
+
+Source: conflict-matrix section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, MODE_PROPERTY, PHYSICAL_NAME
+from delta_ds.kernel.schema.types import StructField
+from delta_ds.kernel.transaction import in_commit_time
+
+# Set on commits that only moved the marks of identity columns.
+IDENTITY_TAG = "delta.identity.schemaUpdate"
+ROW_TRACKING = "delta.enableRowTracking"
+
+_MAPPING_KEYS = frozenset([
+    FIELD_ID, PHYSICAL_NAME, "delta.columnMapping.nested.ids", "parquet.field.id", "parquet.field.nested.ids",
+])  # fmt: skip
+
+
+def difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
+    """What of a change cannot be adopted, in words; None if all of it can.
+
+    Parameters
+    ----------
+    before
+        The metadata the transaction goes by.
+    after
+        What the other commit wrote.
+    protocol
+        In force after the other commit.
+    """
+    for name in ("id", "name", "description", "provider", "partition_columns", "created_time"):
+        if getattr(before, name) != getattr(after, name):
+            return f"its {name.replace('_', ' ')} changed"
+    found = _property_difference(before, after, protocol)
+    if found is None and before.schema_string != after.schema_string:
+        found = _schema_difference(before, after)
+    return found
+
+
+def enables_row_tracking(before: Metadata, after: Metadata) -> bool:
+    """Whether the other commit turned the property on."""
+    old, new = before.configuration.get(ROW_TRACKING), after.configuration.get(ROW_TRACKING)
+    return old != new and _is_true(new)
+
+
+def _is_true(text: str | None) -> bool:
+    return (text or "").strip().lower() == "true"
+
+
+def _property_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
+    old, new = before.configuration, after.configuration
+    removed = sorted(old.keys() - new.keys())
+    if removed:
+        return f"property {removed[0]} was unset"
+    for name in sorted(new):
+        if old.get(name) == new[name]:
+            continue
+        allowed = _ADOPTED.get(name)
+        if allowed is None or not allowed(_Change(name, old, new, protocol)):
+            return f"property {name} was set to {new[name]!r}"
+    return None
+
+
+class _Change:
+    """One property that was added or changed."""
+
+    def __init__(self, name: str, old: Mapping[str, str], new: Mapping[str, str], protocol: Protocol) -> None:
+        self.old, self.new, self.protocol = old, new, protocol
+        self.value = new[name]
+        self.is_new = name not in old
+
+
+def _turned_on(feature: str) -> Callable[[_Change], bool]:
+    return lambda change: change.protocol.supports(feature) and _is_true(change.value)
+
+
+def _to_mapping_by_name(change: _Change) -> bool:
+    return change.protocol.supports("columnMapping") and _maps_by_name_now(change.old, change.new)
+
+
+def _maps_by_name_now(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    modes = (old.get(MODE_PROPERTY, "none").lower(), new.get(MODE_PROPERTY, "none").lower())
+    return modes == ("none", "name")
+
+
+def _names_row_tracking_column(change: _Change) -> bool:
+    return _is_true(change.new.get(ROW_TRACKING))
+
+
+def _is_new(change: _Change) -> bool:
+    return change.is_new
+
+
+def _catalog_id(change: _Change) -> bool:
+    return change.is_new or not change.protocol.supports("catalogManaged")
+
+
+_ADOPTED: dict[str, Callable[[_Change], bool]] = {
+    ROW_TRACKING: _turned_on("rowTracking"),
+    "delta.rowTracking.materializedRowIdColumnName": _names_row_tracking_column,
+    "delta.rowTracking.materializedRowCommitVersionColumnName": _names_row_tracking_column,
+    MODE_PROPERTY: _to_mapping_by_name,
+    "delta.columnMapping.maxColumnId": lambda change: True,
+    "delta.enableDeletionVectors": _turned_on("deletionVectors"),
+    "delta.checkpointPolicy": lambda change: (
+        change.protocol.supports("v2Checkpoint") and change.value == "v2"
+    ),
+    in_commit_time.ENABLED: _turned_on("inCommitTimestamp"),
+    in_commit_time.SINCE_VERSION: _is_new,
+    in_commit_time.SINCE_TIMESTAMP: _is_new,
+    "io.unitycatalog.tableId": _catalog_id,
+}
+
+
+def _schema_difference(before: Metadata, after: Metadata) -> str | None:
+    """Only what switching column mapping on writes into top-level fields can be adopted."""
+    old, new = before.schema.fields, after.schema.fields
+    if not _maps_by_name_now(before.configuration, after.configuration):
+        return "its schema changed"
+    if len(old) != len(new):
+        return "its columns changed"
+    for was, now in zip(old, new, strict=True):
+        if (was.name, was.type, was.nullable) != (now.name, now.type, now.nullable):
+            return f"column {was.name} changed"
+        if _changed_keys(was, now) - _MAPPING_KEYS:
+            return f"the metadata of column {was.name} changed"
+    return None
+
+
+def _changed_keys(was: StructField, now: StructField) -> set[str]:
+    keys = was.metadata.keys() | now.metadata.keys()
+    missing = object()
+    return {key for key in keys if was.metadata.get(key, missing) != now.metadata.get(key, missing)}

@@ -1,0 +1,130 @@
+"""`Pending`: what a transaction is going to commit, as it stands at one attempt.
+
+Conflict resolution rewrites it for every commit that came first; the log line by line is made from it anew for
+every attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.transaction.isolation import IsolationLevel
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.live_removes import LiveRemoves
+    from delta_ds.kernel.transaction.reads import Reads
+
+Body = Mapping[str, Any]
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+BACKFILL, UNBACKFILL = "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"
+DROP_FEATURE = "DROP FEATURE"
+REPLACING = frozenset([
+    "REPLACE TABLE", "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
+])  # fmt: skip
+
+
+@dataclass(slots=True)
+class Pending:
+    """The actions of a transaction, and what their correctness hangs on.
+
+    Attributes
+    ----------
+    table
+        Its address, for messages.
+    snapshot
+        The version that was read; None for a table that did not exist.
+    version
+        The version to be committed next.
+    protocol, metadata
+        In force: the transaction's own, else those of the snapshot or of a commit that came first.
+    new_protocol, new_metadata
+        The transaction's own, to be committed.
+    domains
+        Its own `domainMetadata`, without that of row tracking.
+    high_water_mark
+        The highest row id in use, to be committed; None if that is not needed.
+    read_mark
+        The highest row id in use in the snapshot, or in the newest commit that came first.
+    commit_info
+        In the order of its fields; `inCommitTimestamp` apart.
+    use_statistics
+        Whether statistics may show that a new file is of no interest.
+    """
+
+    table: str
+    snapshot: Snapshot | None
+    reads: Reads
+    operation: str
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    new_protocol: Protocol | None = None
+    new_metadata: Metadata | None = None
+    adds: list[Body] = field(default_factory=list)
+    removes: list[Body] = field(default_factory=list)
+    live_removes: list[LiveRemoves] = field(default_factory=list)
+    changes: list[Body] = field(default_factory=list)
+    txns: dict[str, Body] = field(default_factory=dict)
+    domains: dict[str, Body] = field(default_factory=dict)
+    level: IsolationLevel = IsolationLevel.WRITE_SERIALIZABLE
+    blind: bool = False
+    high_water_mark: int | None = None
+    read_mark: int = -1
+    commit_info: dict[str, Any] = field(default_factory=dict)
+    in_commit_timestamp: int | None = None
+    use_statistics: bool = False
+
+    @property
+    def is_backfill(self) -> bool:
+        return self.operation == BACKFILL
+
+    @property
+    def is_unbackfill(self) -> bool:
+        return self.operation == UNBACKFILL
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether every file action is an `add`; holds without any."""
+        return not (self.removes or self.changes or any(self.live_removes))
+
+    @property
+    def only_rearranges(self) -> bool:
+        """Whether no action changes rows or anything else of the table."""
+        if self.new_metadata or self.new_protocol or self.txns or self.domains:
+            return False
+        if any(removes.data_change for removes in self.live_removes if removes):
+            return False
+        files = (*self.adds, *self.removes, *self.changes)
+        return not any(body.get("dataChange", False) for body in files)
+
+    def tag(self, key: str, value: str) -> None:
+        """Set a tag in `commitInfo`."""
+        self.commit_info["tags"] = {**self.commit_info.get("tags", {}), key: value}
+
+    def actions(self) -> Iterator[dict[str, Body]]:
+        """The actions other than those of `live_removes`, in the order they are committed."""
+        info = dict(self.commit_info)
+        if self.in_commit_timestamp is not None:
+            info = {"inCommitTimestamp": self.in_commit_timestamp, **info}
+        yield {"commitInfo": {key: value for key, value in info.items() if value is not None}}
+        if self.high_water_mark is not None:
+            yield {"domainMetadata": high_water_mark_domain(self.high_water_mark)}
+        if self.new_metadata is not None:
+            yield {"metaData": self.new_metadata.to_action()}
+        if self.new_protocol is not None:
+            yield {"protocol": self.new_protocol.to_action()}
+        for name, bodies in (("txn", self.txns), ("domainMetadata", self.domains)):
+            yield from ({name: body} for body in bodies.values())
+        for name, files in (("remove", self.removes), ("add", self.adds), ("cdc", self.changes)):
+            yield from ({name: body} for body in files)
+
+
+def high_water_mark_domain(mark: int) -> Body:
+    """The `domainMetadata` that records the highest row id, spelled as delta-spark spells it."""
+    configuration = f'{{"rowIdHighWaterMark":{mark},"domainName":"{ROW_TRACKING_DOMAIN}"}}'
+    return {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}

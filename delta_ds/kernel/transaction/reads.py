@@ -1,0 +1,155 @@
+"""What a transaction has read, as far as conflict detection must know.
+
+Source: conflict-matrix section 1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.snapshot import Snapshot
+
+logger = logging.getLogger("delta_ds")
+
+PartitionValues = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPredicate:
+    """What rows were looked for.
+
+    Attributes
+    ----------
+    parts
+        The conjuncts as they were written, each bound to the schema that was read; none: every row.
+    timezone
+        The zone they are meant in; None if that is not known.
+    """
+
+    parts: tuple[Expression, ...] = ()
+    timezone: str | None = "UTC"
+
+    @property
+    def expression(self) -> Expression | None:
+        return conjunction(list(self.parts))
+
+
+@dataclass(slots=True)
+class Reads:
+    """The read set of one transaction.
+
+    Attributes
+    ----------
+    predicates
+        One entry a scan; a file is of interest if it may hold a row of any of them.
+    partitions
+        Partitions that were overwritten by name: physical column names to texts, one list an overwrite.
+    scans
+        Whose files, as left after skipping, were read.
+    files
+        Further files that were read, by `path` as the log spells it.
+    excused
+        Files that count as not read any more: a backfill gives up those that others have replaced.
+    whole_table
+        Whether the transaction hangs on every row of the table.
+    app_ids
+        Applications whose latest transaction was looked up.
+    """
+
+    predicates: list[ReadPredicate] = field(default_factory=list)
+    partitions: list[Sequence[PartitionValues]] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    excused: set[str] = field(default_factory=set)
+    whole_table: bool = False
+    app_ids: set[str] = field(default_factory=set)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no rows and no files were read; looking up an application does not count."""
+        return not (self.predicates or self.partitions or self.scans or self.files or self.whole_table)
+
+    def add_scan(self, scan: Scan, predicate: ReadPredicate) -> None:
+        self.predicates.append(predicate)
+        self.scans.append(scan)
+
+    def add_predicate(
+        self, snapshot: Snapshot | None, predicate: str | Expression | None, timezone: str | None
+    ) -> None:
+        """Record a predicate; one that is not understood counts as every row."""
+        try:
+            bound = bound_predicate(snapshot, predicate, timezone)
+        except PredicateError as error:
+            logger.warning("read_predicate_widened predicate=%s reason=%s", predicate, error)
+            bound = ReadPredicate((), timezone)
+        self.predicates.append(bound)
+
+    def first_read(self, paths: Iterable[str]) -> str | None:
+        """The first of some paths that was read; None if none was."""
+        wanted = [path for path in paths if path not in self.excused]
+        if not wanted:
+            return None
+        found = self.files.intersection(wanted)
+        for scan in self.scans:
+            if len(found) == len(wanted):
+                break
+            found |= _among(_scanned(scan), wanted)
+        return next((path for path in wanted if path in found), None)
+
+
+def bound_predicate(
+    snapshot: Snapshot | None, predicate: str | Expression | None, timezone: str | None
+) -> ReadPredicate:
+    """Split a predicate into its conjuncts, and bind each of them.
+
+    Raises
+    ------
+    PredicateError
+        It cannot be parsed, or names an unknown column.
+    """
+    if predicate is None or snapshot is None:
+        return ReadPredicate((), timezone)
+    from delta_ds.kernel.expressions.bind import bind
+    from delta_ds.kernel.expressions.sql import parse_predicate
+
+    tree = parse_predicate(predicate) if isinstance(predicate, str) else predicate
+    # Split before binding: that rewrites negations, and could turn one condition into several.
+    parts = [bind(part, snapshot.schema, timezone or "UTC") for part in conjuncts(tree)]
+    return ReadPredicate(tuple(parts), timezone)
+
+
+def _scanned(scan: Scan) -> pa.ChunkedArray:
+    path = scan.snapshot.live_files().table["path"]
+    return path if scan.predicate is None else path.take(scan.pruning.rows)
+
+
+def _among(column: pa.ChunkedArray, wanted: Sequence[str]) -> set[str]:
+    import pyarrow.compute as pc
+
+    from delta_ds.kernel.log.arrays import texts
+
+    return set(column.filter(pc.is_in(column, value_set=texts(list(wanted)))).to_pylist())
+
+
+def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
+    """The partition values of a live file, by physical name; None if it is not live or has none."""
+    import pyarrow.compute as pc
+
+    from delta_ds.kernel.log.arrays import texts
+
+    table = snapshot.live_files().table
+    if "partitionValues" not in table.column_names:
+        return None
+    rows = table.filter(pc.is_in(table["path"], value_set=texts([path])))
+    found: list[dict[str, Any] | None] = rows["partitionValues"].to_pylist()
+    return found[0] if found else None

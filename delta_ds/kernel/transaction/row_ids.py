@@ -1,0 +1,198 @@
+"""Row tracking at commit: fresh row ids and commit versions, and what becomes of them when others come first.
+
+Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-01 to 05, 11; conflict-matrix section 5.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
+from delta_ds.kernel.transaction.winner import WinningCommit, parse_mark
+
+NOT_PRESERVED_TAG = "delta.rowTracking.preserved"
+
+
+def is_suspended(metadata: Metadata, table: str) -> bool:
+    """Whether no row ids are given out although the feature is supported.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Row tracking is enabled and suspended at once, which no writer can honour (RT-W-05).
+    """
+    enabled = _is_true(metadata, "delta.enableRowTracking")
+    suspended = _is_true(metadata, "delta.rowTrackingSuspended")
+    if enabled and suspended:
+        raise UnsupportedOperationError(
+            f"table {table} has delta.enableRowTracking and delta.rowTrackingSuspended both true; nothing was "
+            "written. Unset one of them",
+            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+        )
+    return suspended
+
+
+def _is_true(metadata: Metadata, name: str) -> bool:
+    return metadata.configuration.get(name, "false").strip().lower() == "true"
+
+
+def _assigns(protocol: Protocol, metadata: Metadata, table: str) -> bool:
+    return protocol.supports("rowTracking") and not is_suspended(metadata, table)
+
+
+def assign(pending: Pending) -> None:
+    """Give the files of the first attempt their row ids and commit version.
+
+    Files that bring theirs along keep them. While row tracking is suspended none has any.
+
+    Raises
+    ------
+    CommitFailedError
+        A file has no `numRecords` (RT-W-11).
+    """
+    if not pending.protocol.supports("rowTracking"):
+        return
+    before = pending.snapshot.metadata if pending.snapshot is not None else pending.metadata
+    if is_suspended(before, pending.table):
+        fields = ("baseRowId", "defaultRowCommitVersion")
+        pending.adds = [{k: v for k, v in add.items() if k not in fields} for add in pending.adds]
+        return
+    pending.read_mark = _mark_read(pending)
+    mark = pending.read_mark
+    adds = []
+    for add in pending.adds:
+        fresh: dict[str, Any] = {}
+        if add.get("baseRowId") is None:
+            fresh["baseRowId"] = mark + 1
+            mark += num_records(add, pending.table)
+        if add.get("defaultRowCommitVersion") is None:
+            fresh["defaultRowCommitVersion"] = pending.version
+        adds.append({**add, **fresh} if fresh else add)
+    pending.adds = adds
+    if mark != pending.read_mark:
+        pending.high_water_mark = mark
+
+
+def _mark_read(pending: Pending) -> int:
+    if pending.snapshot is None:
+        return -1
+    configuration = pending.snapshot.domains.get(ROW_TRACKING_DOMAIN)
+    if configuration is None:
+        return -1
+    mark = parse_mark(configuration, f"version {pending.snapshot.version} of {pending.table}")
+    return -1 if mark is None else mark
+
+
+def num_records(add: Body, table: str) -> int:
+    """The rows of a file by its statistics, deleted ones included.
+
+    Raises
+    ------
+    CommitFailedError
+        The statistics do not say.
+    """
+    try:
+        count = json.loads(add.get("stats") or "{}").get("numRecords")
+    except (ValueError, TypeError, AttributeError):
+        count = None
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise CommitFailedError(
+            f"Cannot assign row IDs without row count statistics: file {add.get('path')!r} for table {table} has no "
+            "numRecords in its stats; nothing was written. Collect statistics when writing the file",
+            condition="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            parameters={"path": add.get("path"), "table": table},
+        )
+    return count
+
+
+def rebase(pending: Pending, winner: WinningCommit) -> None:
+    """Move the row ids and commit versions that this transaction gave out behind those of the winner.
+
+    The new mark is recorded even if nothing was given out.
+
+    Raises
+    ------
+    CommitFailedError
+        A file has no `numRecords`.
+    """
+    if not _assigns(pending.protocol, pending.metadata, pending.table):
+        return
+    won = winner.high_water_mark
+    mark = pending.read_mark if won is None else won
+    before, pending.read_mark = pending.read_mark, mark
+    adds = []
+    for add in pending.adds:
+        changed: dict[str, Any] = {}
+        first = add.get("baseRowId")
+        if first is None or first > before:
+            changed["baseRowId"] = mark + 1
+            mark += num_records(add, pending.table)
+        if add.get("defaultRowCommitVersion") in (None, winner.version):
+            changed["defaultRowCommitVersion"] = winner.version + 1
+        adds.append({**add, **changed} if changed else add)
+    pending.adds = adds
+    pending.high_water_mark = mark
+
+
+def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
+    """Let a backfill or its undoing and an ordinary commit pass by each other.
+
+    Raises
+    ------
+    CommitFailedError
+        One gives row ids to all files while the other takes them away.
+    """
+    if not pending.protocol.supports("rowTracking"):
+        return
+    if pending.is_unbackfill:
+        if winner.is_backfill:
+            raise CommitFailedError(
+                f"version {winner.version} of {pending.table} enables row tracking while this transaction disables "
+                "it: A Row Tracking enablement operation was detected running concurrently with a Row Tracking "
+                "disablement. Nothing was written; run the disablement again when the enablement is complete",
+                condition="DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL",
+                parameters={"version": winner.version, "operation": winner.operation, "table": pending.table},
+            )
+        strip_row_ids(pending, winner)
+        return
+    if pending.is_backfill:
+        _give_up_files(pending, {str(body.get("path")) for _, body in winner.file_actions()})
+    if winner.is_backfill:
+        _copy_row_ids(pending, winner)
+
+
+def strip_row_ids(pending: Pending, winner: WinningCommit) -> None:
+    """Files that the winner added with row ids are added once more without; its other files are left alone."""
+    paths, again = set(), []
+    for name, body in winner.file_actions():
+        paths.add(str(body.get("path")))
+        ids = ("baseRowId", "defaultRowCommitVersion")
+        if name == "add" and any(body.get(key) is not None for key in ids):
+            again.append({**{k: v for k, v in body.items() if k not in ids}, "dataChange": False})
+    _give_up_files(pending, paths)
+    pending.adds = [*pending.adds, *again]
+
+
+def _give_up_files(pending: Pending, paths: set[str]) -> None:
+    pending.adds = [add for add in pending.adds if add.get("path") not in paths]
+    pending.reads.excused |= paths
+
+
+def _copy_row_ids(pending: Pending, winner: WinningCommit) -> None:
+    given = {str(body.get("path")): body for name, body in winner.file_actions() if name == "add"}
+
+    def with_ids(body: Body) -> Body:
+        source = given.get(str(body.get("path")))
+        if source is None:
+            return body
+        return {**body, **{key: source.get(key) for key in ("baseRowId", "defaultRowCommitVersion")}}
+
+    pending.adds = [with_ids(add) for add in pending.adds]
+    if any(removes for removes in pending.live_removes):
+        # One by one from here on: the columns of the snapshot do not know the new row ids.
+        pending.removes = [*pending.removes, *(b for r in pending.live_removes for b in r.bodies())]
+        pending.live_removes = []
+    pending.removes = [with_ids(remove) for remove in pending.removes]

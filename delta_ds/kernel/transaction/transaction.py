@@ -1,0 +1,394 @@
+"""`Transaction`: reads of one version, and the commit that follows from them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
+from delta_ds.kernel.transaction.live_removes import LiveRemoves
+from delta_ds.kernel.transaction.pending import Body, Pending
+from delta_ds.kernel.transaction.publishing import publish
+from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.scan.scan import Scan
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.current import Current
+
+# With pauses in between, about a quarter of an hour of being too late every time.
+MAX_ATTEMPTS = 4000
+
+
+class Transaction:
+    """An optimistic transaction on a table: read, collect actions, commit once.
+
+    Whatever is read for the sake of the commit has to be read through the transaction, or be made known to it:
+    commits of others are checked against it. A transaction without reads that only adds files is a blind append.
+
+    Parameters
+    ----------
+    storage
+        Where the table is.
+    snapshot
+        The version to read; None if there is no table yet.
+    engine_info
+        What the commit calls its writer; the kernel's own name by default.
+    use_statistics
+        Whether a file that another commit added may be let pass because its statistics prove that it holds no
+        row that was looked for. By default only its partition values count, as in delta-spark.
+    current
+        Is told of the commit, so that the next transaction need not read it again.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from delta_ds.kernel.delta_log import DeltaLog
+    >>> from delta_ds.testing import TableBuilder
+    >>> table = TableBuilder(tempfile.mkdtemp())
+    >>> table.create(pa.schema([("id", pa.int64())]))
+    0
+    >>> add = table.write_file(pa.table({"id": [1, 2]}))
+    >>> DeltaLog(table.path).start_transaction().add(add["add"]).commit("WRITE", {"mode": "Append"})
+    1
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        snapshot: Snapshot | None,
+        *,
+        engine_info: str | None = None,
+        use_statistics: bool = False,
+        current: Current | None = None,
+    ) -> None:
+        self.storage = storage
+        self.snapshot = snapshot
+        self.engine_info = engine_info
+        self.use_statistics = use_statistics
+        self._current = current
+        self.txn_id = str(uuid.uuid4())
+        self.reads = Reads()
+        self._new_protocol: Protocol | None = None
+        self._new_metadata: Metadata | None = None
+        self._adds: list[Body] = []
+        self._removes: list[Body] = []
+        self._changes: list[Body] = []
+        self._live_removes: list[LiveRemoves] = []
+        self._txns: dict[str, Body] = {}
+        self._domains: dict[str, Body] = {}
+        self._finished: str | None = None
+
+    @property
+    def read_version(self) -> int:
+        """The version that was read; -1 if there was no table."""
+        return -1 if self.snapshot is None else self.snapshot.version
+
+    @property
+    def is_new_table(self) -> bool:
+        return self.snapshot is None
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol in force: the new one if set, else that of the snapshot."""
+        found = self._new_protocol or (self.snapshot.protocol if self.snapshot is not None else None)
+        if found is None:
+            raise self._lacking("protocol", "DELTA_INVALID_PROTOCOL_VERSION")
+        return found
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata in force: the new one if set, else that of the snapshot."""
+        found = self._new_metadata or (self.snapshot.metadata if self.snapshot is not None else None)
+        if found is None:
+            raise self._lacking("metadata", "DELTA_METADATA_ABSENT")
+        return found
+
+    def _lacking(self, what: str, condition: str) -> CommitFailedError:
+        return CommitFailedError(
+            f"Couldn't find {what} while committing the first version of the Delta table {self.storage.url}; nothing "
+            f"was written. Call set_{what} first",
+            condition=condition,
+        )
+
+    # --- reads
+
+    def scan(
+        self,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        timezone: str = "UTC",
+        metadata_columns: Sequence[str] = (),
+    ) -> Scan:
+        """A scan of the version, recorded as read: its predicate, and the files left after skipping.
+
+        Parameters and errors are those of `Snapshot.scan`.
+        """
+        snapshot = self._existing()
+        read = bound_predicate(snapshot, predicate, timezone)
+        scan = snapshot.scan(read.expression, columns, timezone=timezone, metadata_columns=metadata_columns)
+        self.reads.add_scan(scan, read)
+        return scan
+
+    def _existing(self) -> Snapshot:
+        if self.snapshot is None:
+            from delta_ds.kernel.log.segment import not_a_table
+
+            raise not_a_table(self.storage)
+        return self.snapshot
+
+    def read_whole_table(self) -> None:
+        """Depend on every row of the table, without a list of files."""
+        self.reads.whole_table = True
+        self.reads.add_predicate(self.snapshot, None, None)
+
+    def read_predicate(
+        self, predicate: str | Expression | None = None, *, timezone: str | None = "UTC"
+    ) -> None:
+        """Depend on there being no new rows that match; one that is not understood counts as every row.
+
+        Parameters
+        ----------
+        predicate
+            Spark SQL text or a tree; None for every row.
+        timezone
+            The session time zone in which it is meant; None if not known.
+        """
+        self.reads.add_predicate(self.snapshot, predicate, timezone)
+
+    def read_files(self, paths: Iterable[str]) -> None:
+        """Depend on files staying in the table, by `path` as the log spells it."""
+        self.reads.files.update(paths)
+
+    def read_partitions(self, partitions: Sequence[PartitionValues]) -> None:
+        """Depend on there being no new files in some partitions, as a dynamic partition overwrite does.
+
+        Parameters
+        ----------
+        partitions
+            Physical column name to text, as in `partitionValues` of the log; compared by typed value.
+        """
+        self.reads.partitions.append(tuple(dict(values) for values in partitions))
+
+    def read_app_id(self, app_id: str) -> int | None:
+        """The version of the latest transaction of an application, recorded as read; None if it has none."""
+        self.reads.app_ids.add(app_id)
+        return None if self.snapshot is None else self.snapshot.txns.get(app_id)
+
+    # --- actions
+
+    def add(self, body: Body) -> Transaction:
+        """Add a file: the body of an `add`. It may be changed later on only before the commit."""
+        self._adds.append(body)
+        return self
+
+    def remove(self, body: Body) -> Transaction:
+        """Remove a file: the body of a `remove`."""
+        self._removes.append(body)
+        return self
+
+    def cdc(self, body: Body) -> Transaction:
+        """Add a change file: the body of a `cdc`."""
+        self._changes.append(body)
+        return self
+
+    def add_all(self, bodies: Iterable[Body]) -> Transaction:
+        self._adds.extend(bodies)
+        return self
+
+    def remove_all(self, bodies: Iterable[Body]) -> Transaction:
+        self._removes.extend(bodies)
+        return self
+
+    def remove_live(
+        self, rows: pa.Array | None = None, *, data_change: bool = True, timestamp_ms: int | None = None
+    ) -> Transaction:
+        """Remove live files of the version by row number.
+
+        This does not record them as read: what made the rows known, a scan say, has done so.
+
+        Parameters
+        ----------
+        rows
+            int64 row numbers into `snapshot.live_files().table`; None for all.
+        data_change
+            Whether rows go away with the files.
+        timestamp_ms
+            `deletionTimestamp`, ms since 1970; now by default.
+        """
+        moment = _now() if timestamp_ms is None else timestamp_ms
+        self._live_removes.append(LiveRemoves(self._existing(), rows, data_change, moment))
+        return self
+
+    def set_metadata(self, metadata: Metadata) -> Transaction:
+        """Change the metadata of the table; at most once."""
+        self._new_metadata = self._only_one("metadata", self._new_metadata, metadata)
+        return self
+
+    def set_protocol(self, protocol: Protocol) -> Transaction:
+        """Change the protocol of the table; at most once."""
+        self._new_protocol = self._only_one("protocol", self._new_protocol, protocol)
+        return self
+
+    def _only_one(self, name: str, before: Any, new: Any) -> Any:
+        if before is not None and before != new:
+            raise CommitFailedError(
+                f"Cannot change the {name} more than once in a transaction on {self.storage.url}; nothing was written",
+                condition="DELTA_DUPLICATE_ACTIONS_FOUND",
+            )
+        return new
+
+    def set_txn(self, app_id: str, version: int, last_updated: int | None = None) -> Transaction:
+        """Record the latest transaction of an application; equal ones count once.
+
+        Parameters
+        ----------
+        last_updated
+            Milliseconds since 1970; now by default.
+        """
+        before = self._txns.get(app_id)
+        if before is not None and before["version"] != version:
+            raise CommitFailedError(
+                f"Two transactions of application {app_id!r} in one commit to {self.storage.url}: versions "
+                f"{before['version']} and {version}; nothing was written",
+                condition="DELTA_SET_TRANSACTION_VERSION_CONFLICT",
+                parameters={"appId": app_id, "versions": [before["version"], version]},
+            )
+        if before is None:
+            moment = _now() if last_updated is None else last_updated
+            self._txns[app_id] = {"appId": app_id, "version": version, "lastUpdated": moment}
+        return self
+
+    def set_domain_metadata(self, domain: str, configuration: str) -> Transaction:
+        """Set the configuration of a metadata domain."""
+        return self._set_domain({"domain": domain, "configuration": configuration, "removed": False})
+
+    def remove_domain_metadata(self, domain: str) -> Transaction:
+        """Remove a metadata domain; its configuration stays in the log (DOM-W-04)."""
+        before = self._existing().domains.get(domain, "")
+        return self._set_domain({"domain": domain, "configuration": before, "removed": True})
+
+    def _set_domain(self, body: Body) -> Transaction:
+        if body["domain"] in self._domains:
+            raise CommitFailedError(
+                f"two DomainMetadata actions for domain {body['domain']!r} in one commit to {self.storage.url}; "
+                "nothing was written",
+                condition="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
+                parameters={"domainName": body["domain"]},
+            )
+        self._domains[body["domain"]] = body
+        return self
+
+    # --- commit
+
+    def commit(
+        self,
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        *,
+        user_metadata: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        changes_data: bool | None = None,
+        retry: bool = True,
+        max_attempts: int = MAX_ATTEMPTS,
+        post_commit: bool = True,
+    ) -> int:
+        """Publish the actions as the next version, on top of what others have committed meanwhile.
+
+        Parameters
+        ----------
+        operation
+            Its name in the history, as delta-spark has it: `WRITE`, `DELETE`, `SET TBLPROPERTIES`, ...
+        parameters, metrics, user_metadata, tags
+            For the history; see `commit_info.build`.
+        changes_data
+            Whether the operation counts as one that changes rows; by its name if None.
+        retry
+            Whether another version than the next one will do; False for commands that cannot be rebased.
+        post_commit
+            Whether checkpoints, checksums and clean-up may follow.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Raises
+        ------
+        DeltaConcurrentModificationException
+            Another commit came first and contradicts this one.
+        CommitFailedError, AppendOnlyError, SchemaError, UnsupportedFeatureError, UnsupportedOperationError
+            The commit is wrong in itself; see `validation.check`.
+        StorageError
+            The storage refused. After an `UncertainWriteError` the commit may have happened.
+        """
+        if self._finished is not None:
+            raise CommitFailedError(
+                f"this transaction on {self.storage.url} {self._finished}: start another one",
+                condition="DELTA_TRANSACTION_FINISHED",
+            )
+        pending = self._pending(operation)
+        validation.check(pending)
+        self._finished = "has failed"
+        row_ids.assign(pending)
+        self._settle_isolation(pending, changes_data)
+        now = _now()
+        pending.commit_info = commit_info.build(
+            pending, timestamp=now, txn_id=self.txn_id, engine_info=self.engine_info or commit_info.default_engine(),
+            parameters=parameters, metrics=metrics, user_metadata=user_metadata, tags=tags,
+        )  # fmt: skip
+        in_commit_time.stamp(pending, now)
+        size = publish(self.storage, pending, retry=retry, max_attempts=max_attempts)
+        self._finished = f"is committed as version {pending.version}"
+        actions = list(pending.actions())
+        if self._current is not None:
+            self._current.committed(pending.version, size, actions)
+        if post_commit:
+            self._after(pending, actions)
+        return pending.version
+
+    def _pending(self, operation: str) -> Pending:
+        return Pending(
+            table=self.storage.url, snapshot=self.snapshot, reads=self.reads, operation=operation,
+            version=self.read_version + 1, metadata=self.metadata, protocol=self.protocol,
+            new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
+            removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),
+            txns=dict(self._txns), domains=dict(self._domains), use_statistics=self.use_statistics,
+        )  # fmt: skip
+
+    def _settle_isolation(self, pending: Pending, changes_data: bool | None) -> None:
+        """The level and the blindness that the first attempt has, every later one keeps."""
+        pending.blind = pending.only_adds and self.reads.nothing
+        if changes_data is None:
+            changes_data = isolation.changes_data(pending.operation)
+        pending.level = isolation.commit_level(
+            isolation.table_level(pending.metadata.configuration, pending.table),
+            only_rearranges=pending.only_rearranges,
+            changes_data=changes_data,
+        )
+
+    def _after(self, pending: Pending, actions: list[dict[str, Body]]) -> None:
+        from delta_ds.kernel.transaction import post_commit
+
+        post_commit.run(
+            self.storage,
+            post_commit.Committed(
+                version=pending.version, protocol=pending.protocol, metadata=pending.metadata,
+                actions=actions, previous=self.snapshot,
+                in_commit_timestamp=pending.in_commit_timestamp,
+                removed_files=sum(removes.table.num_rows for removes in pending.live_removes),
+                removed_bytes=sum(removes.size for removes in pending.live_removes),
+            ),
+        )  # fmt: skip
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,181 @@
+"""What is wrong with a commit whoever else commits: checked once, before the first attempt.
+
+Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix section 6.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from delta_ds.exceptions import (
+    AppendOnlyError,
+    CommitFailedError,
+    SchemaError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
+from delta_ds.kernel import features
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.transaction.feature_removal import removed_features
+from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
+
+logger = logging.getLogger("delta_ds")
+
+
+def check(pending: Pending) -> None:
+    """Refuse what must not be committed.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs a feature that this package cannot write, or the commit one that the table lacks.
+    CommitFailedError
+        Actions contradict each other.
+    AppendOnlyError, UnsupportedOperationError, SchemaError
+        Rows of an append-only table would be removed; the protocol would be lowered; partition values do not fit
+        the table.
+    """
+    _check_protocol(pending)
+    _check_domains(pending)
+    _check_partition_values(pending)
+    _check_duplicates(pending)
+    _check_append_only(pending)
+    _note_mixed_data_change(pending)
+
+
+def _check_protocol(pending: Pending) -> None:
+    before = pending.snapshot.protocol if pending.snapshot is not None else None
+    configuration, table = pending.metadata.configuration, pending.table
+    new = pending.new_protocol
+    if before is not None and new is not None and pending.operation not in (*REPLACING, DROP_FEATURE):
+        lost = removed_features(before, new)
+        if lost:
+            raise UnsupportedOperationError(
+                f"Protocol version of table {table} cannot be downgraded: the new protocol lacks "
+                f"{', '.join(lost)}. Nothing was written; drop features with dropFeatureSupport",
+                condition="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+                parameters={"table": table, "features": lost},
+            )
+    features.check_writable(pending.protocol, configuration, table, pending.metadata.schema)
+    if before is not None and new is not None and pending.snapshot is not None:
+        # What is there must be understood as well, also where it is about to be dropped.
+        features.check_writable(before, {}, table, pending.snapshot.schema)
+
+
+def _check_domains(pending: Pending) -> None:
+    if ROW_TRACKING_DOMAIN in pending.domains:
+        raise CommitFailedError(
+            f"Manually setting the Row ID high water mark is not allowed (metadata domain {ROW_TRACKING_DOMAIN} of "
+            f"table {pending.table}); nothing was written",
+            condition="DELTA_ROW_ID_HIGH_WATER_MARK_SET",
+        )
+    if pending.domains and not pending.protocol.supports("domainMetadata"):
+        names = ", ".join(pending.domains)
+        raise UnsupportedFeatureError(
+            f"Detected DomainMetadata action(s) for domains [{names}], but table {pending.table} does not support "
+            "table feature domainMetadata. Nothing was written; add the feature first",
+            condition="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+            parameters={"domainNames": list(pending.domains)},
+        )
+
+
+def _check_partition_values(pending: Pending) -> None:
+    wanted = set(pending.metadata.physical_partition_columns(pending.protocol))
+    for add in pending.adds:
+        if not isinstance(add.get("path"), str):
+            raise CommitFailedError(
+                f"an add for table {pending.table} has no path; nothing was written: {add}"
+            )
+        given = set(add.get("partitionValues") or {})
+        if given != wanted:
+            raise SchemaError(
+                f"file {add['path']!r} has partition values for {sorted(given)}, but table {pending.table} is "
+                f"partitioned by {sorted(wanted)} (physical names); nothing was written",
+                condition="DELTA_ADD_FILE_PARTITIONING_MISMATCH",
+                parameters={"path": add["path"], "given": sorted(given), "wanted": sorted(wanted)},
+            )
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str | None:
+    """What tells the deletion vectors of one file apart; None for none."""
+    if not vector:
+        return None
+    offset = vector.get("offset")
+    suffix = "" if offset is None else f"@{offset}"
+    return f"{vector.get('storageType')}{vector.get('pathOrInlineDv')}{suffix}"
+
+
+def _check_duplicates(pending: Pending) -> None:
+    added = _by_path("add", pending.adds, pending.table)
+    removed = _by_path("remove", pending.removes, pending.table)
+    for path in added.keys() & removed.keys():
+        if added[path] == removed[path]:
+            raise _duplicate("add/remove", path, pending.table)
+    live = [removes for removes in pending.live_removes if removes]
+    if not live:
+        return
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    paths = pa.concat_tables([removes.table.select(["path", "deletionVector"]) for removes in live])
+    if len(live) > 1 or live[0].rows is not None:
+        counts = pc.value_counts(paths["path"].combine_chunks())
+        twice = counts.filter(pc.greater(counts.field("counts"), texts(["1"]).cast(pa.int64())[0]))
+        if len(twice):
+            raise _duplicate("remove", twice.field("values")[0].as_py(), pending.table)
+    own = [*added, *removed]
+    hits = paths.filter(pc.is_in(paths["path"], value_set=texts(own))) if own else paths.slice(0, 0)
+    for row in hits.to_pylist():
+        if row["path"] in removed:
+            raise _duplicate("remove", row["path"], pending.table)
+        if added[row["path"]] == vector_id(row["deletionVector"]):
+            raise _duplicate("add/remove", row["path"], pending.table)
+
+
+def _by_path(kind: str, bodies: Iterable[Body], table: str) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for body in bodies:
+        path = str(body.get("path"))
+        if path in found:
+            raise _duplicate(kind, path, table)
+        found[path] = vector_id(body.get("deletionVector"))
+    return found
+
+
+def _duplicate(kind: str, path: str, table: str) -> CommitFailedError:
+    return CommitFailedError(
+        f"File operation '{kind}' for path {path} of table {table} was specified several times. It is not valid for "
+        "multiple file operations with the same path to exist in a single commit; nothing was written",
+        condition="DELTA_DUPLICATE_ACTIONS_FOUND",
+        parameters={"actionType": kind, "path": path, "table": table},
+    )
+
+
+def _check_append_only(pending: Pending) -> None:
+    if pending.snapshot is None:
+        return
+    metadata = pending.snapshot.metadata
+    if metadata.configuration.get("delta.appendOnly", "false").strip().lower() != "true":
+        return
+    if not pending.snapshot.protocol.supports("appendOnly"):
+        return
+    loses = any(body.get("dataChange", False) for body in pending.removes)
+    loses |= any(removes.data_change for removes in pending.live_removes if removes)
+    if loses:
+        raise AppendOnlyError(
+            f"table {pending.table} is configured to only allow appends, and this {pending.operation} removes rows; "
+            "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
+            parameters={"table": pending.table},
+        )
+
+
+def _note_mixed_data_change(pending: Pending) -> None:
+    seen = {bool(body.get("dataChange", False)) for body in (*pending.adds, *pending.removes)}
+    seen |= {removes.data_change for removes in pending.live_removes if removes}
+    if len(seen) > 1:
+        logger.warning(
+            "mixed_data_change table=%s operation=%s: some file actions change rows, others only rearrange them",
+            pending.table, pending.operation,
+        )  # fmt: skip

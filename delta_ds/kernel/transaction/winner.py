@@ -1,0 +1,193 @@
+"""A commit that came first: what of it decides whether another transaction may follow.
+
+Source: conflict-matrix sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.segment import list_log, read_files
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NOT_FILES = ("commitInfo", "protocol", "metaData", "txn", "domainMetadata")
+
+
+@dataclass(frozen=True)
+class WinningCommit:
+    """One commit on disk that the transaction has not read.
+
+    Attributes
+    ----------
+    partition_columns
+        Physical names of the partition columns of the table as it was read.
+    """
+
+    storage: Storage
+    file: LogFile
+    data: bytes
+    partition_columns: tuple[str, ...]
+
+    @property
+    def version(self) -> int:
+        return self.file.version
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.path} of {self.storage.url}"
+
+    @cached_property
+    def _others(self) -> list[dict[str, Any]]:
+        if not self.data[-4096:].rstrip().endswith(b"}"):
+            raise CorruptLogFileError(
+                f"{self.where} came before this commit and is empty or cut off, so it cannot be checked for "
+                "conflicts; nothing was written. Restore it from a backup"
+            )
+        return find_actions(self.data, _NOT_FILES, self.where)
+
+    def _bodies(self, name: str) -> list[dict[str, Any]]:
+        return [action[name] for action in self._others if isinstance(action.get(name), Mapping)]
+
+    @cached_property
+    def commit_info(self) -> Mapping[str, Any]:
+        """Its `commitInfo`; empty where it has none."""
+        found = self._bodies("commitInfo")
+        return found[0] if found else {}
+
+    @property
+    def operation(self) -> str | None:
+        found = self.commit_info.get("operation")
+        return found if isinstance(found, str) else None
+
+    @property
+    def is_blind_append(self) -> bool:
+        """What the commit says of itself; one that says nothing is not blind."""
+        return self.commit_info.get("isBlindAppend") is True
+
+    @property
+    def is_backfill(self) -> bool:
+        return self.operation == BACKFILL
+
+    @property
+    def is_unbackfill(self) -> bool:
+        return self.operation == UNBACKFILL
+
+    def has_tag(self, key: str) -> bool:
+        """Whether a tag of its `commitInfo` is `true`."""
+        tags = self.commit_info.get("tags")
+        return isinstance(tags, Mapping) and str(tags.get(key)).lower() == "true"
+
+    @cached_property
+    def protocol(self) -> Protocol | None:
+        found = self._bodies("protocol")
+        return Protocol.from_action(found[0], self.where) if found else None
+
+    @cached_property
+    def metadata(self) -> Metadata | None:
+        found = self._bodies("metaData")
+        return Metadata.from_action(found[0], self.where) if found else None
+
+    @cached_property
+    def app_ids(self) -> set[str]:
+        """The applications whose transactions it recorded."""
+        return {str(body.get("appId")) for body in self._bodies("txn")}
+
+    @cached_property
+    def domains(self) -> dict[str, Mapping[str, Any]]:
+        """Its `domainMetadata` by domain, removals included."""
+        return {str(body.get("domain")): body for body in self._bodies("domainMetadata")}
+
+    @property
+    def high_water_mark(self) -> int | None:
+        """The highest row id in use after it; None where it did not write that."""
+        body = self.domains.get(ROW_TRACKING_DOMAIN)
+        return None if body is None else parse_mark(str(body.get("configuration") or ""), self.where)
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        import pyarrow as pa
+
+        schema = actions_schema(self.partition_columns)
+        tables = parse_file_actions([(self.where, self.data)], schema)
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    @cached_property
+    def adds(self) -> LiveFiles:
+        """The files it added, known paths that it adds anew included."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        add = self._files["add"].filter(pc.is_valid(self._files["add"]))
+        fields = [field for field in add.type if field.name != "stats"]
+        table = pa.table({field.name: pc.struct_field(add, field.name) for field in fields})
+        row = pa.chunked_array([pa.nulls(len(add), pa.int64())])
+        return LiveFiles(self.storage, table, pc.struct_field(add, "stats"), row, None)
+
+    @cached_property
+    def removed_paths(self) -> list[str]:
+        """The paths of its `remove` actions, in order, as the log spells them."""
+        import pyarrow.compute as pc
+
+        paths: list[str] = pc.drop_null(pc.struct_field(self._files["remove"], "path")).to_pylist()
+        return paths
+
+    def file_actions(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Its `add` and `remove` actions whole, one by one."""
+        for _, action in iterate_actions(self.data, self.where):
+            for name in ("add", "remove"):
+                if isinstance(action.get(name), dict):
+                    yield name, action[name]
+
+
+def parse_mark(configuration: str, where: str) -> int | None:
+    """The highest row id of the row tracking domain's configuration; None where it holds none.
+
+    Raises
+    ------
+    CorruptLogFileError
+        It is no JSON object with a number: going on could give out row ids twice.
+    """
+    try:
+        mark = json.loads(configuration)["rowIdHighWaterMark"]
+        return int(mark)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptLogFileError(
+            f"the domain {ROW_TRACKING_DOMAIN} in {where} has no rowIdHighWaterMark: {configuration!r:.200}. "
+            "Nothing was written; row ids can be given out only above the highest one in use"
+        ) from error
+
+
+def read_winners(storage: Storage, first: int, partition_columns: Sequence[str]) -> list[WinningCommit]:
+    """Every commit from a version on, ascending.
+
+    Raises
+    ------
+    CorruptLogFileError
+        The log has a gap after the version that was taken: nobody knows what it held.
+    """
+    commits = list_log(storage, first).commits
+    versions = sorted(version for version in commits if version >= first)
+    if versions and versions != list(range(first, versions[-1] + 1)):
+        missing = next(v for v in range(first, versions[-1]) if v not in commits)
+        raise CorruptLogFileError(
+            f"version {missing} of {storage.url} is missing although version {versions[-1]} is there, so this "
+            "commit cannot be checked for conflicts; nothing was written. Restore the missing commit file",
+            condition="DELTA_VERSIONS_NOT_CONTIGUOUS",
+        )
+    files = [commits[version] for version in versions]
+    columns = tuple(partition_columns)
+    contents = read_files(storage, files)
+    return [WinningCommit(storage, file, data, columns) for file, data in zip(files, contents, strict=True)]

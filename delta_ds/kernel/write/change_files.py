@@ -1,0 +1,43 @@
+"""Change files: the rows that a commit inserts or deletes, where its file actions do not tell.
+
+Source: PROTOCOL.md, "Add CDC File"; protocol-checklist section 33.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds.kernel.data.file_plan import FilePlan
+from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.schema.types import STRING, StructField
+from delta_ds.kernel.storage.filesystem import Storage
+
+CHANGE_TYPE = "_change_type"
+_FOLDER, _PREFIX = "_change_data", "cdc"
+
+
+class ChangeWriter:
+    """Writes rows with the kind of their change; used like a `FileWriter`."""
+
+    def __init__(self, storage: Storage, plan: FilePlan, task: int = 0) -> None:
+        extra = (*plan.extra_columns, StructField(CHANGE_TYPE, STRING))
+        self._writer = FileWriter(
+            storage, replace(plan, extra_columns=extra), task=task, folder=_FOLDER, prefix=_PREFIX
+        )
+
+    def write(self, rows: pa.RecordBatch, kind: str) -> None:
+        """Record rows under one kind: `insert`, `delete`, `update_preimage` or `update_postimage`."""
+        kinds = pa.repeat(pa.scalar(kind, pa.string()), rows.num_rows)
+        self._writer.write(rows.append_column(pa.field(CHANGE_TYPE, pa.string()), kinds))
+
+    def close(self) -> list[dict[str, Any]]:
+        """The bodies of the `cdc` actions."""
+        kept = ("path", "partitionValues", "size")
+        return [{**{k: add[k] for k in kept}, "dataChange": False} for add in self._writer.close()]
+
+    def abort(self) -> None:
+        """Delete what was written."""
+        self._writer.abort()

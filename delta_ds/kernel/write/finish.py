@@ -1,0 +1,196 @@
+"""The end of a write: what its tasks wrote becomes one commit, or nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from delta_ds.exceptions import DeltaError, UncertainWriteError
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
+from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction.transaction import Transaction
+from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.removal import Removed, remove_replaced
+from delta_ds.kernel.write.replacing import MATCHING, PARTITIONS
+from delta_ds.kernel.write.small_files import join_small_files
+from delta_ds.kernel.write.task import TaskResult
+
+logger = logging.getLogger("delta_ds")
+
+_HIGH_WATER_MARK = "delta.identity.highWaterMark"
+_IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
+
+
+def finish_write(
+    plan: WritePlan, results: Sequence[TaskResult], *, engine_info: str | None = None
+) -> int | None:
+    """Commit what the tasks of a write have written.
+
+    Parameters
+    ----------
+    plan
+        From `plan_write`.
+    results
+        Of every task.
+    engine_info
+        Who writes, for the history; the kernel's own name by default.
+
+    Returns
+    -------
+    int or None
+        The version; None where there was nothing to commit (an append without rows, or an application's
+        transaction that the table has already).
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        Another commit came first and contradicts the write. As with every other failure the files
+        of the write are deleted, except where its outcome is not known (`UncertainWriteError`).
+    """
+    staged = [f["path"] for r in results for f in (*r.adds, *r.changes)]
+    try:
+        snapshot = open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
+        adds = join_small_files(plan, [add for r in results for add in r.adds])
+        staged += [add["path"] for add in adds]
+        if plan.done or _changes_nothing(plan, adds):
+            return None
+        transaction = Transaction(plan.storage, snapshot, engine_info=engine_info)
+        removed = Removed()
+        if snapshot is not None:
+            removed = remove_replaced(plan, transaction, snapshot, adds)
+            staged += [f["path"] for f in (*removed.adds, *removed.changes)]
+        return _commit(plan, transaction, results, adds, removed)
+    except UncertainWriteError:
+        raise
+    except Exception:
+        discard(plan.storage, staged)
+        raise
+
+
+def discard(storage: Storage, paths: Sequence[str]) -> None:
+    """Delete files that no commit refers to; what cannot be deleted is logged, and left for VACUUM.
+
+    Parameters
+    ----------
+    paths
+        As in actions, URI-encoded.
+    """
+    try:
+        storage.delete([storage.resolve(path) for path in dict.fromkeys(paths)])
+    except (DeltaError, OSError) as error:
+        logger.warning("orphan_files_left table=%s files=%s reason=%s", storage.url, len(paths), error)
+
+
+def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]]) -> bool:
+    """An append without rows, as delta-spark, makes no version, unless it brings something else."""
+    brings = plan.new_metadata or plan.new_protocol or plan.options.txn_app_id is not None
+    return not (adds or plan.overwrite or brings)
+
+
+def _commit(
+    plan: WritePlan,
+    transaction: Transaction,
+    results: Sequence[TaskResult],
+    adds: Sequence[dict[str, Any]],
+    removed: Removed,
+) -> int:
+    options = plan.options
+    tags = _set_table(plan, transaction, results)
+    if options.txn_app_id is not None and options.txn_version is not None:
+        transaction.read_app_id(options.txn_app_id)
+        transaction.set_txn(options.txn_app_id, options.txn_version)
+    for body in (*adds, *removed.adds):
+        transaction.add(body if options.data_change else {**body, "dataChange": False})
+    for change in (*(c for r in results for c in r.changes), *removed.changes):
+        transaction.cdc(change)
+    return transaction.commit(
+        "WRITE",
+        _parameters(plan),
+        _metrics(plan, results, adds, removed),
+        user_metadata=options.user_metadata,
+        tags=tags,
+    )
+
+
+def _set_table(
+    plan: WritePlan, transaction: Transaction, results: Sequence[TaskResult]
+) -> Mapping[str, str] | None:
+    """Protocol, metadata and domains of the commit; returns the tags that explain them."""
+    if plan.new_protocol:
+        transaction.set_protocol(plan.protocol)
+    if plan.read_version < 0:
+        for domain, configuration in plan.domains.items():
+            transaction.set_domain_metadata(domain, configuration)
+    marks = _identity_marks(plan, results)
+    if plan.new_metadata or marks:
+        transaction.set_metadata(_marked(plan.metadata, marks))
+    return _IDENTITY_ONLY if marks and not plan.new_metadata else None
+
+
+def _identity_marks(plan: WritePlan, results: Sequence[TaskResult]) -> dict[str, int]:
+    """The value furthest along that any task generated, by identity column."""
+    steps = {identity.column: identity.step for identity in plan.rows.identities}
+    marks: dict[str, int] = {}
+    for result in results:
+        for column, value in result.identity_marks.items():
+            furthest = max if steps[column] > 0 else min
+            marks[column] = furthest(value, marks.get(column, value))
+    return marks
+
+
+def _marked(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
+    if not marks:
+        return metadata
+
+    def marked(field: StructField) -> StructField:
+        if field.name not in marks:
+            return field
+        return replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: marks[field.name]})
+
+    schema = StructType(tuple(marked(field) for field in metadata.schema))
+    return replace(metadata, schema_string=schema_to_json(schema))
+
+
+def _parameters(plan: WritePlan) -> dict[str, Any]:
+    options = plan.options
+    parameters: dict[str, Any] = {
+        "mode": "Overwrite" if plan.overwrite else "Append",
+        "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":")),
+    }
+    if options.cluster_by and plan.read_version < 0:
+        parameters["clusterBy"] = json.dumps(list(options.cluster_by), separators=(",", ":"))
+    if options.replace_where is not None:
+        parameters["predicate"] = options.replace_where
+    for name, holds in (
+        ("isDynamicPartitionOverwrite", plan.replacing.scope == PARTITIONS),
+        ("canOverwriteSchema", plan.overwrite and options.overwrite_schema),
+        ("canMergeSchema", options.merge_schema),
+    ):
+        if holds:
+            parameters[name] = True
+    return parameters
+
+
+def _metrics(
+    plan: WritePlan, results: Sequence[TaskResult], adds: Sequence[Mapping[str, Any]], removed: Removed
+) -> dict[str, Any]:
+    """The metrics of delta-spark's WRITE; a predicate's deletions are counted with it."""
+    new = [*adds, *removed.adds]
+    changes = sum(len(r.changes) for r in results) + len(removed.changes)
+    metrics: dict[str, Any] = {"numFiles": len(new)}
+    if plan.overwrite:
+        metrics |= {"numRemovedFiles": removed.files, "numRemovedBytes": removed.size}
+    if plan.options.replace_where is not None:
+        metrics["numAddedChangeFiles"] = changes
+    rows = sum(r.rows for r in results) + (removed.copied or 0)
+    if plan.replacing.scope != MATCHING or new:
+        metrics["numOutputRows"] = rows
+        if removed.deleted is not None:
+            metrics |= {"numCopiedRows": removed.copied or 0, "numDeletedRows": removed.deleted}
+    metrics["numOutputBytes"] = sum(int(add["size"]) for add in new)
+    return metrics

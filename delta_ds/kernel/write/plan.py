@@ -1,0 +1,308 @@
+"""What a write does to a table, decided before any row is looked at.
+
+The plan pins the version that the write starts from and holds all that tasks need: how rows become rows of the
+table (`RowPlan`) and how they are laid into files (`FilePlan`). What cannot be honoured is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timezone
+
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    NotADeltaTableError,
+    SchemaError,
+    UnsupportedOperationError,
+)
+from delta_ds.kernel import features
+from delta_ds.kernel.alter.create import new_table
+from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.data.file_plan import FilePlan, file_plan
+from delta_ds.kernel.data.row_plan import RowPlan, plan_rows
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.options.values import size_in_bytes
+from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema import column_mapping
+from delta_ds.kernel.schema.enforcement import check_write, data_schema, partition_columns_of
+from delta_ds.kernel.schema.types import StructType, schema_to_json
+from delta_ds.kernel.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.write.replacing import Replacing, plan_replacing
+
+logger = logging.getLogger("delta_ds")
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_CLUSTERING = "delta.clustering"
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """A planned write. Can be pickled.
+
+    Attributes
+    ----------
+    storage
+        What the table lies on.
+    read_version
+        The version the write starts from; -1 for a table that it creates.
+    overwrite
+        The mode is overwrite, not append.
+    options
+        As given.
+    protocol, metadata
+        In force after the write.
+    new_protocol, new_metadata
+        Whether the write commits them.
+    domains
+        Metadata domains of a table that the write creates.
+    rows, files
+        For the tasks.
+    replacing
+        What an overwrite replaces.
+    done
+        The table has this application transaction already: nothing is left to do.
+    """
+
+    storage: Storage
+    read_version: int
+    overwrite: bool
+    options: WriteOptions
+    protocol: Protocol
+    metadata: Metadata
+    new_protocol: bool
+    new_metadata: bool
+    rows: RowPlan
+    files: FilePlan
+    replacing: Replacing
+    domains: Mapping[str, str] = field(default_factory=dict)
+    done: bool = False
+
+    def in_time_zone(self, name: str) -> WritePlan:
+        """The same plan for tasks that know the session time zone."""
+        return replace(self, rows=replace(self.rows, timezone=name), files=replace(self.files, timezone=name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Protocol and metadata after the write, and where they come from."""
+
+    protocol: Protocol
+    metadata: Metadata
+    domains: Mapping[str, str]
+    before: Snapshot | None
+
+    @property
+    def new_protocol(self) -> bool:
+        return self.before is None or self.protocol != self.before.protocol
+
+    @property
+    def new_metadata(self) -> bool:
+        return self.before is None or self.metadata != self.before.metadata
+
+
+def plan_write(
+    storage: Storage, data: StructType, options: WriteOptions, *, overwrite: bool, timezone: str = "UTC"
+) -> WritePlan:
+    """Plan a write of rows of a schema to the table at its newest version, or to a new one.
+
+    Parameters
+    ----------
+    storage
+        The table's, or where it shall be.
+    data
+        The schema of the rows.
+    options
+        See `WriteOptions`.
+    overwrite
+        The mode is overwrite, not append.
+    timezone
+        The session time zone, as far as it is known; the option `timeZone` goes before it.
+
+    Raises
+    ------
+    SchemaError
+        The rows do not fit the table.
+    InvalidOptionError
+        An option or table property has a wrong value, or makes no sense for this table.
+    UnsupportedFeatureError, PredicateError
+        The table needs something of writers that is not supported, or holds an expression that cannot be
+        evaluated here.
+    InvariantViolationError
+        A column that must have values has none.
+    """
+    snapshot = _open(storage)
+    if snapshot is not None:
+        features.check_writable(
+            snapshot.protocol, snapshot.metadata.configuration, storage.url, snapshot.schema
+        )
+    outcome = (
+        _created(storage, data, options) if snapshot is None else _evolved(snapshot, data, options, overwrite)
+    )
+    zone = options.time_zone or timezone
+    metadata, supported = outcome.metadata, outcome.protocol.supported
+    version = -1 if snapshot is None else snapshot.version
+    rows = plan_rows(
+        data,
+        metadata.schema,
+        properties=metadata.configuration,
+        features=supported,
+        partition_columns=metadata.partition_columns,
+        table_name=storage.url,
+        timezone=zone,
+    )
+    files = file_plan(
+        storage.url,
+        version,
+        metadata,
+        supported,
+        compression=options.compression,
+        max_records_per_file=options.max_records_per_file,
+        target_file_size=_target_file_size(metadata),
+        timezone=zone,
+        clustering_columns=_clustering_columns(outcome),
+    )
+    replacing = plan_replacing(options, metadata, outcome.protocol, overwrite, storage.url, zone)
+    return WritePlan(
+        storage=storage,
+        read_version=version,
+        overwrite=overwrite,
+        options=options,
+        protocol=outcome.protocol,
+        metadata=metadata,
+        new_protocol=outcome.new_protocol,
+        new_metadata=outcome.new_metadata,
+        rows=replacing.guard(rows),
+        files=files,
+        replacing=replacing,
+        domains=outcome.domains,
+        done=snapshot is not None and is_done(snapshot, options),
+    )
+
+
+def is_done(snapshot: Snapshot, options: WriteOptions) -> bool:
+    """Whether the table has this application transaction, or a later one (protocol-checklist TXN-W-02)."""
+    if options.txn_app_id is None or options.txn_version is None:
+        return False
+    recorded = snapshot.txns.get(options.txn_app_id)
+    return recorded is not None and recorded >= options.txn_version
+
+
+def _open(storage: Storage) -> Snapshot | None:
+    try:
+        return open_snapshot(storage)
+    except NotADeltaTableError:
+        return None
+
+
+def _created(storage: Storage, data: StructType, options: WriteOptions) -> _Outcome:
+    if not options.data_change:
+        raise UnsupportedOperationError(
+            f"there is no table at {storage.url} yet, so dataChange=false makes no sense: there are no rows to "
+            "arrange anew. Leave the option out",
+            condition="DELTA_DATA_CHANGE_FALSE",
+        )
+    if not data.fields:
+        raise SchemaError(
+            f"a new table at {storage.url} needs at least one column; the data has none",
+            condition="DELTA_EMPTY_DATA",
+        )
+    schema = data_schema(data)
+    table = new_table(
+        schema,
+        partition_columns_of(schema, options.partition_by or (), storage.url),
+        options.properties,
+        cluster_by=options.cluster_by or (),
+        table=storage.url,
+    )
+    return _Outcome(table.protocol, table.metadata, table.domains, None)
+
+
+def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool) -> _Outcome:
+    """Protocol and metadata of an existing table after the write."""
+    before = snapshot.metadata
+    name = snapshot.storage.url
+    _check_same_properties(snapshot, options)
+    replaces_schema = overwrite and options.overwrite_schema and options.replace_where is None
+    schema = check_write(
+        snapshot.schema,
+        data,
+        partition_columns=before.partition_columns,
+        partition_by=options.partition_by or (),
+        merge_schema=options.merge_schema,
+        overwrite_schema=options.overwrite_schema,
+        overwrite=overwrite,
+        replace_where=options.replace_where is not None,
+        properties=before.configuration,
+        features=snapshot.protocol.supported,
+        table_name=name,
+        table_version=snapshot.version + 1,
+    )
+    partitioning = before.partition_columns
+    if replaces_schema:
+        wanted = partition_columns_of(schema, options.partition_by or (), name)
+        if (schema, wanted) == (snapshot.schema, partitioning):
+            schema = snapshot.schema
+        partitioning = wanted
+    if schema == snapshot.schema and partitioning == before.partition_columns:
+        return _Outcome(snapshot.protocol, before, {}, snapshot)
+    if not options.data_change:
+        raise UnsupportedOperationError(
+            f"dataChange=false only arranges the rows of {name} anew; it cannot change its schema or partitioning",
+            condition="DELTA_DATA_CHANGE_FALSE",
+        )
+    metadata = _with_schema(snapshot, schema, partitioning)
+    return _Outcome(upgraded(snapshot.protocol, metadata), metadata, {}, snapshot)
+
+
+def _with_schema(snapshot: Snapshot, schema: StructType, partitioning: tuple[str, ...]) -> Metadata:
+    properties = dict(snapshot.metadata.configuration)
+    if snapshot.mapping_mode != "none":
+        highest = max(int(properties.get(_MAX_COLUMN_ID, "0")), column_mapping.highest_id(snapshot.schema))
+        schema, highest = column_mapping.assign(schema, highest, keep_names=False)
+        properties[_MAX_COLUMN_ID] = str(highest)
+    return replace(
+        snapshot.metadata,
+        schema_string=schema_to_json(schema),
+        partition_columns=partitioning,
+        configuration=properties,
+    )
+
+
+def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
+    """Properties and clustering are given to a new table; an existing one must have them already."""
+    has = {name.lower(): text for name, text in snapshot.metadata.configuration.items()}
+    for name, text in options.properties.items():
+        if has.get(name.lower()) != text and not name.lower().startswith("delta.feature."):
+            raise InvalidOptionError(
+                f"table property {name} = {text!r} cannot be given to a write: {snapshot.storage.url} exists, and "
+                f"has {has.get(name.lower(), 'no value')!r}. Use DeltaTable.forPath(...).setProperties(...)",
+                parameters={"property": name},
+            )
+    if options.cluster_by is not None:
+        now = [".".join(path) for path in snapshot.clustering_columns]
+        if [c.lower() for c in options.cluster_by] != [c.lower() for c in now]:
+            raise InvalidOptionError(
+                f"{snapshot.storage.url} is clustered by {now or 'nothing'}, not by {list(options.cluster_by)}. "
+                "Use DeltaTable.forPath(...).clusterBy(...)",
+                condition="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            )
+
+
+def _target_file_size(metadata: Metadata) -> int | None:
+    text = value_of(metadata.configuration, "delta.targetFileSize")
+    return None if text is None else text if isinstance(text, int) else size_in_bytes(str(text), timezone.utc)
+
+
+def _clustering_columns(outcome: _Outcome) -> tuple[tuple[str, ...], ...]:
+    """The physical paths of the clustering columns, which need statistics wherever they stand."""
+    if not outcome.protocol.supports("clustering"):
+        return ()
+    domains = outcome.domains if outcome.before is None else outcome.before.domains
+    text = domains.get(_CLUSTERING)
+    paths = json.loads(text).get("clusteringColumns", []) if text else []
+    return tuple((path,) if isinstance(path, str) else tuple(path) for path in paths)

@@ -1,0 +1,77 @@
+"""One task of a write: batches of rows to data files, none of which counts before the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds.kernel.data.row_pipeline import RowPipeline
+from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.write.change_files import ChangeWriter
+from delta_ds.kernel.write.plan import WritePlan
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a task wrote. Can be pickled.
+
+    Attributes
+    ----------
+    adds, changes
+        The bodies of `add` and `cdc` actions.
+    rows
+        How many rows.
+    identity_marks
+        The last value generated for each identity column.
+    """
+
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    rows: int = 0
+    identity_marks: dict[str, int] = field(default_factory=dict)
+
+
+def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
+    """Write the rows of a task.
+
+    Parameters
+    ----------
+    plan
+        From `plan_write`.
+    batches
+        Rows of the schema that was planned for.
+    task
+        The number of the task, from 0 on, different for all tasks of a write.
+
+    Raises
+    ------
+    InvariantViolationError
+        A row breaks a constraint; the files of this task are deleted.
+    StorageError
+        A file cannot be written; the same.
+    """
+    if plan.done:
+        return TaskResult()
+    pipeline = RowPipeline(plan.rows, task)
+    files = FileWriter(plan.storage, plan.files, task=task)
+    changes = ChangeWriter(plan.storage, plan.files, task) if plan.replacing.records_changes else None
+    rows = 0
+    try:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            ready = pipeline.process(batch)
+            rows += ready.num_rows
+            files.write(ready)
+            if changes is not None:
+                changes.write(ready, "insert")
+        return TaskResult(files.close(), changes.close() if changes else [], rows, pipeline.identity_marks())
+    except BaseException:
+        # Also when Spark kills the task: nothing refers to these files, and nothing ever will.
+        files.abort()
+        if changes is not None:
+            changes.abort()
+        raise

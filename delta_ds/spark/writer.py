@@ -1,0 +1,78 @@
+"""`df.write.format("pydelta")`: planned on the driver, written by tasks, committed on the driver.
+
+Spark runs planning, each task and the commit in Python processes of their own; the writer travels between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from delta_ds import __version__
+from delta_ds.kernel.write.finish import discard, finish_write
+from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.timezone import task_time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    result: TaskResult
+
+
+class DeltaWriter(DataSourceArrowWriter):
+    """Writes what `WritePlan` says; nothing counts before `commit`."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self._plan = plan
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        """One task: rows to data files.
+
+        Raises
+        ------
+        InvariantViolationError
+            A row breaks a constraint. The files of the task are deleted.
+        """
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        plan = self._plan
+        if plan.options.time_zone is None:
+            plan = plan.in_time_zone(task_time_zone())
+        return TaskMessage(write_rows(plan, iterator, context.partitionId() if context else 0))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Publish the files of all tasks as one version.
+
+        Raises
+        ------
+        DeltaConcurrentModificationException
+            Another commit came first and contradicts the write; its files are deleted.
+        """
+        results = [message.result for message in messages if isinstance(message, TaskMessage)]
+        finish_write(self._plan, results, engine_info=engine_info())
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete what the tasks of a failed job have written."""
+        if all(message is not None for message in messages):
+            # Every task was done, so it is the commit that failed: it has cleaned up itself, or left the files
+            # because it cannot know whether a version refers to them.
+            return
+        results = [message.result for message in messages if isinstance(message, TaskMessage)]
+        discard(self._plan.storage, [f["path"] for r in results for f in (*r.adds, *r.changes)])
+
+
+def engine_info() -> str:
+    """How commits made by Spark name their writer."""
+    import pyspark
+
+    return f"Apache-Spark/{pyspark.__version__} delta_ds/{__version__}"
