@@ -63,10 +63,14 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for layout, title in LAYOUTS.items():
-            source = write_log_table(Path(folder) / layout, layout, options.files, tail=min(1000, options.files // 20))
+            source = write_log_table(
+                Path(folder) / layout, layout, options.files, tail=min(1000, options.files // 20)
+            )
             newest = max(int(f.stem) for f in (source / "_delta_log").glob("*.json") if f.stem.isdigit())
             # So that there is something to do where the newest version has a checkpoint already.
-            write_commit(source / "_delta_log", newest + 1, ['{"commitInfo":{"operation":"SET TBLPROPERTIES"}}'])
+            write_commit(
+                source / "_delta_log", newest + 1, ['{"commitInfo":{"operation":"SET TBLPROPERTIES"}}']
+            )
             rows += _measured(options, source, title)
     print("\n".join(rows))
 

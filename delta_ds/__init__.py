@@ -11,7 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_ds.exceptions import (
+        AppendOnlyError as AppendOnlyError,
+    )
+    from delta_ds.exceptions import (
         ChangeDataError as ChangeDataError,
+    )
+    from delta_ds.exceptions import (
+        CommitFailedError as CommitFailedError,
+    )
+    from delta_ds.exceptions import (
+        ConcurrentAppendException as ConcurrentAppendException,
+    )
+    from delta_ds.exceptions import (
+        ConcurrentDeleteDeleteException as ConcurrentDeleteDeleteException,
+    )
+    from delta_ds.exceptions import (
+        ConcurrentDeleteReadException as ConcurrentDeleteReadException,
+    )
+    from delta_ds.exceptions import (
+        ConcurrentTransactionException as ConcurrentTransactionException,
+    )
+    from delta_ds.exceptions import (
+        ConcurrentWriteException as ConcurrentWriteException,
     )
     from delta_ds.exceptions import (
         CorruptLogFileError as CorruptLogFileError,
@@ -20,13 +41,22 @@ if TYPE_CHECKING:
         DataFileError as DataFileError,
     )
     from delta_ds.exceptions import (
+        DeltaConcurrentModificationException as DeltaConcurrentModificationException,
+    )
+    from delta_ds.exceptions import (
         DeltaError as DeltaError,
     )
     from delta_ds.exceptions import (
         InvalidOptionError as InvalidOptionError,
     )
     from delta_ds.exceptions import (
+        InvariantViolationError as InvariantViolationError,
+    )
+    from delta_ds.exceptions import (
         LogError as LogError,
+    )
+    from delta_ds.exceptions import (
+        MetadataChangedException as MetadataChangedException,
     )
     from delta_ds.exceptions import (
         NotADeltaTableError as NotADeltaTableError,
@@ -35,10 +65,16 @@ if TYPE_CHECKING:
         PredicateError as PredicateError,
     )
     from delta_ds.exceptions import (
+        ProtocolChangedException as ProtocolChangedException,
+    )
+    from delta_ds.exceptions import (
         SchemaError as SchemaError,
     )
     from delta_ds.exceptions import (
         StorageError as StorageError,
+    )
+    from delta_ds.exceptions import (
+        TableExistsError as TableExistsError,
     )
     from delta_ds.exceptions import (
         TimestampOutOfRangeError as TimestampOutOfRangeError,
@@ -47,7 +83,13 @@ if TYPE_CHECKING:
         TruncatedLogError as TruncatedLogError,
     )
     from delta_ds.exceptions import (
+        UncertainWriteError as UncertainWriteError,
+    )
+    from delta_ds.exceptions import (
         UnsupportedFeatureError as UnsupportedFeatureError,
+    )
+    from delta_ds.exceptions import (
+        UnsupportedOperationError as UnsupportedOperationError,
     )
     from delta_ds.exceptions import (
         VersionNotFoundError as VersionNotFoundError,
@@ -57,6 +99,9 @@ if TYPE_CHECKING:
     )
     from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
     from delta_ds.kernel.snapshot import Snapshot as Snapshot
+    from delta_ds.kernel.transaction.transaction import Transaction as Transaction
+    from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
+    from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
     from delta_ds.spark.table import DeltaTable as DeltaTable
@@ -67,14 +112,21 @@ _HOMES = {
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
     "DeltaTable": "delta_ds.spark.table",
+    "DeltaTableBuilder": "delta_ds.spark.builder",
+    "IdentityGenerator": "delta_ds.spark.builder",
     "DeltaLog": "delta_ds.kernel.delta_log",
     "Snapshot": "delta_ds.kernel.snapshot",
+    "Transaction": "delta_ds.kernel.transaction.transaction",
     **dict.fromkeys(
         [
-            "ChangeDataError", "CorruptLogFileError", "DataFileError", "DeltaError", "InvalidOptionError",
-            "LogError", "NotADeltaTableError", "PredicateError", "SchemaError", "StorageError",
-            "TimestampOutOfRangeError", "TruncatedLogError", "UnsupportedFeatureError", "VersionNotFoundError",
-            "VersionsNotContiguousError",
+            "AppendOnlyError", "ChangeDataError", "CommitFailedError", "ConcurrentAppendException",
+            "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException",
+            "ConcurrentTransactionException", "ConcurrentWriteException", "CorruptLogFileError",
+            "DataFileError", "DeltaConcurrentModificationException", "DeltaError", "InvalidOptionError",
+            "InvariantViolationError", "LogError", "MetadataChangedException", "NotADeltaTableError",
+            "PredicateError", "ProtocolChangedException", "SchemaError", "StorageError", "TableExistsError",
+            "TimestampOutOfRangeError", "TruncatedLogError", "UncertainWriteError", "UnsupportedFeatureError",
+            "UnsupportedOperationError", "VersionNotFoundError", "VersionsNotContiguousError",
         ],
         "delta_ds.exceptions",
     ),

@@ -163,7 +163,13 @@ class DeltaLog:
             if not create or version is not None:
                 raise
             snapshot = None
-        return Transaction(self.storage, snapshot, engine_info=engine_info, use_statistics=use_statistics)
+        return Transaction(
+            self.storage,
+            snapshot,
+            engine_info=engine_info,
+            use_statistics=use_statistics,
+            current=self._current,
+        )
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

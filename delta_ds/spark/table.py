@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from pyspark.sql.types import StructField as SparkStructField
+
+from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, NotADeltaTableError
+from delta_ds.kernel.alter import clustering, constraints, create
+from delta_ds.kernel.alter import columns as alter_columns
+from delta_ds.kernel.alter import properties as alter_properties
+from delta_ds.kernel.alter.change_column import alter_column
+from delta_ds.kernel.alter.drop_feature import drop_feature_support
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.schema.char_varchar import declared
+from delta_ds.spark.builder import DeltaTableBuilder, spark_type, to_kernel
 from delta_ds.spark.source import FORMAT
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType as SparkDataType
+    from pyspark.sql.types import StructType as SparkStructType
 
 # Column for column what delta-spark 4.4 answers.
 _HISTORY = {
@@ -54,9 +66,9 @@ _DETAIL = {
 
 
 class DeltaTable:
-    """A Delta table by its path; made by `forPath`.
+    """A Delta table by its path; made by `forPath` or by a builder.
 
-    History and detail are read from the log in this process, rows by the data source.
+    The log is read and committed to in this process, rows are read by the data source.
     """
 
     def __init__(
@@ -144,12 +156,160 @@ class DeltaTable:
                 detail[column] = datetime.fromtimestamp(detail[column] / 1000, timezone.utc)
         return self._frame([detail], _DETAIL)
 
+    # --- making tables
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder of a new table; there must be none at its location."""
+        return DeltaTableBuilder(_session(sparkSession), create.CREATE)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder of a new table; one that is there already stays as it is."""
+        return DeltaTableBuilder(_session(sparkSession), create.IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder of a table in place of one that must be there; older versions stay."""
+        return DeltaTableBuilder(_session(sparkSession), create.REPLACE)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder of a table in place of one that may be there; older versions stay."""
+        return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE)
+
+    # --- properties and protocol
+
+    def setProperties(self, properties: Mapping[str, str]) -> None:
+        """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added."""
+        alter_properties.set_properties(self._log, properties)
+
+    def unsetProperties(self, keys: Sequence[str]) -> None:
+        """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`."""
+        alter_properties.unset_properties(self._log, keys)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol to these versions; it is never lowered."""
+        alter_properties.upgrade_table_protocol(self._log, readerVersion, writerVersion)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Make the table support a feature and what it depends on."""
+        alter_properties.add_feature_support(self._log, featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take the support of a feature away once nothing uses it; see `drop_feature.drop_feature_support`."""
+        drop_feature_support(self._log, featureName, truncate_history=bool(truncateHistory))
+
+    # --- columns
+
+    def addColumns(self, columns: SparkStructType, first: bool = False, after: str | None = None) -> None:
+        """Add columns: at the end, first, or after another one.
+
+        Parameters
+        ----------
+        columns
+            Names, types and comments. Rows that are there have null in them.
+        """
+        alter_columns.add_columns(self._log, to_kernel(columns.fields), first, after)
+
+    def renameColumn(self, old: str, new: str) -> None:
+        """Rename a column (`s.a` for a field of a struct) to a plain name; needs column mapping."""
+        alter_columns.rename_column(self._log, old, new)
+
+    def dropColumns(self, names: Sequence[str]) -> None:
+        """Drop columns without touching data files; needs column mapping."""
+        alter_columns.drop_columns(self._log, names)
+
+    def alterColumn(
+        self,
+        name: str,
+        dataType: str | SparkDataType | None = None,
+        nullable: bool | None = None,
+        comment: str | None = None,
+        default: str | EllipsisType | None = ...,
+        first: bool = False,
+        after: str | None = None,
+    ) -> None:
+        """Change a column; each thing given is one commit.
+
+        Parameters
+        ----------
+        name
+            As in Spark SQL: `s.a`, `` `a.b` ``, `l.element`.
+        dataType
+            A wider type, if `delta.enableTypeWidening` is set.
+        nullable
+            True drops NOT NULL.
+        comment
+            The new comment.
+        default
+            SQL text of the new default; None takes it away.
+        first, after
+            The new place among its neighbours.
+        """
+        field = (
+            None if dataType is None else to_kernel([SparkStructField("c", spark_type(dataType))]).fields[0]
+        )
+        alter_column(
+            self._log,
+            name,
+            data_type=field.type if field else None,
+            char_varchar=declared(field) if field else None,
+            nullable=nullable,
+            comment=comment,
+            default=default,
+            first=first,
+            after=after,
+        )
+
+    # --- constraints and clustering
+
+    def addConstraint(self, name: str, expression: str) -> None:
+        """Add a CHECK constraint; fails if a row that is there breaks it."""
+        constraints.add_constraint(self._log, name, expression, self._verify(name))
+
+    def dropConstraint(self, name: str) -> None:
+        """Drop a CHECK constraint."""
+        constraints.drop_constraint(self._log, name)
+
+    def clusterBy(self, columns: Sequence[str]) -> None:
+        """Change the clustering columns of a clustered table; none: no clustering any more."""
+        clustering.cluster_by(self._log, columns)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the latest version now."""
+        self._log.checkpoint()
+
+    def _verify(self, name: str) -> Callable[[str], None]:
+        def verify(expression: str) -> None:
+            broken = self.toDF().where(f"NOT coalesce(({expression}), false)").limit(1).count()
+            if broken:
+                raise InvariantViolationError(
+                    f"rows of {self._log.storage.url} break the new CHECK constraint {name} ({expression}); "
+                    "correct or delete them first. Nothing was written",
+                    condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+                    parameters={"constraint": name, "expression": expression},
+                )
+
+        return verify
+
     def _frame(self, rows: list[dict[str, Any]], columns: Mapping[str, str]) -> DataFrame:
         schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
         return self._spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._log.storage.url!r})"
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    if spark is not None:
+        return spark
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is None:
+        raise InvalidOptionError("there is no active Spark session: give one, as in DeltaTable.create(spark)")
+    return found
 
 
 def _open_log(path: str, options: Mapping[str, str]) -> DeltaLog:

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import UnsupportedFeatureError
-from delta_ds.kernel.features import FEATURES, check_readable, required, supported, with_dependencies
+from delta_ds.kernel.features import (
+    FEATURES,
+    check_readable,
+    check_writable,
+    feature_named,
+    lacking,
+    required,
+    supported,
+    with_dependencies,
+)
 from delta_ds.kernel.schema.types import StructType, parse_schema
 
 TABLE = "s3://bucket/t"
@@ -229,3 +238,69 @@ def test_dependencies_are_followed_all_the_way() -> None:
     assert with_dependencies({"icebergCompatV3"}) == {
         "icebergCompatV3", "columnMapping", "rowTracking", "domainMetadata",
     }  # fmt: skip
+
+
+# --- writing
+
+WRITERS = {
+    "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
+    "identityColumns", "deletionVectors", "rowTracking", "timestampNtz", "domainMetadata", "v2Checkpoint",
+    "clustering", "vacuumProtocolCheck", "inCommitTimestamp", "typeWidening", "typeWidening-preview",
+    "variantType", "variantType-preview", "variantShredding", "variantShredding-preview",
+    "allowColumnDefaults", "checkpointProtection", "materializePartitionColumns",
+}  # fmt: skip
+
+
+def test_exactly_the_features_that_the_kernel_implements_are_writable() -> None:
+    assert {name for name, f in FEATURES.items() if f.write} == WRITERS
+    assert all(f.read for f in FEATURES.values() if f.write)
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(1, 1), (1, 2), (1, 4), (2, 5), (2, 6)])
+def test_a_legacy_table_is_writable(reader: int, writer: int) -> None:
+    check_writable(Proto(reader, writer, None, None), {}, TABLE)
+
+
+def test_a_table_with_every_implemented_feature_is_writable() -> None:
+    readers = {name for name in WRITERS if FEATURES[name].needs_reader}
+    check_writable(features(readers, WRITERS), {}, TABLE)
+
+
+@pytest.mark.parametrize("name", sorted(set(FEATURES) - WRITERS) + ["nosuch"])
+def test_a_feature_that_is_not_implemented_is_refused_for_writing(name: str) -> None:
+    known = FEATURES.get(name)
+    readers = {name} if known is not None and known.needs_reader else set()
+    needed = with_dependencies({name}) - {name}
+    protocol = features(readers | {n for n in needed if FEATURES[n].needs_reader}, {name, *needed})
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        check_writable(protocol, {}, TABLE)
+    if not readers:
+        assert caught.value.condition == "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [0, 8, 99])
+def test_a_writer_version_out_of_range_is_refused_for_writing(version: int) -> None:
+    listed = frozenset[str]() if version >= 7 else None
+    with pytest.raises(UnsupportedFeatureError, match=f"writer version {version}") as caught:
+        check_writable(Proto(1, version, None, listed), {}, TABLE)
+    assert caught.value.condition == "DELTA_INVALID_PROTOCOL_VERSION"
+
+
+@given(st.sets(st.sampled_from(sorted(FEATURES))), st.sets(st.sampled_from(sorted(FEATURES))))
+def test_what_is_lacking_completes_what_is_wanted(has: set[str], wanted: set[str]) -> None:
+    after = has | lacking(has, wanted)
+    assert not lacking(after, wanted)
+    assert lacking(has, wanted).isdisjoint(has)
+    stand_ins = {FEATURES[n].stands_for for n in after}
+    assert wanted <= after | stand_ins  # type: ignore[operator]
+
+
+def test_a_shredding_preview_without_the_variant_type_is_readable_as_other_engines_write_it() -> None:
+    check_readable(features({"variantShredding-preview"}), {"delta.enableVariantShredding": "true"}, TABLE)
+
+
+@pytest.mark.parametrize("name", ["deletionvectors", "DELETIONVECTORS", "deletionVectors"])
+def test_features_are_found_in_any_case(name: str) -> None:
+    assert feature_named(name) is FEATURES["deletionVectors"]
+    assert feature_named("nosuch") is None

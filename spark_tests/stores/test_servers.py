@@ -51,70 +51,73 @@ class ServerContract(StorageContract, WriteContract):
             log_store_for(elsewhere).publish(0, b"")
 
 
+@pytest.fixture(scope="module")
+def minio_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    module("s3fs")
+    import s3fs
+
+    minio, port, folder = program("minio"), free_port(), tmp_path_factory.mktemp("minio")
+    command = [minio, "server", str(folder / "data"), "--address", f"127.0.0.1:{port}"]
+    login = {"MINIO_ROOT_USER": "test-user", "MINIO_ROOT_PASSWORD": "test-password"}
+    with running(command, port, folder / "log", **login):
+        options = {
+            "key": "test-user", "secret": "test-password", "endpoint_url": f"http://127.0.0.1:{port}",
+        }  # fmt: skip
+        s3fs.S3FileSystem(**options).mkdir(BUCKET)
+        yield options
+
+
 class TestMinio(ServerContract):
-    @pytest.fixture(scope="class")
-    def options(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-        module("s3fs")
-        import s3fs
-
-        minio, port, folder = program("minio"), free_port(), tmp_path_factory.mktemp("minio")
-        command = [minio, "server", str(folder / "data"), "--address", f"127.0.0.1:{port}"]
-        login = {"MINIO_ROOT_USER": "test-user", "MINIO_ROOT_PASSWORD": "test-password"}
-        with running(command, port, folder / "log", **login):
-            options = {
-                "key": "test-user", "secret": "test-password", "endpoint_url": f"http://127.0.0.1:{port}",
-            }  # fmt: skip
-            s3fs.S3FileSystem(**options).mkdir(BUCKET)
-            yield options
-
     @pytest.fixture
-    def storage(self, options: dict[str, Any]) -> Storage:
-        return open_storage(f"s3a://{BUCKET}/{uuid.uuid4()}/t 1", options)
+    def storage(self, minio_options: dict[str, Any]) -> Storage:
+        return open_storage(f"s3a://{BUCKET}/{uuid.uuid4()}/t 1", minio_options)
+
+
+@pytest.fixture(scope="module")
+def gcs_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    module("gcsfs")
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    import gcsfs
+
+    server, port = program("fake-gcs-server"), free_port()
+    command = [
+        server, "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1", "-port", str(port),
+        "-public-host", f"127.0.0.1:{port}",
+    ]  # fmt: skip
+    with running(command, port, tmp_path_factory.mktemp("gcs") / "log"):
+        options = {"endpoint_url": f"http://127.0.0.1:{port}", "token": "anon", "project": "p"}
+        gcsfs.GCSFileSystem(**options).mkdir(BUCKET)
+        yield options
 
 
 class TestFakeGcsServer(ServerContract):
-    @pytest.fixture(scope="class")
-    def options(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-        module("gcsfs")
-        os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
-        import gcsfs
-
-        server, port = program("fake-gcs-server"), free_port()
-        command = [
-            server, "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1", "-port", str(port),
-            "-public-host", f"127.0.0.1:{port}",
-        ]  # fmt: skip
-        with running(command, port, tmp_path_factory.mktemp("gcs") / "log"):
-            options = {"endpoint_url": f"http://127.0.0.1:{port}", "token": "anon", "project": "p"}
-            gcsfs.GCSFileSystem(**options).mkdir(BUCKET)
-            yield options
-
     @pytest.fixture
-    def storage(self, options: dict[str, Any]) -> Storage:
-        return open_storage(f"gs://{BUCKET}/{uuid.uuid4()}/t 1", options)
+    def storage(self, gcs_options: dict[str, Any]) -> Storage:
+        return open_storage(f"gs://{BUCKET}/{uuid.uuid4()}/t 1", gcs_options)
+
+
+@pytest.fixture(scope="module")
+def azurite_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    module("adlfs")
+    import adlfs
+
+    server, port = program("azurite-blob"), free_port()
+    command = [
+        server, "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port),
+        "--skipApiVersionCheck", "--silent",
+    ]  # fmt: skip
+    with running(command, port, tmp_path_factory.mktemp("azurite") / "log"):
+        connection = (
+            f"DefaultEndpointsProtocol=http;AccountName={AZURE_ACCOUNT};AccountKey={AZURE_KEY};"
+            f"BlobEndpoint=http://127.0.0.1:{port}/{AZURE_ACCOUNT};"
+        )
+        adlfs.AzureBlobFileSystem(connection_string=connection).mkdir(BUCKET)
+        yield {"connection_string": connection}
 
 
 class TestAzurite(ServerContract):
-    @pytest.fixture(scope="class")
-    def options(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-        module("adlfs")
-        import adlfs
-
-        server, port = program("azurite-blob"), free_port()
-        command = [
-            server, "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port),
-            "--skipApiVersionCheck", "--silent",
-        ]  # fmt: skip
-        with running(command, port, tmp_path_factory.mktemp("azurite") / "log"):
-            connection = (
-                f"DefaultEndpointsProtocol=http;AccountName={AZURE_ACCOUNT};AccountKey={AZURE_KEY};"
-                f"BlobEndpoint=http://127.0.0.1:{port}/{AZURE_ACCOUNT};"
-            )
-            adlfs.AzureBlobFileSystem(connection_string=connection).mkdir(BUCKET)
-            yield {"connection_string": connection}
-
     @pytest.fixture
-    def storage(self, options: dict[str, Any]) -> Storage:
+    def storage(self, azurite_options: dict[str, Any]) -> Storage:
         return open_storage(
-            f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net/{uuid.uuid4()}/t 1", options
+            f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net/{uuid.uuid4()}/t 1", azurite_options
         )

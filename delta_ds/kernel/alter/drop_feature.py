@@ -55,11 +55,11 @@ _REWRITE = "write the rows to a new table without the feature"
 _REMOVALS: dict[str, _Removal] = {
     "deletionVectors": _Removal(
         ("delta.enableDeletionVectors",),
-        r'"deletionVector":\{|"delta\.enableDeletionVectors":"true"',
+        r'"deletionVector"\s*:\s*\{|"delta\.enableDeletionVectors"\s*:\s*"true"',
         "rewrite the files that have them with optimize().executePurge()",
     ),
     "v2Checkpoint": _Removal(
-        ("delta.checkpointPolicy",), r'"checkpointMetadata":\{|"sidecar":\{|"delta\.checkpointPolicy":"v2"',
+        ("delta.checkpointPolicy",), r'"delta\.checkpointPolicy"\s*:\s*"v2"',
         "write a classic checkpoint",
     ),
     "columnMapping": _Removal((), r'delta\.columnMapping\.physicalName', _REWRITE),
@@ -179,14 +179,22 @@ def _refuse_traces(log: DeltaLog, feature: TableFeature, after: tuple[str, ...])
 def _trace(name: str, snapshot: Snapshot, ignoring: tuple[str, ...]) -> str | None:
     if name == "checkConstraints":
         kept = [k for k in snapshot.metadata.configuration if k.startswith(CONSTRAINT_PREFIX)]
-        return f"it has the constraint(s) {', '.join(k[len(CONSTRAINT_PREFIX) :] for k in kept)}" if kept else None
+        return (
+            f"it has the constraint(s) {', '.join(k[len(CONSTRAINT_PREFIX) :] for k in kept)}"
+            if kept
+            else None
+        )
     if name == "allowColumnDefaults":
         columns = [f.name for f in snapshot.schema if "CURRENT_DEFAULT" in f.metadata]
         return f"the column(s) {', '.join(columns)} have defaults" if columns else None
     if name == PROTECTION:
         below = value_of(snapshot.metadata.configuration, PROTECTED_BELOW)
         oldest = min(list_log(snapshot.storage).commits, default=below)
-        return f"versions from {oldest} on are kept, those below {below} need protection" if oldest < below else None
+        return (
+            f"versions from {oldest} on are kept, those below {below} need protection"
+            if oldest < below
+            else None
+        )
     if name == "v2Checkpoint":
         return None  # a classic checkpoint is written before the feature goes
     configuration = {k: v for k, v in snapshot.metadata.configuration.items() if k not in ignoring}
@@ -215,7 +223,7 @@ def _switch_off(log: DeltaLog, removal: _Removal) -> None:
 
 
 def _checkpoint(log: DeltaLog) -> None:
-    from delta_ds.kernel.log.checkpoint_writer import write_checkpoint
+    from delta_ds.kernel.transaction.checkpoint import write_checkpoint
 
     write_checkpoint(log.storage, log.snapshot().segment)
 
@@ -244,12 +252,12 @@ def _check_history(log: DeltaLog, feature: TableFeature, removal: _Removal) -> N
     """Cut off what is old enough, and refuse where a kept version still shows the feature."""
     from delta_ds.kernel.log.cleanup import clean_up
 
-    if next(_using(log, removal), None) is None:
+    if next(_using(log, feature, removal), None) is None:
         return
     _checkpoint(log)
     retention: timedelta = value_of(log.snapshot().metadata.configuration, _RETENTION)
     clean_up(log.storage, retention=retention)
-    used = next(_using(log, removal), None)
+    used = next(_using(log, feature, removal), None)
     if used is not None:
         raise UnsupportedOperationError(
             f"table feature {feature.name!r} of {log.storage.url} cannot be dropped yet: version {used} still uses it "
@@ -260,11 +268,15 @@ def _check_history(log: DeltaLog, feature: TableFeature, removal: _Removal) -> N
         )
 
 
-def _using(log: DeltaLog, removal: _Removal) -> Iterator[int]:
+def _using(log: DeltaLog, feature: TableFeature, removal: _Removal) -> Iterator[int]:
     """The versions in the log that show traces of the feature."""
     if removal.in_actions is None:
         return
     pattern = re.compile(removal.in_actions.encode())
-    for version, file in sorted(list_log(log.storage).commits.items()):
+    listing = list_log(log.storage)
+    for checkpoint in listing.checkpoints:
+        if trace_of(feature.name, log.snapshot(checkpoint.version)) is not None:
+            yield checkpoint.version
+    for version, file in sorted(listing.commits.items()):
         if pattern.search(read_files(log.storage, [file])[0]):
             yield version

@@ -5,7 +5,6 @@ Source: protocol-checklist MD-RW-05, MD-W-06.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -71,7 +70,7 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
             )
         if folded.startswith(FEATURE_PREFIX):
             feature = known_feature(key[len(FEATURE_PREFIX) :])
-            _check_status(key, text)
+            _check_status(key, text, feature.name)
             key = FEATURE_PREFIX + feature.name
             features.add(feature.name)
         elif folded.startswith(CONSTRAINT_PREFIX):
@@ -86,7 +85,13 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
     )
 
 
-def _check_status(key: str, text: str) -> None:
+def _check_status(key: str, text: str, feature: str) -> None:
+    if feature == "clustering":
+        raise InvalidOptionError(
+            f"{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
+            condition="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+            parameters={"tableFeature": feature},
+        )
     if text.strip().lower() not in _ON:
         raise InvalidOptionError(
             f"{key} is {text!r}, but a feature can only be set to 'supported'. Nothing was written",
@@ -98,13 +103,6 @@ def _check_status(key: str, text: str) -> None:
 def canonical_name(name: str) -> str:
     """The spelling under which a property is stored; names outside `delta.` are as given."""
     return _BY_LOWER_NAME.get(name.lower(), name)
-
-
-def nearest(name: str, known: Mapping[str, str]) -> str:
-    """A hint at the nearest of some names; empty if none is near."""
-    by_lower = {n.lower(): n for n in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 _BY_LOWER_NAME = {name.lower(): name for name in PROPERTIES}

@@ -166,8 +166,10 @@ def _json(values: pa.Array) -> pa.StringArray:
             )
         if not members:
             return pa.nulls(len(values), pa.string())
-        joined = pc.binary_join_element_wise(*members, _text(","), null_handling="skip")
-        wrapped = pc.binary_join_element_wise(_text("{"), joined, _text("}"), _text(""))
+        # Arrow drops rows with nothing to join, so each begins with an empty text, and thus with a comma.
+        joined = pc.binary_join_element_wise(_text(""), *members, _text(","), null_handling="skip")
+        inside = pc.utf8_slice_codeunits(joined, 1)
+        wrapped = pc.binary_join_element_wise(_text("{"), inside, _text("}"), _text(""))
         return pc.if_else(pc.equal(joined, _text("")), _NULL_TEXT, wrapped)
     if pa.types.is_string(kind):
         return _quoted(values)

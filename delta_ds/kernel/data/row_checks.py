@@ -12,6 +12,7 @@ import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,16 @@ CONSTRAINT_PREFIX = "delta.constraints."
 INVARIANTS = "delta.invariants"
 
 Finder = Callable[[pa.RecordBatch], int]  # the first row that breaks a check, -1 for none
+
+
+class RowCheck(Protocol):
+    """What every row must meet. Can be pickled."""
+
+    def finder(self, table: StructType, timezone: str) -> Finder | None:
+        """The search for the first row that breaks the check; None where none can."""
+
+    def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
+        """The error for a row that breaks it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import pyarrow as pa
 from delta_ds.kernel.data.existing_default import repeat
 from delta_ds.kernel.data.identity import IdentityValues
 from delta_ds.kernel.data.row_casts import Converter, compile_column, match_names
-from delta_ds.kernel.data.row_plan import RowCheck, RowPlan
+from delta_ds.kernel.data.row_checks import RowCheck
+from delta_ds.kernel.data.row_plan import RowPlan
 from delta_ds.kernel.schema.types import arrow_schema
 
 _Part = tuple["int | None", "Converter | None"]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.data.char_lengths import Length, lengths
+from delta_ds.kernel.data.char_lengths import lengths
 from delta_ds.kernel.data.generated_values import (
     Default,
     Generated,
@@ -23,10 +23,8 @@ from delta_ds.kernel.data.generated_values import (
 )
 from delta_ds.kernel.data.identity import Identity, plan_identities
 from delta_ds.kernel.data.row_casts import can_store, match_names
-from delta_ds.kernel.data.row_checks import Check, Condition, constraints, schema_checks
+from delta_ds.kernel.data.row_checks import Condition, RowCheck, constraints, schema_checks
 from delta_ds.kernel.schema.types import VOID, StructType
-
-RowCheck = Check | Length
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     listing = list_log(storage)
-    segment = choose_segment(listing, storage=storage)
-    header = load_header(storage, segment)
+    header = _header(storage, listing)
     properties = header.metadata.configuration
     if retention is None:
         if not value_of(properties, "delta.enableExpiredLogCleanup"):
@@ -92,6 +91,20 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     deleted += _delete_sidecars(storage, now)
     logger.info("log_cleaned table=%s before_version=%s files=%s", storage.url, kept.version, len(deleted))
     return deleted
+
+
+def _header(storage: Storage, listing: LogListing) -> Header:
+    """Protocol and metadata of the latest version, from the newest checkpoint that can be read."""
+    rejected: list[Checkpoint] = []
+    while True:
+        segment = choose_segment(listing, None, rejected, storage)
+        try:
+            return load_header(storage, segment)
+        except UnreadableCheckpointError as error:
+            if segment.checkpoint is None:
+                raise
+            logger.warning("checkpoint_passed_over table=%s reason=%s", storage.url, error.text)
+            rejected.append(segment.checkpoint)
 
 
 def _midnight(moment_ms: int) -> int:

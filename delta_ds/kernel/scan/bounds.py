@@ -216,9 +216,7 @@ def _cast_time(values: Bounds, found: str, wanted: str, timezone: str | None) ->
     return Bounds(low, high, values.may_be_null, values.may_be_value)
 
 
-def _shift_time(
-    side: pa.Array | pa.Scalar | None, wanted: str, shift_us: int
-) -> pa.Array | pa.Scalar | None:
+def _shift_time(side: pa.Array | pa.Scalar | None, wanted: str, shift_us: int) -> pa.Array | pa.Scalar | None:
     if side is None:
         return None
     micros = pc.add(_micros(side), _long(shift_us))

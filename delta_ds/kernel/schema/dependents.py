@@ -110,18 +110,24 @@ def columns_of(expression: Expression, schema: StructType) -> Iterator[Path]:
     path = _path(expression, schema)
     if path is not None:
         yield path
-    if isinstance(expression, Cast):
+        yield from _on_the_way(expression, schema)
+    elif isinstance(expression, Cast):
         yield from columns_of(expression.child, schema)
     elif isinstance(expression, Call):
-        args = expression.args
-        if path is not None:
-            above = _path(args[0], schema)
-            found = find(schema, above) if above is not None else None
-            if above is not None and found is not None and isinstance(found[1].type, MapType):
-                yield (*above, "key")
-            args = args[1:]  # the column is in the path already
-        for arg in args:
+        for arg in expression.args:
             yield from columns_of(arg, schema)
+
+
+def _on_the_way(expression: Expression, schema: StructType) -> Iterator[Path]:
+    """What else is read to get at a field or item: the keys of a map, the columns of an index."""
+    while isinstance(expression, Call):
+        inside, key = expression.args[:2]
+        above = _path(inside, schema)
+        found = find(schema, above) if above is not None else None
+        if above is not None and found is not None and isinstance(found[1].type, MapType):
+            yield (*above, "key")
+        yield from columns_of(key, schema)
+        expression = inside
 
 
 def _path(expression: Expression, schema: StructType) -> Path | None:

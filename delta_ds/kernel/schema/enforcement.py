@@ -74,7 +74,8 @@ def check_write(
     StructType
         Equal to `table` where nothing changes. New fields have no column mapping id yet
         (`column_mapping.assign`). With `overwriteSchema` it is the data's schema, all nullable, columns that
-        stay with the ids they have, and the table's partition columns become `partition_columns_of(data, partition_by)`.
+        stay with the ids they have; the table's partition columns become
+        `partition_columns_of(data, partition_by)`.
 
     Raises
     ------

@@ -132,6 +132,8 @@ class BrokeredLogStore(LogStore):
                 parameters={"table": self.storage.url, "version": version},
             )
         elif not version and entry is not None and entry.complete:
+            if self.storage.exists(commit_path(0)):  # by now: another writer was quicker
+                raise FileExistsError(f"{self.storage.describe(commit_path(0))} exists already")
             raise StorageError(
                 f"table {self.storage.url}: DynamoDB still has entries of an earlier table at this path; nothing was "
                 f"written; delete the items with tablePath {self.entries.table_path()!r} from the DynamoDB table "

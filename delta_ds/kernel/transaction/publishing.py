@@ -56,14 +56,14 @@ def publish(storage: Storage, pending: Pending, *, retry: bool, max_attempts: in
             store.publish(pending.version, data)
             return len(data)
         except FileExistsError:
+            if attempt > 1:
+                time.sleep(_pause(attempt))
             own = _catch_up(storage, pending, retry)
         if own is not None:
             # An attempt whose answer was lost had worked after all.
             logger.warning("commit_found_after_lost_answer table=%s version=%s", pending.table, own.version)
             pending.version = own.version
             return len(own.data)
-        if attempt > 1:
-            time.sleep(_pause(attempt))
     raise CommitFailedError(
         f"table {pending.table}: this {pending.operation} has been tried {max_attempts} times, and each time another "
         f"commit was quicker (from version {first} to {pending.version - 1}, in {time.monotonic() - started:.1f} s). "
@@ -80,14 +80,7 @@ def _pause(attempt: int) -> float:
 def _catch_up(storage: Storage, pending: Pending, retry: bool) -> WinningCommit | None:
     """Follow every commit that came first; the one that is this transaction's own, if one is."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
-    winners = read_winners(storage, pending.version, columns)
-    if not winners:
-        raise CommitFailedError(
-            f"version {pending.version} of {pending.table} is taken but cannot be listed: the storage contradicts "
-            "itself, or somebody deletes commits. Nothing was written",
-            condition="DELTA_LOG_FILE_NOT_FOUND",
-        )
-    for winner in winners:
+    for winner in read_winners(storage, pending.version, columns):
         if winner.commit_info.get("txnId") == pending.commit_info["txnId"]:
             return winner
         if not retry:

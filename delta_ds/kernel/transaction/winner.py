@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
@@ -23,6 +23,8 @@ from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, U
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Of commits read ahead of their check.
+_BYTES_AT_ONCE = 16 << 20
 _NOT_FILES = ("commitInfo", "protocol", "metaData", "txn", "domainMetadata")
 
 
@@ -170,24 +172,36 @@ def parse_mark(configuration: str, where: str) -> int | None:
         ) from error
 
 
-def read_winners(storage: Storage, first: int, partition_columns: Sequence[str]) -> list[WinningCommit]:
-    """Every commit from a version on, ascending.
+def read_winners(storage: Storage, first: int, partition_columns: Sequence[str]) -> Iterator[WinningCommit]:
+    """Every commit from a version on, ascending; only some of them are in memory at a time.
 
     Raises
     ------
-    CorruptLogFileError
-        The log has a gap after the version that was taken: nobody knows what it held.
+    LogError
+        The first version cannot be listed although it is taken, or the log has a gap after it: nobody knows
+        what the missing commits hold.
     """
     commits = list_log(storage, first).commits
     versions = sorted(version for version in commits if version >= first)
-    if versions and versions != list(range(first, versions[-1] + 1)):
-        missing = next(v for v in range(first, versions[-1]) if v not in commits)
-        raise CorruptLogFileError(
-            f"version {missing} of {storage.url} is missing although version {versions[-1]} is there, so this "
-            "commit cannot be checked for conflicts; nothing was written. Restore the missing commit file",
-            condition="DELTA_VERSIONS_NOT_CONTIGUOUS",
+    expected = range(first, versions[-1] + 1 if versions else first + 1)
+    missing = next((version for version in expected if version not in commits), None)
+    if missing is not None:
+        raise VersionsNotContiguousError(
+            f"version {missing} of {storage.url} is missing although it was committed, so this commit cannot be "
+            "checked for conflicts; nothing was written. Restore the missing commit file"
         )
-    files = [commits[version] for version in versions]
     columns = tuple(partition_columns)
-    contents = read_files(storage, files)
-    return [WinningCommit(storage, file, data, columns) for file, data in zip(files, contents, strict=True)]
+    for batch in _batches([commits[version] for version in versions]):
+        for file, data in zip(batch, read_files(storage, batch), strict=True):
+            yield WinningCommit(storage, file, data, columns)
+
+
+def _batches(files: Sequence[LogFile]) -> Iterator[list[LogFile]]:
+    batch: list[LogFile] = []
+    for file in files:
+        if batch and sum(f.status.size for f in batch) + file.status.size > _BYTES_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(file)
+    if batch:
+        yield batch

@@ -43,7 +43,7 @@ def finish_write(
     Returns
     -------
     int or None
-        The version; None where there was nothing to commit (an append without rows, or an application's
+        The version; None where there was nothing to commit (no rows to add or to replace, or an application's
         transaction that the table has already).
 
     Raises
@@ -57,13 +57,15 @@ def finish_write(
         snapshot = open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
         adds = join_small_files(plan, [add for r in results for add in r.adds])
         staged += [add["path"] for add in adds]
-        if plan.done or _changes_nothing(plan, adds):
+        if plan.done:
             return None
         transaction = Transaction(plan.storage, snapshot, engine_info=engine_info)
         removed = Removed()
         if snapshot is not None:
             removed = remove_replaced(plan, transaction, snapshot, adds)
             staged += [f["path"] for f in (*removed.adds, *removed.changes)]
+        if _changes_nothing(plan, adds, removed):
+            return None
         return _commit(plan, transaction, results, adds, removed)
     except UncertainWriteError:
         raise
@@ -86,10 +88,10 @@ def discard(storage: Storage, paths: Sequence[str]) -> None:
         logger.warning("orphan_files_left table=%s files=%s reason=%s", storage.url, len(paths), error)
 
 
-def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]]) -> bool:
-    """An append without rows, as delta-spark, makes no version, unless it brings something else."""
+def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: Removed) -> bool:
+    """A write that neither adds nor removes files makes no version, as in delta-spark, unless it brings more."""
     brings = plan.new_metadata or plan.new_protocol or plan.options.txn_app_id is not None
-    return not (adds or plan.overwrite or brings)
+    return not (adds or removed.files or brings)
 
 
 def _commit(

@@ -28,7 +28,7 @@ from delta_ds.kernel.options.values import size_in_bytes
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_mapping
-from delta_ds.kernel.schema.enforcement import check_write, data_schema, partition_columns_of
+from delta_ds.kernel.schema.enforcement import check_first_write, check_write, partition_columns_of
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -206,15 +206,12 @@ def _created(storage: Storage, data: StructType, options: WriteOptions) -> _Outc
             "arrange anew. Leave the option out",
             condition="DELTA_DATA_CHANGE_FALSE",
         )
-    if not data.fields:
-        raise SchemaError(
-            f"a new table at {storage.url} needs at least one column; the data has none",
-            condition="DELTA_EMPTY_DATA",
-        )
-    schema = data_schema(data)
+    schema, partitioning = check_first_write(
+        data, partition_by=options.partition_by or (), properties=options.properties, table_name=storage.url
+    )
     table = new_table(
         schema,
-        partition_columns_of(schema, options.partition_by or (), storage.url),
+        partitioning,
         options.properties,
         cluster_by=options.cluster_by or (),
         table=storage.url,

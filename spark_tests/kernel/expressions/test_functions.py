@@ -13,6 +13,7 @@ import pytest
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import can_evaluate, constant, evaluate
+from delta_ds.kernel.expressions.functions_time import format_time
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Literal
 from delta_ds.kernel.schema.types import (
@@ -20,6 +21,7 @@ from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,
     STRING,
+    TIMESTAMP_NTZ,
     ArrayType,
     DataType,
     DecimalType,
@@ -394,12 +396,12 @@ def test_index_outside_an_array_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["frobnicate(i) = 1", "i = 1 AND sha2(s, 256) = 'x'", "size(i) = 1", "upper(s, 1) = 'A'"]
+    "sql", ["frobnicate(i) = 1", "i = 1 AND soundex(s) = 'x'", "size(i) = 1", "upper(s, 1) = 'A'"]
 )
 def test_unknown_function_parses_and_binds_but_is_refused_by_name_when_evaluated(sql: str) -> None:
     bound = bind(parse_predicate(sql), NUMBERS)
     assert not can_evaluate(bound)
-    name = next(n for n in ("frobnicate", "sha2", "size", "upper") if n in sql)
+    name = next(n for n in ("frobnicate", "soundex", "size", "upper") if n in sql)
     data = pa.RecordBatch.from_pydict({"i": [1], "s": ["a"]}, arrow_schema(NUMBERS))
     with pytest.raises(PredicateError, match=name):
         evaluate(bound, data)
@@ -413,3 +415,68 @@ def test_like_on_a_column_agrees_with_like_on_constants(pattern: str) -> None:
         None if t is None else value_of(f"CAST('{t}' AS string) LIKE '{pattern}' ESCAPE '!'") for t in texts
     ]
     assert evaluate(bind(parse_predicate(f"s LIKE '{pattern}'"), NUMBERS), data).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("hash('Spark')", 228093765),
+        ("hash(1)", -559580957),
+        ("hash(42L, CAST(NULL AS INT))", 1316951768),
+        ("hash('né😀x')", -1693648374),
+        ("hash(X'FF80017F99')", 107434301),
+        ("hash(-0.0D)", -1670924195),
+        ("hash(1.5F)", -221251528),
+        ("hash(CAST(-1.5 AS DECIMAL(20, 2)))", -690534446),
+        ("hash(CAST(1.5 AS DECIMAL(10, 2)))", -2056712946),
+        ("hash(DATE'2020-01-01')", -725858435),
+        ("hash(TIMESTAMP'2020-01-01 00:00:00')", -1486022740),
+        ("hash(CAST(NULL AS INT))", 42),
+        ("md5('Spark')", "8cde774d6f7333752ed72cacddb05126"),
+        ("sha('a')", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"),
+        ("sha2('Spark', 256)", "529bc3b07127ecb7e53a4dcf1991d9152c24537d919178022b2c42657f79a26b"),
+        ("sha2('a', 1)", None),
+        ("crc32('Spark')", 1557323817),
+        ("regexp_replace('100-200', '([0-9]+)', '<$1>')", "<100>-<200>"),
+        (r"regexp_replace('abc', 'b', r'\$1')", "a$1c"),
+        ("regexp_replace('baac', 'a*', 'X')", "XbXXcX"),
+        ("regexp_extract('100-200', '([0-9]+)-([0-9]+)', 2)", "200"),
+        ("regexp_extract('abc', '(x)|b', 1)", ""),
+        ("substring_index('www.apache.org', '.', 2)", "www.apache"),
+        ("substring_index('www.apache.org', '.', -2)", "apache.org"),
+        ("substring_index('aaaa', 'aa', -2)", "a"),
+        ("split_part('11.12.13', '.', -1)", "13"),
+        ("split_part('a,b,c', ',', 4)", ""),
+        ("timestamp_millis(-1)", datetime.datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+        ("date_from_unix_date(-1)", datetime.date(1969, 12, 31)),
+        ("unix_date(DATE'1969-12-31')", -1),
+    ],
+)
+def test_hashes_patterns_and_epochs_as_spark_computes_them(sql: str, expected: Any) -> None:
+    assert value_of(sql) == expected
+
+
+def test_hash_of_columns_chains_seeds_and_skips_nulls_row_by_row() -> None:
+    schema = StructType((StructField("s", STRING), StructField("i", INTEGER)))
+    data = pa.RecordBatch.from_pydict({"s": ["a", None, "a"], "i": [1, 1, None]}, arrow_schema(schema))
+    values = evaluate(bind(parse_predicate("hash(s, i)"), schema, predicate=False), data).to_pylist()
+    assert values == [value_of("hash('a', 1)"), value_of("hash(1)"), value_of("hash('a')")]
+
+
+@pytest.mark.parametrize(
+    "sql", ["regexp_extract('abc', 'b')", "regexp_replace('a', 'a', '$1')", "split_part('a', ',', 0)"]
+)
+def test_groups_and_parts_that_are_not_there_are_refused(sql: str) -> None:
+    with pytest.raises(PredicateError):
+        constant(bind(parse_predicate(sql), NOTHING, predicate=False))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["yyyy", "yyyy-MM", "dd.MM.yyyy", "yyyyDDD", "HH", "HH:mm", "ss", "ss SSS"]
+)
+def test_date_format_of_many_moments_is_that_of_each(pattern: str) -> None:
+    schema = StructType((StructField("t", TIMESTAMP_NTZ),))
+    moments = [datetime.datetime(y, m, 28, 23, 59, 58, 123456) for y in (1, 1969, 2024) for m in (2, 12)]
+    data = pa.RecordBatch.from_arrays([pa.array([*moments, None], pa.timestamp("us"))], ["t"])
+    bound = bind(parse_predicate(f"date_format(t, '{pattern}')"), schema, predicate=False)
+    assert evaluate(bound, data).to_pylist() == [*(format_time(m, pattern) for m in moments), None]

@@ -36,7 +36,7 @@ def _vector(number: int) -> dict[str, Any] | None:
 
 
 def statistics_of(number: int) -> dict[str, Any]:
-    low, high = {"id": number, "s": "a\"\\\n"}, {"id": number + 9, "s": f"ü{number}"}
+    low, high = {"id": number, "s": 'a"\\\n'}, {"id": number + 9, "s": f"ü{number}"}
     return {"numRecords": 10, "minValues": low, "maxValues": high, "nullCount": {"id": 0, "s": number}}
 
 
@@ -81,7 +81,9 @@ _txns = st.builds(
     st.none() | st.sampled_from([NOW_MS - 1, 7]),
 )
 _domains = st.builds(
-    lambda name, text, removed: {"domainMetadata": {"domain": name, "configuration": text, "removed": removed}},
+    lambda name, text, removed: {
+        "domainMetadata": {"domain": name, "configuration": text, "removed": removed}
+    },
     st.sampled_from(["one", "delta.two"]),
     _texts,
     st.booleans(),
@@ -136,7 +138,9 @@ def stored(table: Path, info: CheckpointInfo) -> tuple[dict[tuple[Any, ...], Act
     for file in info.files:
         for row in pq.read_table(table / file, partitioning=None).to_pylist():
             ((kind, body),) = [(name, value) for name, value in row.items() if value is not None]
-            body = {name: _mapped(name, value) for name, value in body.items() if not name.endswith("_parsed")}
+            body = {
+                name: _mapped(name, value) for name, value in body.items() if not name.endswith("_parsed")
+            }
             if kind == "metaData":
                 body["format"] = {"provider": "parquet", "options": {}}
                 body["configuration"] = body.get("configuration") or {}
@@ -147,7 +151,7 @@ def stored(table: Path, info: CheckpointInfo) -> tuple[dict[tuple[Any, ...], Act
 
 
 def _mapped(name: str, value: Any) -> Any:
-    if name in ("partitionValues", "tags", "configuration") and value is not None:
+    if name in ("partitionValues", "tags", "configuration") and isinstance(value, list):
         return dict(value)
     if name == "deletionVector" and value is not None:
         return {key: item for key, item in value.items() if item is not None}

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.log import checkpoint_file, checkpoint_rows, checkpoint_state, checkpoint_writer
 from delta_ds.kernel.log.last_checkpoint import checksum
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import open_storage
-from delta_ds.testing import Action, TableBuilder, protocol_action
+from delta_ds.testing import Action, TableBuilder, metadata_action, protocol_action
 from spark_tests.kernel.log.checkpoints import (
     NOW_MS,
     SCHEMA,
@@ -65,10 +65,16 @@ def _actions(table: TableBuilder) -> list[Action]:
 
 def _forget_commits(table: TableBuilder, keep: int) -> None:
     for version in range(keep):
-        table.commit_file(version).unlink()
+        table.commit_file(version).unlink(missing_ok=True)
 
 
-_LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_LAW = settings(
+    max_examples=25,
+    deadline=None,
+    report_multiple_bugs=False,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -110,15 +116,11 @@ def test_statistics_survive_a_change_of_their_form(
 
 
 def _set_statistics(table: TableBuilder, policy: str) -> None:
-    from delta_ds.testing import metadata_action
-
     properties = {
         "delta.checkpoint.writeStatsAsJson": str(policy != "struct").lower(),
         "delta.checkpoint.writeStatsAsStruct": str(policy != "json").lower(),
     }
     table.commit(metadata_action(SCHEMA, ["p"], {**KEEP, **properties}), operation=None)
-    if table.commit_file(table.version - 1).exists() is False:
-        return
 
 
 @pytest.mark.parametrize("policy", ["json", "struct", "both", "none"])
@@ -151,6 +153,9 @@ def test_failure_in_the_middle_leaves_no_checkpoint(
     table = _table(tmp_path, form)
     for number in range(8):
         table.commit({"add": _plain_add(f"f{number}")})
+    # Files of a checkpoint come a few at a time.
+    _write(table, form)
+    table.commit({"add": _plain_add("late")})
     before = sorted(p.name for p in table.log.rglob("*"))
     calls = 0
     append = checkpoint_file.CheckpointFile.append
@@ -165,9 +170,8 @@ def test_failure_in_the_middle_leaves_no_checkpoint(
     monkeypatch.setattr(checkpoint_file.CheckpointFile, "append", fails)
     with pytest.raises(OSError, match="no space"):
         _write(table, form)
-    left = {p.name for p in table.log.rglob("*")} - set(before) - {"_sidecars"}
-    assert left == set()
-    assert open_snapshot(open_storage(tmp_path)).live_files().num_rows == 8
+    assert sorted(p.name for p in table.log.rglob("*")) == before
+    assert open_snapshot(open_storage(tmp_path)).live_files().num_rows == 9
 
 
 def _plain_add(path: str, **fields: Any) -> dict[str, Any]:
@@ -195,8 +199,14 @@ def test_hint_of_a_v2_checkpoint_repeats_its_manifest(tmp_path: Path) -> None:
     hint = json.loads((table.log / "_last_checkpoint").read_text())
     v2 = hint["v2Checkpoint"]
     assert info.files[0] == f"_delta_log/{v2['path']}"
-    assert [next(iter(action)) for action in v2["nonFileActions"]] == ["protocol", "metaData", "checkpointMetadata"]
-    assert [f"_delta_log/_sidecars/{sidecar['path']}" for sidecar in v2["sidecarFiles"]] == list(info.files[1:])
+    assert [next(iter(action)) for action in v2["nonFileActions"]] == [
+        "protocol",
+        "metaData",
+        "checkpointMetadata",
+    ]
+    assert [f"_delta_log/_sidecars/{sidecar['path']}" for sidecar in v2["sidecarFiles"]] == list(
+        info.files[1:]
+    )
     assert hint["size"] == 3 + len(v2["sidecarFiles"]) + 3
     assert hint["checksum"] == checksum(hint)
 
@@ -226,15 +236,18 @@ def test_multi_part_is_not_written_where_v2_checkpoints_are_supported(tmp_path: 
 
 
 def test_changed_partitioning_keeps_the_keys_that_each_file_has(tmp_path: Path) -> None:
-    from delta_ds.testing import metadata_action
-
     table = _table(tmp_path, "classic")
     table.commit({"add": _plain_add("a", partitionValues={"p": "1"})})
     remove = {"path": "a", "deletionTimestamp": NOW_MS, "dataChange": True, "partitionValues": {"p": "1"}}
     add = _plain_add("b", partitionValues={"s": None})
     table.commit(metadata_action(SCHEMA, ["s"], KEEP), {"remove": remove}, {"add": add})
     found = stored(tmp_path, checkpoint(table))[0]
-    kept = {body["path"]: body["partitionValues"] for a in found.values() for k, body in a.items() if "path" in body}
+    kept = {
+        body["path"]: body["partitionValues"]
+        for a in found.values()
+        for k, body in a.items()
+        if "path" in body
+    }
     assert kept == {"a": {"p": "1"}, "b": {"s": None}}
 
 

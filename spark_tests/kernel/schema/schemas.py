@@ -33,7 +33,10 @@ NAMES = st.sampled_from(["a", "b", "c", "D", "e f", "g.h", "ü"])
 
 def _structs(inside: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
     fields = st.lists(
-        st.builds(StructField, NAMES, inside, st.booleans()), min_size=1, unique_by=lambda f: f.name.lower()
+        st.builds(StructField, NAMES, inside, st.booleans()),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda f: f.name.lower(),
     )
     return fields.map(lambda fs: StructType(tuple(fs)))
 
@@ -45,6 +48,6 @@ TYPES: st.SearchStrategy[DataType] = st.recursive(
         | st.builds(ArrayType, inside, st.booleans())
         | st.builds(MapType, inside, inside, st.booleans())
     ),
-    max_leaves=6,
+    max_leaves=4,
 )
 SCHEMAS = _structs(TYPES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import SchemaError
@@ -90,6 +90,7 @@ def test_missing_column_is_named_with_what_there_is(path: Path, condition: str, 
     assert part in str(caught.value)
 
 
+@settings(max_examples=40)
 @given(SCHEMAS)
 def test_every_field_of_a_walk_is_found_at_its_path(schema: StructType) -> None:
     for path, field in walk(schema):

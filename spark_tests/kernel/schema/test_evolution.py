@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_mapping import assign, strip
@@ -23,6 +23,7 @@ from delta_ds.kernel.schema.types import (
 from spark_tests.kernel.schema.schemas import SCHEMAS, struct, typed
 
 
+@settings(max_examples=40)
 @given(SCHEMAS)
 def test_schema_merged_with_itself_is_itself(schema: StructType) -> None:
     assert merge_schemas(schema, schema) == schema
@@ -30,6 +31,7 @@ def test_schema_merged_with_itself_is_itself(schema: StructType) -> None:
     assert merge_schemas(schema, as_nullable(schema)) == schema  # type: ignore[arg-type]
 
 
+@settings(max_examples=40)
 @given(SCHEMAS, SCHEMAS)
 def test_merging_loses_no_column_and_keeps_the_order_of_the_table(
     table: StructType, data: StructType
@@ -57,8 +59,11 @@ def test_new_columns_come_last_at_every_level() -> None:
         m=MapType(STRING, struct(k="date")),
     )
     data = struct(
-        new="string", S=struct(B="long", A="integer"), L=ArrayType(struct(y="string")), m=MapType(STRING, struct(z="date"))
-    )  # fmt: skip
+        new="string",
+        S=struct(B="long", A="integer"),
+        L=ArrayType(struct(y="string")),
+        m=MapType(STRING, struct(z="date")),
+    )
     assert merge_schemas(table, data) == struct(
         id="long",
         s=struct(a="integer", B="long"),
@@ -140,6 +145,7 @@ def test_columns_that_differ_by_case_alone_are_refused(data: StructType) -> None
     assert caught.value.condition == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
 
 
+@settings(max_examples=40)
 @given(SCHEMAS)
 def test_replacing_a_schema_by_itself_keeps_every_column_id(schema: StructType) -> None:
     mapped, _ = assign(schema, 0, keep_names=False)

@@ -136,7 +136,7 @@ class StorageContract:
         put("p=a b%2Fc/+é.parquet", b"1")
         for log_path in (
             "p=a%20b%252Fc/+é.parquet", "p=a%20b%252Fc/%2B%C3%A9.parquet", "./p=a%20b%252Fc//x/../+é.parquet",
-            quote(storage.url, safe="/:") + "/p=a%20b%252Fc/+é.parquet",
+            quote(storage.url, safe="/:@") + "/p=a%20b%252Fc/+é.parquet",
         ):  # fmt: skip
             resolved = storage.resolve(log_path)
             assert resolved == "p=a b%2Fc/+é.parquet"

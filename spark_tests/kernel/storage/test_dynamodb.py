@@ -23,7 +23,7 @@ pytest.importorskip("moto.server", reason="moto[server] is not installed")
 
 pytestmark = pytest.mark.stores
 
-BUCKET = "tables"
+BUCKET = "brokered"  # all moto servers of a process share their buckets
 SECRETS = {"key": "test-key", "secret": "test-secret"}
 
 
@@ -66,6 +66,9 @@ def items(storage: BrokeredStorage) -> list[dict[str, Any]]:
 
 
 class TestBrokeredWrites(WriteContract):
+    committers = 4
+    commits_each = 2
+
     def test_of_eight_threads_that_create_one_object_one_wins_and_keeps_it(self, storage: Storage) -> None:
         """Only commits are created by one of many; see below."""
 

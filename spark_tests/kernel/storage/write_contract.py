@@ -17,6 +17,9 @@ from delta_ds.kernel.storage.log_store import commit_path, log_store_for
 class WriteContract:
     """Needs the fixture `storage`: a table folder with nothing in it, which may be missing itself."""
 
+    committers = 8
+    commits_each = 4
+
     def test_a_created_object_can_be_read_and_listed(self, storage: Storage) -> None:
         storage.create("_delta_log/0.json", b"a\nb")
         assert storage.read("_delta_log/0.json") == b"a\nb"
@@ -52,12 +55,17 @@ class WriteContract:
         assert names == [commit_path(0), commit_path(1)]
         assert storage.read(commit_path(1)) == b"b"
 
-    def test_eight_committers_publish_every_commit_without_a_gap(self, storage: Storage) -> None:
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda writer: publish_all(storage, writer, 4), range(8)))
+    def test_many_committers_publish_every_commit_without_a_gap(self, storage: Storage) -> None:
+        with ThreadPoolExecutor(self.committers) as pool:
+            list(
+                pool.map(
+                    lambda writer: publish_all(storage, writer, self.commits_each), range(self.committers)
+                )
+            )
         found = [s.path for s in storage.list_from("_delta_log")]
-        assert found == [commit_path(version) for version in range(32)]
-        assert len(set(storage.read_many(found))) == 32
+        wanted = self.committers * self.commits_each
+        assert found == [commit_path(version) for version in range(wanted)]
+        assert len(set(storage.read_many(found))) == wanted
 
     def test_a_written_object_replaces_the_old_one(self, storage: Storage) -> None:
         storage.write("_delta_log/_last_checkpoint", b"a longer first one")

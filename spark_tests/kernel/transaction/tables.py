@@ -34,7 +34,9 @@ def features(*names: str, reader: Sequence[str] = ()) -> Protocol:
 def metadata(
     configuration: Mapping[str, str] | None = None, partitioned: bool = True, schema: str = SCHEMA
 ) -> Metadata:
-    return Metadata("the-table", schema, ("p",) if partitioned else (), dict(configuration or {}), created_time=1)
+    return Metadata(
+        "the-table", schema, ("p",) if partitioned else (), dict(configuration or {}), created_time=1
+    )
 
 
 def add(path: str, p: int | None = None, *, partitioned: bool = True, **more: Any) -> dict[str, Any]:

@@ -12,12 +12,20 @@ from hypothesis import strategies as st
 from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.kernel.transaction.tables import add, bodies, features, make_table, read_commit
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 6}
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 4,
+    "sizeInBytes": 40,
+    "cardinality": 6,
+}
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="%:/"), min_size=1, max_size=8)
 
 
 def _removes(path: Path, log: DeltaLog, rows: pa.Array | None, **how: Any) -> list[dict[str, Any]]:
-    version = log.start_transaction().remove_live(rows, timestamp_ms=77, **how).commit("DELETE", post_commit=False)
+    version = (
+        log.start_transaction().remove_live(rows, timestamp_ms=77, **how).commit("DELETE", post_commit=False)
+    )
     return bodies(read_commit(path, version), "remove")
 
 
@@ -50,7 +58,9 @@ def test_removing_nothing_is_no_removal(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(_TEXT, st.one_of(st.none(), _TEXT)), min_size=1, max_size=6, unique_by=lambda t: t[0]))
+@given(
+    st.lists(st.tuples(_TEXT, st.one_of(st.none(), _TEXT)), min_size=1, max_size=6, unique_by=lambda t: t[0])
+)
 def test_any_path_and_partition_value_comes_out_as_it_went_in(
     tmp_path_factory: Any, files: list[tuple[str, str | None]]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
     ConcurrentWriteException,
-    CorruptLogFileError,
     DeltaError,
     NotADeltaTableError,
     PredicateError,
@@ -22,6 +22,7 @@ from delta_ds.exceptions import (
     SchemaError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
+    VersionsNotContiguousError,
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.actions import Protocol
@@ -134,7 +135,9 @@ def test_command_that_cannot_be_repeated_names_who_was_first(tmp_path: Path) -> 
     log = make_table(tmp_path)
     transaction = log.start_transaction().add(add("a", 1))
     log.start_transaction().add(add("b", 1)).commit("STREAMING UPDATE")
-    with pytest.raises(ConcurrentWriteException, match="STREAMING UPDATE.*version 1.*Nothing was written") as caught:
+    with pytest.raises(
+        ConcurrentWriteException, match="STREAMING UPDATE.*version 1.*Nothing was written"
+    ) as caught:
         transaction.commit("RESTORE", retry=False)
     assert (caught.value.winning_version, caught.value.winning_operation) == (1, "STREAMING UPDATE")
 
@@ -174,8 +177,21 @@ def test_gap_behind_the_lost_version_stops_the_commit(tmp_path: Path) -> None:
     mine = log.start_transaction().add(add("mine", 1))
     write_commit(tmp_path, 1, [info(blind=True)])
     write_commit(tmp_path, 3, [info(blind=True)])
-    with pytest.raises(CorruptLogFileError, match="version 2"):
+    with pytest.raises(VersionsNotContiguousError, match="version 2"):
         mine.commit("WRITE")
+
+
+def test_threads_append_without_losing_or_doubling_a_commit(tmp_path: Path) -> None:
+    make_table(tmp_path)
+
+    def append(worker: int) -> list[int]:
+        log = DeltaLog(tmp_path)
+        return [log.start_transaction().add(add(f"{worker}-{n}", 1)).commit("WRITE") for n in range(10)]
+
+    with ThreadPoolExecutor(4) as pool:
+        versions = [version for found in pool.map(append, range(4)) for version in found]
+    assert sorted(versions) == list(range(1, 41))
+    assert DeltaLog(tmp_path).snapshot().live_files().num_rows == 40
 
 
 def test_equal_transactions_of_an_application_count_once_and_others_contradict(tmp_path: Path) -> None:
@@ -200,7 +216,9 @@ def _two_adds(t: Transaction) -> None:
 
 
 def _two_removes(t: Transaction) -> None:
-    t.remove(remove("f", 1)).remove(remove("f", 1, deletionVector={"storageType": "i", "pathOrInlineDv": "z"}))
+    t.remove(remove("f", 1)).remove(
+        remove("f", 1, deletionVector={"storageType": "i", "pathOrInlineDv": "z"})
+    )
 
 
 def _add_and_remove(t: Transaction) -> None:
