@@ -8,7 +8,7 @@ WORKERS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint types test-fast test-spark test-stores test-matrix bench clean check-python check-java
+.PHONY: help setup quickstart test lint types test-fast test-spark test-emulated test-stores test-interop test-matrix bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ setup: $(VENV)/.dev ## Make .venv with everything for development
 quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
 	@$(BIN)/python examples/quickstart.py
 
-test: check-java lint types test-fast test-stores test-spark ## Everything CI runs: lint, types, import rules, all tests
+test: check-java lint types test-fast test-emulated test-spark ## Everything CI runs: lint, types, import rules, all tests
 
 lint: $(VENV)/.dev ## Style (ruff) and import rules (import-linter)
 	$(BIN)/ruff check .
@@ -33,8 +33,12 @@ test-fast: $(VENV)/.dev ## Tests that need no Java
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest -m "(spark or connect) and not stores" $(ARGS)
 
-test-stores: $(VENV)/.dev ## Tests against emulated object stores
+test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)
 	$(BIN)/python -m pytest -m stores $(ARGS)
+
+test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite (needs Go and npm)
+	scripts/install_store_servers.sh .stores
+	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
 
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
@@ -46,7 +50,7 @@ bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side agai
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
 
 clean: ## Remove environments, caches and benchmark data
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
+	rm -rf .venv .venv-* .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:

@@ -64,9 +64,9 @@ def _rows(start: int, stop: int) -> pa.Table:
         pa.array(np.char.add("user-", chance.integers(0, 1_000_000, len(ids)).astype(str)).tolist()),
         pa.DictionaryArray.from_arrays(pa.array(chance.integers(0, 8, len(ids))), cities).cast(pa.string()),
         pa.array(chance.random(len(ids)) * 1000),
-        pa.array(chance.integers(0, 10_000_000, len(ids)), pa.int64()).cast(pa.decimal128(21, 2)).cast(
-            pa.decimal128(10, 2)
-        ),
+        pa.array(chance.integers(0, 10_000_000, len(ids)), pa.int64())
+        .cast(pa.decimal128(21, 2))
+        .cast(pa.decimal128(10, 2)),
         pa.array(chance.integers(1, 100, len(ids)), pa.int32()),
         pa.array((ids % 3650).astype(np.int32), pa.int32()).cast(pa.date32()),
     ]

@@ -10,7 +10,7 @@ import datetime
 import json
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -293,6 +293,13 @@ def metadata(fields: Sequence[tuple[str, str]], partitions: Sequence[str]) -> di
 
 def _log_fields() -> list[tuple[str, str]]:
     return [(name, kind) for name, kind, _ in COLUMNS] + [(PARTITION, "date")]
+
+
+def metadata_line(properties: Mapping[str, str]) -> str:
+    """The line of a commit that gives the table properties; all else stays as it is."""
+    return json.dumps(
+        {"metaData": {**metadata(_log_fields(), [PARTITION]), "configuration": dict(properties)}}
+    )
 
 
 def _header_lines(features: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -42,6 +43,20 @@ def report(work_s: float, answer: Any) -> None:
     cpu = usage.ru_utime + usage.ru_stime
     found = {"work_s": work_s, "cpu_s": cpu, "peak_mb": _peak_mb(), "answer": answer}
     print(MARK + json.dumps(found))
+
+
+def failures(step: Callable[[], object], count: int) -> Counter[str]:
+    """Do something several times, whatever comes of it; how often which exception was raised, by name."""
+    found = [_failure(step) for _ in range(count)]
+    return Counter(name for name in found if name is not None)
+
+
+def _failure(step: Callable[[], object]) -> str | None:
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - every failure is counted and shown
+        return type(error).__name__
+    return None
 
 
 def _peak_mb() -> float:

@@ -1,10 +1,10 @@
 """The measured process for delta_ds' kernel: `python -m benchmarks.ours CASE ...`.
 
-    load TABLE                    state of the latest version, all live files
-    list TABLE                    the same and its files in Arrow, statistics text included
-    plan TABLE PREDICATE          the slices of files that may match, from a cold start
-    replan TABLE PREDICATE        the same with the state already loaded
-    imports                       modules that `import delta_ds` and planning a read pull in
+load TABLE                    state of the latest version, all live files
+list TABLE                    the same and its files in Arrow, statistics text included
+plan TABLE PREDICATE          the slices of files that may match, from a cold start
+replan TABLE PREDICATE        the same with the state already loaded
+imports                       modules that `import delta_ds` and planning a read pull in
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The measured process for deltalake, run by its own environment's interpreter: `python peer.py CASE ...`.
 
-    load TABLE                    state of the latest version, as `DeltaTable(path)` loads it
-    list TABLE                    the same and its files as an Arrow table (`get_add_actions`)
-    plan TABLE PREDICATE          the files that may match, from a cold start
-    replan TABLE PREDICATE        the same with the state already loaded
+load TABLE                    state of the latest version, as `DeltaTable(path)` loads it
+list TABLE                    the same and its files as an Arrow table (`get_add_actions`)
+plan TABLE PREDICATE          the files that may match, from a cold start
+replan TABLE PREDICATE        the same with the state already loaded
 """
 
 from __future__ import annotations

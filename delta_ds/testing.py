@@ -30,15 +30,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_ds.kernel.data import deletion_vector
+from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import (
-    PRIMITIVES,
-    ArrayType,
-    DataType,
-    DecimalType,
-    MapType,
-    StructField,
     StructType,
-    arrow_type,
     schema_to_json,
 )  # fmt: skip
 
@@ -300,7 +294,7 @@ def metadata_action(
     properties: Mapping[str, str] | None = None,
 ) -> Action:
     """A `metaData` of a schema."""
-    tree = schema if isinstance(schema, StructType) else delta_schema(schema)
+    tree = schema if isinstance(schema, StructType) else schema_from_arrow(schema)
     fields = {"schemaString": schema_to_json(tree), "partitionColumns": list(partition_columns),
               "configuration": dict(properties or {}), "createdTime": FIRST_COMMIT_MS}  # fmt: skip
     return {"metaData": {"id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}}, **fields}}
@@ -311,26 +305,6 @@ def remove_action(add: Action, time_ms: int = FIRST_COMMIT_MS) -> Action:
     keys = ("path", "partitionValues", "size", "deletionVector")
     kept = {key: value for key, value in add["add"].items() if key in keys}
     return {"remove": {**kept, "deletionTimestamp": time_ms, "dataChange": True}}
-
-
-def delta_schema(schema: pa.Schema) -> StructType:
-    """The Delta schema of an Arrow schema; `ValueError` for a type that has no counterpart."""
-    return StructType(tuple(StructField(f.name, _delta_type(f.type), f.nullable) for f in schema))
-
-
-def _delta_type(kind: pa.DataType) -> DataType:
-    if pa.types.is_struct(kind):
-        return StructType(tuple(StructField(f.name, _delta_type(f.type), f.nullable) for f in kind))
-    if pa.types.is_list(kind):
-        return ArrayType(_delta_type(kind.value_type))
-    if pa.types.is_map(kind):
-        return MapType(_delta_type(kind.key_type), _delta_type(kind.item_type))
-    if pa.types.is_decimal128(kind):
-        return DecimalType(kind.precision, kind.scale)
-    found = next((t for t in PRIMITIVES.values() if arrow_type(t) == kind), None)
-    if found is None:
-        raise ValueError(f"Delta has no type for Arrow's {kind}")
-    return found
 
 
 def statistics(data: pa.Table) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from delta_ds.testing import (
     MINUTE_MS,
     CheckpointKind,
     TableBuilder,
-    delta_schema,
     json_lines,
     remove_action,
 )
@@ -163,21 +162,6 @@ def test_partition_values_are_kept_as_text(tmp_path: Path) -> None:
     table.append(pa.table({"id": [2]}), partition_values={"p": None})
     found = DeltaLog(str(tmp_path)).snapshot().scan().to_arrow().sort_by("id")
     assert found.column("p").to_pylist() == ["x y", None]
-
-
-def test_every_arrow_type_with_a_counterpart_gets_it() -> None:
-    nested = pa.struct([("a", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.decimal128(10, 2)))])
-    schema = pa.schema(
-        [("n", nested), ("t", pa.timestamp("us", "UTC")), ("z", pa.timestamp("us")), ("b", pa.binary())]
-    )
-    assert str(delta_schema(schema)) == (
-        "struct<n:struct<a:array<integer>,m:map<string,decimal(10,2)>>,t:timestamp,z:timestamp_ntz,b:binary>"
-    )
-
-
-def test_arrow_type_without_a_counterpart_is_refused() -> None:
-    with pytest.raises(ValueError, match="uint64"):
-        delta_schema(pa.schema([("u", pa.uint64())]))
 
 
 def test_json_lines_end_each_action() -> None:

@@ -14,6 +14,8 @@ from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
@@ -170,6 +172,62 @@ class DeltaLog:
             use_statistics=use_statistics,
             current=self._current,
         )
+
+    def write(
+        self,
+        rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        mode: str = "append",
+        options: Mapping[str, Any] | None = None,
+    ) -> int | None:
+        """Write rows to the table, or to a new one, as one commit.
+
+        Parameters
+        ----------
+        rows
+            Columns by name; a reader is read only once the write is planned.
+        mode
+            `append` or `overwrite`.
+        options
+            Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`.
+
+        Returns
+        -------
+        int or None
+            The version; None where there was nothing to commit.
+
+        Raises
+        ------
+        SchemaError
+            The rows do not fit the table.
+        InvariantViolationError
+            A row breaks a constraint.
+        DeltaConcurrentModificationException
+            Another commit came first and contradicts the write.
+
+        >>> import tempfile, pyarrow as pa
+        >>> from delta_ds import DeltaLog
+        >>> log = DeltaLog(tempfile.mkdtemp())
+        >>> log.write(pa.table({"id": [1, 2]})), log.write(pa.table({"id": [3]}))
+        (0, 1)
+        """
+        from delta_ds.kernel.write.arrow import write_arrow
+
+        return write_arrow(self.storage, rows, mode, options)
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the latest version; returns the version.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            The table needs something of writers that is not supported.
+        """
+        from delta_ds.kernel.log.segment import find_segment
+        from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+
+        segment = find_segment(self.storage, None)
+        write_checkpoint(self.storage, segment)
+        return segment.version
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"

@@ -35,7 +35,7 @@ _CHECKSUM_PAYS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class Opened:
     """What opening a version found out, and what of it replay need not find out again."""
 
     header: Header
@@ -55,7 +55,7 @@ class Snapshot:
     (True, 1)
     """
 
-    def __init__(self, storage: Storage, segment: LogSegment, opened: _Opened) -> None:
+    def __init__(self, storage: Storage, segment: LogSegment, opened: Opened) -> None:
         self.storage = storage
         self.segment = segment
         self.protocol: Protocol = opened.header.protocol
@@ -143,7 +143,7 @@ class Snapshot:
             return state
 
         state = _passing_over(self.storage, self.segment, replay)[1]
-        self._opened = _Opened(self._opened.header)
+        self._opened = Opened(self._opened.header)
         return state
 
     def _report_checksum(self, state: State) -> None:
@@ -317,11 +317,11 @@ def _passing_over(
             raise problem from None
 
 
-def _open(storage: Storage, segment: LogSegment) -> _Opened:
+def _open(storage: Storage, segment: LogSegment) -> Opened:
     base = cache.load(storage, segment)
     if base is None and len(segment.commits) > _CHECKSUM_PAYS:
         checksum = read_checksum(storage, segment)
         if checksum is not None:
-            return _Opened(Header(checksum.protocol, checksum.metadata))
+            return Opened(Header(checksum.protocol, checksum.metadata))
     found: FoundActions = {}
-    return _Opened(load_header(storage, segment, base, found), base, found)
+    return Opened(load_header(storage, segment, base, found), base, found)

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.options.write import parse_write_options
+from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
@@ -98,7 +99,7 @@ class DeltaSource(DataSource):
         self._check_path()
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
         storage = open_storage(options.path, options.storage_options)
-        data = schemas.from_spark(schema)
+        data = schema_of(schema.jsonValue())
         return DeltaWriter(plan_write(storage, data, options, overwrite=overwrite, timezone=zone))
 
     def _read_options(self) -> ReadOptions:

@@ -61,3 +61,11 @@ def test_changes_example_shows_updates_before_and_after() -> None:
     output = run("read_changes.py")
     assert "update_preimage" in output and "update_postimage" in output
     assert "the life of order" in output
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_write_example_evolves_replaces_and_refuses() -> None:
+    output = run("write_and_evolve.py")
+    assert "refused:" in output and "|   2|         10|" in output
+    assert "ADD CONSTRAINT" in output and "replaceWhere" not in output.splitlines()[0]

@@ -6,10 +6,11 @@ Source: PROTOCOL.md, "Change Metadata"; checklist 7, PRO-W-08, CLU-W-02; delta-s
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, TableExistsError, UnsupportedOperationError
@@ -21,7 +22,13 @@ from delta_ds.kernel.alter.protocol import least, minimal_protocol
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
-from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY, mapping_mode, strip
+from delta_ds.kernel.schema.column_mapping import (
+    MAX_ID_PROPERTY,
+    MODE_PROPERTY,
+    mapping_mode,
+    strip,
+    transform_fields,
+)
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 
@@ -29,6 +36,11 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction
+
+logger = logging.getLogger("delta_ds")
+
+# A table that is replaced keeps it unless told otherwise, as with delta-spark.
+_DELETION_VECTORS = "delta.enableDeletionVectors"
 
 CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE = (
     "create",
@@ -169,11 +181,14 @@ def _check_constraints(properties: Mapping[str, str], schema: StructType, table:
 
 
 def _continued(properties: Mapping[str, str], replacing: Snapshot | None) -> dict[str, str]:
-    """The properties of a table with what must not start anew when it is replaced: column ids."""
-    if replacing is None or value_of(properties, MODE_PROPERTY) == "none":
+    """The properties of a table with those that outlast its replacement: deletion vectors and column ids."""
+    if replacing is None:
         return dict(properties)
-    used = replacing.metadata.configuration.get(MAX_ID_PROPERTY)
-    return {**properties, MAX_ID_PROPERTY: used} if used is not None else dict(properties)
+    before = replacing.metadata.configuration
+    kept = [_DELETION_VECTORS]
+    if value_of(properties, MODE_PROPERTY) != "none":
+        kept.append(MAX_ID_PROPERTY)
+    return {**properties, **{k: before[k] for k in kept if k in before and k not in properties}}
 
 
 def _clustering(
@@ -215,7 +230,8 @@ def create_table(
     schema, partition_columns, properties, name, description, cluster_by
         What it shall be; see `new_table`.
     mode
-        `create`, `create_if_not_exists`, `replace` or `create_or_replace`.
+        `create`, `create_if_not_exists`, `replace` or `create_or_replace`. The last leaves a table of the same
+        columns and partitioning as it is and refuses any other, as delta-spark does for tables by path.
 
     Returns
     -------
@@ -225,7 +241,7 @@ def create_table(
     Raises
     ------
     TableExistsError
-        `create`, and there is a table.
+        `create`, and there is a table; `create_or_replace`, and it is another one.
     NotADeltaTableError
         `replace`, and there is none.
     UnsupportedOperationError
@@ -250,8 +266,12 @@ def create_table(
         )
     elif mode == IF_NOT_EXISTS:
         return None
+    elif mode == CREATE_OR_REPLACE:
+        _check_same(txn.snapshot, schema, partition_columns)
+        logger.warning("create_or_replace_kept table=%s version=%s", table, txn.read_version)
+        return None
     else:
-        operation = "REPLACE TABLE" if mode == REPLACE else "CREATE OR REPLACE TABLE"
+        operation = "REPLACE TABLE"
     definition = new_table(
         schema, partition_columns, properties, name=name, description=description, cluster_by=cluster_by,
         table=table, replacing=txn.snapshot,
@@ -261,3 +281,29 @@ def create_table(
         txn.remove_live(None)
     definition.put_into(txn)
     return txn.commit(operation, definition.parameters())
+
+
+def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Sequence[str]) -> None:
+    table = snapshot.storage.url
+    wanted = [c.lower() for c in partition_columns]
+    for same, what, condition in (
+        (_shape(schema) == _shape(snapshot.schema), "columns", "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
+        (
+            wanted == [c.lower() for c in snapshot.partition_columns],
+            "partitioning",
+            "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
+        ),
+    ):
+        if not same:
+            raise TableExistsError(
+                f"there is a table at {table} (version {snapshot.version}) with other {what}: {snapshot.schema}, "
+                f"partitioned by ({', '.join(snapshot.partition_columns)}). Use replace to put another one in its "
+                "place. Nothing was written",
+                condition=condition,
+                parameters={"path": table},
+            )
+
+
+def _shape(schema: StructType) -> StructType:
+    """The columns as users see them: names, types, nullability."""
+    return transform_fields(schema, lambda field: replace(field, metadata={}))

@@ -136,10 +136,12 @@ class PartitionFiles:
     def _gather(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
+        if self._pending_rows + batch.num_rows > GROUP_ROWS:
+            self.flush()
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
-        if self._pending_rows >= GROUP_ROWS or self._pending_bytes >= self._group_bytes:
+        if self._pending_bytes >= self._group_bytes:
             self.flush()
 
     def flush(self) -> None:

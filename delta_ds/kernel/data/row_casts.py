@@ -19,24 +19,18 @@ from delta_ds.kernel.data.calendar import Rebase
 from delta_ds.kernel.data.conform import struct_array
 from delta_ds.kernel.expressions import casts
 from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.types import (
     BINARY,
-    BOOLEAN,
     BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
     INTEGER,
     LONG,
     SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VARIANT,
     VOID,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -45,23 +39,6 @@ from delta_ds.kernel.schema.types import (
 
 Converter = Callable[[pa.Array], pa.Array]
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-_PRIMITIVES: tuple[tuple[Callable[[pa.DataType], bool], DataType], ...] = (
-    (pa.types.is_boolean, BOOLEAN),
-    (pa.types.is_int8, BYTE),
-    (pa.types.is_int16, SHORT),
-    (pa.types.is_int32, INTEGER),
-    (pa.types.is_int64, LONG),
-    (pa.types.is_float32, FLOAT),
-    (pa.types.is_float64, DOUBLE),
-    (pa.types.is_string, STRING),
-    (pa.types.is_large_string, STRING),
-    (pa.types.is_string_view, STRING),
-    (pa.types.is_binary, BINARY),
-    (pa.types.is_large_binary, BINARY),
-    (pa.types.is_binary_view, BINARY),
-    (pa.types.is_date32, DATE),
-    (pa.types.is_null, VOID),
-)
 
 
 def can_store(source: DataType, target: DataType) -> bool:
@@ -251,20 +228,12 @@ def _variant(found: pa.DataType, path: str) -> Converter | None:
 
 
 def _primitive(found: pa.DataType, wanted: DataType, timezone: str, path: str) -> Converter | None:
-    source = _delta_type(found)
+    source = primitive_from_arrow(found)
     if source is None or not can_store(source, wanted):
         raise _unstorable(str(source or found), wanted, path)
     if source == wanted:
         return primitives.converter(found, wanted, Rebase(), path)
     return _then(primitives.converter(found, source, Rebase(), path), _cast(source, wanted, timezone, path))
-
-
-def _delta_type(found: pa.DataType) -> DataType | None:
-    if pa.types.is_decimal(found) and 0 < found.precision <= 38 and 0 <= found.scale <= found.precision:
-        return DecimalType(found.precision, found.scale)
-    if pa.types.is_timestamp(found):
-        return TIMESTAMP_NTZ if found.tz is None else TIMESTAMP
-    return next((delta for is_kind, delta in _PRIMITIVES if is_kind(found)), None)
 
 
 def _cast(source: DataType, wanted: DataType, timezone: str, path: str) -> Converter:

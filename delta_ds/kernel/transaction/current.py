@@ -19,7 +19,7 @@ from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.replay import Base, FoundActions, Header
 from delta_ds.kernel.log.segment import LogListing, LogSegment, choose_segment, list_log, read_files
-from delta_ds.kernel.snapshot import Snapshot, _Opened, open_snapshot
+from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
@@ -122,4 +122,4 @@ def _advanced(
         segment = LogSegment(listing.latest, known.segment.checkpoint, commits, newer[-1], checksum)
     kept = {file.path for file in segment.commits}
     all_found = {path: a for path, a in {**known._opened.found, **found}.items() if path in kept}
-    return Snapshot(known.storage, segment, _Opened(Header(protocol, metadata), base, all_found))
+    return Snapshot(known.storage, segment, Opened(Header(protocol, metadata), base, all_found))

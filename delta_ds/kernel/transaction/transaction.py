@@ -185,7 +185,7 @@ class Transaction:
     # --- actions
 
     def add(self, body: Body) -> Transaction:
-        """Add a file: the body of an `add`. It may be changed later on only before the commit."""
+        """Add a file: the body of an `add`."""
         self._adds.append(body)
         return self
 

@@ -15,7 +15,6 @@ from datetime import timezone
 from delta_ds.exceptions import (
     InvalidOptionError,
     NotADeltaTableError,
-    SchemaError,
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
@@ -28,7 +27,11 @@ from delta_ds.kernel.options.values import size_in_bytes
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_mapping
-from delta_ds.kernel.schema.enforcement import check_first_write, check_write, partition_columns_of
+from delta_ds.kernel.schema.enforcement import (
+    check_first_write,
+    check_write,
+    partition_columns_of,
+)
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -206,12 +209,13 @@ def _created(storage: Storage, data: StructType, options: WriteOptions) -> _Outc
             "arrange anew. Leave the option out",
             condition="DELTA_DATA_CHANGE_FALSE",
         )
-    schema, partitioning = check_first_write(
-        data, partition_by=options.partition_by or (), properties=options.properties, table_name=storage.url
+    partition_by = options.partition_by or ()
+    schema = check_first_write(
+        data, partition_by=partition_by, properties=options.properties, table_name=storage.url
     )
     table = new_table(
         schema,
-        partitioning,
+        partition_columns_of(schema, partition_by, storage.url),
         options.properties,
         cluster_by=options.cluster_by or (),
         table=storage.url,

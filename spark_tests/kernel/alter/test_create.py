@@ -73,15 +73,10 @@ def test_a_table_is_not_created_twice(tmp_path: Path) -> None:
     assert (log.snapshot().version, log.snapshot().schema) == (0, PLAIN)
 
 
-@pytest.mark.parametrize(
-    ("mode", "operation"), [("replace", "REPLACE TABLE"), ("create_or_replace", "CREATE OR REPLACE TABLE")]
-)
-def test_a_replaced_table_keeps_its_id_and_versions_and_nothing_else(
-    tmp_path: Path, mode: str, operation: str
-) -> None:
+def test_a_replaced_table_keeps_its_id_and_versions_and_nothing_else(tmp_path: Path) -> None:
     log = with_rows(tmp_path, {"a": "b"}, files=2)
     before = log.snapshot()
-    version = create_table(log, OTHER, ["y"], {"c": "d"}, mode=mode, description="new")
+    version = create_table(log, OTHER, ["y"], {"c": "d"}, mode="replace", description="new")
     after = log.snapshot()
     assert version == after.version == before.version + 1
     assert after.metadata.id == before.metadata.id
@@ -89,17 +84,46 @@ def test_a_replaced_table_keeps_its_id_and_versions_and_nothing_else(
     assert (after.properties, after.metadata.description) == ({"c": "d"}, "new")
     assert after.live_files().num_rows == 0
     assert log.snapshot(before.version).scan().to_arrow().num_rows == 4
-    assert action(log, version, "commitInfo")["operation"] == operation
+    assert action(log, version, "commitInfo")["operation"] == "REPLACE TABLE"
     removes = [a["remove"] for a in actions(log, version) if "remove" in a]
     assert len(removes) == 2
     assert all(r["dataChange"] for r in removes)
+
+
+def test_create_or_replace_leaves_the_same_table_alone_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = with_rows(tmp_path)
+    assert create_table(log, PLAIN, mode="create_or_replace") is None
+    assert log.snapshot().scan().to_arrow().num_rows == 2
+    assert "create_or_replace_kept" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("schema", "partitioning", "condition"),
+    [
+        (OTHER, [], "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
+        (PLAIN, ["v"], "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"),
+    ],
+)
+def test_create_or_replace_does_not_put_another_table_in_place_of_one(
+    tmp_path: Path, schema: StructType, partitioning: list[str], condition: str
+) -> None:
+    log = with_rows(tmp_path)
+    with pytest.raises(TableExistsError, match="Use replace") as caught:
+        create_table(log, schema, partitioning, mode="create_or_replace")
+    assert caught.value.condition == condition
+    assert log.snapshot().version == 1
 
 
 def test_a_replaced_table_supports_what_it_did_before(tmp_path: Path) -> None:
     log = made(tmp_path, properties={"delta.enableDeletionVectors": "true"})
     create_table(log, OTHER, properties={"delta.enableChangeDataFeed": "true"}, mode="replace")
     assert {"deletionVectors", "changeDataFeed"} <= log.snapshot().protocol.supported
-    assert log.snapshot().properties == {"delta.enableChangeDataFeed": "true"}
+    kept = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    assert log.snapshot().properties == kept
+    create_table(log, OTHER, properties={"delta.enableDeletionVectors": "false"}, mode="replace")
+    assert log.snapshot().properties == {"delta.enableDeletionVectors": "false"}
 
 
 def test_clustering_ends_when_a_table_without_it_takes_its_place(tmp_path: Path) -> None:

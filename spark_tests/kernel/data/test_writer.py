@@ -101,7 +101,9 @@ def test_partition_values_of_any_type_come_back_as_they_were(
     allowed = present(STRING).filter(bool) if kind == STRING else present(kind)
     if kind == BINARY:
         allowed = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).map(str.encode)
-    rows = data.draw(st.lists(st.fixed_dictionaries({"p": st.none() | allowed, "x": values(LONG)}), max_size=9))
+    rows = data.draw(
+        st.lists(st.fixed_dictionaries({"p": st.none() | allowed, "x": values(LONG)}), max_size=9)
+    )
     schema = mapped(struct(p=kind, x=LONG)) if mapped_names else struct(p=kind, x=LONG)
     batch = batch_of(schema, rows)
     with tempfile.TemporaryDirectory() as name:
@@ -374,9 +376,7 @@ def test_names_tell_task_file_and_codec_and_never_repeat(tmp_path: Path) -> None
     names = set()
     for _ in range(2):
         storage = open_storage(str(tmp_path))
-        writer = FileWriter(
-            storage, plan_of(tmp_path, X), task=42, folder="_change_data", prefix="cdc"
-        )
+        writer = FileWriter(storage, plan_of(tmp_path, X), task=42, folder="_change_data", prefix="cdc")
         writer.write(batch_of(X, [{"x": 1}]))
         names.add(writer.close()[0]["path"])
     assert len(names) == 2
@@ -386,7 +386,9 @@ def test_names_tell_task_file_and_codec_and_never_repeat(tmp_path: Path) -> None
         )
 
 
-@pytest.mark.parametrize("how", [{"mapping_mode": "name"}, {"properties": {"delta.randomizeFilePrefixes": "true"}}])
+@pytest.mark.parametrize(
+    "how", [{"mapping_mode": "name"}, {"properties": {"delta.randomizeFilePrefixes": "true"}}]
+)
 def test_random_folders_replace_partition_folders(tmp_path: Path, how: dict[str, Any]) -> None:
     how = {**how, "properties": {**how.get("properties", {}), "delta.randomPrefixLength": "5"}}
     adds = write(
@@ -593,5 +595,7 @@ def test_times_are_of_now_and_sizes_of_the_files(tmp_path: Path) -> None:
     assert add["size"] == file.stat().st_size
     assert abs(add["modificationTime"] - file.stat().st_mtime * 1000) < 60_000
     assert add["dataChange"] is True
-    assert commit(tmp_path, plan_of(tmp_path, X), [add]).snapshot().scan().to_arrow().to_pylist() == [{"x": 1}]
+    assert commit(tmp_path, plan_of(tmp_path, X), [add]).snapshot().scan().to_arrow().to_pylist() == [
+        {"x": 1}
+    ]
     assert os.listdir(tmp_path / "_delta_log")

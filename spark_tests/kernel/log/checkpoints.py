@@ -46,7 +46,8 @@ def adds(draw: st.DrawFn) -> Action:
     number = draw(_numbers)
     add: dict[str, Any] = {
         "path": f"f{number}%20x.parquet", "partitionValues": {"p": draw(st.none() | _texts)},
-        "size": draw(st.integers(1, 99)), "modificationTime": draw(st.integers(0, 9)), "dataChange": draw(st.booleans()),
+        "size": draw(st.integers(1, 99)), "modificationTime": draw(st.integers(0, 9)),
+        "dataChange": draw(st.booleans()),
     }  # fmt: skip
     optional: dict[str, st.SearchStrategy[Any]] = {
         "tags": st.dictionaries(_texts.filter(bool), _texts, max_size=2),

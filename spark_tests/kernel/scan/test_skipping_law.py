@@ -103,7 +103,9 @@ def _file(draw: st.DrawFn, data: StructType) -> tuple[list[dict[str, Any]], str 
     if form == 0:
         return live, draw(st.sampled_from([None, "", "null", "{", "[1]", '{"numRecords":"x"}']))
     tight = False if deleted else draw(st.sampled_from([None, True]))
-    statistics = write_statistics([*live, *deleted], data, prefix=draw(st.sampled_from([1, 2, 32])), tight=tight)
+    statistics = write_statistics(
+        [*live, *deleted], data, prefix=draw(st.sampled_from([1, 2, 32])), tight=tight
+    )
     for part in ("minValues", "maxValues", "nullCount") if form == 1 else ():
         for name in draw(st.sets(st.sampled_from(data.names), max_size=2)):
             statistics[part].pop(name, None)
@@ -212,7 +214,9 @@ def test_file_with_a_row_that_matches_a_condition_is_never_skipped(name: str, da
     _SOME_COLUMNS.flatmap(lambda data: _tables(data, most_leaves=4)),
     st.sampled_from(["UTC", "Asia/Tokyo", None]),
 )
-def test_file_with_a_row_that_matches_a_predicate_is_never_skipped(table: Table, timezone: str | None) -> None:
+def test_file_with_a_row_that_matches_a_predicate_is_never_skipped(
+    table: Table, timezone: str | None
+) -> None:
     _check(table, timezone)
 
 
@@ -319,5 +323,3 @@ _FUNCTIONS: dict[str, Any] = {
     "like": _like,
     "startswith": lambda a, b: None if a is None else a.startswith(b),
 }
-
-

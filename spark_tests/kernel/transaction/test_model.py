@@ -5,7 +5,7 @@ Source: conflict-matrix sections 1 to 5; kept apart from the code under test on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -122,7 +122,7 @@ def sides(raw: bool) -> st.SearchStrategy[Side]:
     return st.builds(
         Side,
         scans=st.just([]) if raw else st.lists(st.sampled_from(list(PREDICATES)), max_size=2),
-        taint=st.just(False) if raw else rarely,
+        taint=st.just(False) if raw else st.sampled_from([False, False, True]),
         files=st.just([]) if raw else st.lists(st.sampled_from(list(FILES)), max_size=1),
         partitions=st.just([]) if raw else st.lists(_PARTITION, max_size=1),
         app_reads=st.just(set()) if raw else some,
@@ -138,9 +138,15 @@ def sides(raw: bool) -> st.SearchStrategy[Side]:
     )
 
 
+def blindly(side: Side) -> Side:
+    """The same without reads and removes, which chance alone makes too seldom."""
+    return replace(side, scans=[], taint=False, files=[], partitions=[], removes=set())
+
+
 @settings(max_examples=250, deadline=None)
 @given(
-    loser=sides(raw=False), winners=st.lists(sides(raw=True), min_size=1, max_size=2),
+    loser=st.one_of(sides(raw=False), sides(raw=False).map(blindly)),
+    winners=st.lists(sides(raw=True), min_size=1, max_size=2),
     table=st.sampled_from(["Serializable", "WriteSerializable"]), partitioned=st.booleans(), domains=st.booleans(),
 )  # fmt: skip
 def test_model_and_transaction_agree(

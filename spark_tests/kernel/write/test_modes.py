@@ -189,16 +189,16 @@ def test_overwritten_schema_may_change_types_and_partitioning(tmp_path: Path) ->
 
 def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> None:
     from delta_ds.kernel.options.write import parse_write_options
+    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.finish import finish_write
     from delta_ds.kernel.write.plan import plan_write
     from delta_ds.kernel.write.task import write_rows
-    from delta_ds.testing import delta_schema
 
     options = parse_write_options(
         {"path": str(tmp_path), "optimizeWrite": "true", "partitionBy": "p"}, overwrite=False
     )
-    plan = plan_write(open_storage(tmp_path), delta_schema(FIVE.schema), options, overwrite=False)
+    plan = plan_write(open_storage(tmp_path), schema_from_arrow(FIVE.schema), options, overwrite=False)
     results = [write_rows(plan, FIVE.to_batches(), task) for task in range(4)]
     assert finish_write(plan, results) == 0
     assert len(rows(tmp_path)) == 20
@@ -223,16 +223,16 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     from delta_ds.exceptions import MetadataChangedException
     from delta_ds.kernel.alter.properties import set_properties
     from delta_ds.kernel.options.write import parse_write_options
+    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.finish import finish_write
     from delta_ds.kernel.write.plan import plan_write
     from delta_ds.kernel.write.task import write_rows
-    from delta_ds.testing import delta_schema
 
     write(tmp_path, FIVE)
     before = data_files(tmp_path)
     options = parse_write_options({"path": str(tmp_path)}, overwrite=False)
-    plan = plan_write(open_storage(tmp_path), delta_schema(FIVE.schema), options, overwrite=False)
+    plan = plan_write(open_storage(tmp_path), schema_from_arrow(FIVE.schema), options, overwrite=False)
     result = write_rows(plan, FIVE.to_batches())
     set_properties(DeltaLog(tmp_path), {"mine": "1"})
     with pytest.raises(MetadataChangedException):

@@ -1,0 +1,146 @@
+"""delta-spark in one session: reads, changes and checks tables that the kernel has written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from spark_tests.yardsticks.compare import encode, without_internal_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.kernel.schema.types import StructType
+
+COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
+JARS = "DELTA_DS_INTEROP_JARS"  # files or folders, separated as in PATH, in place of the coordinates
+
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.memory": "2g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Tables are tiny: what costs is compiling, planning and starting tasks.
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Versions whose files are past the retention of deleted files are read here, too.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+}
+
+
+def start() -> SparkSession:
+    """A session with delta-spark; its jars by Maven coordinates, unless `DELTA_DS_INTEROP_JARS` names them."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("delta_ds interop")
+    for name, value in {**SETTINGS, **_jars(os.environ.get(JARS, ""))}.items():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.sql.warehouse.dir", tempfile.mkdtemp(prefix="interop-warehouse-"))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _jars(places: str) -> dict[str, str]:
+    found: list[str] = []
+    for place in filter(None, places.split(os.pathsep)):
+        inside = sorted(os.listdir(place)) if os.path.isdir(place) else [""]
+        found += [
+            os.path.join(place, name) if name else place
+            for name in inside
+            if not name or name.endswith(".jar")
+        ]
+    return {"spark.jars": ",".join(found)} if places else {"spark.jars.packages": COORDINATES}
+
+
+class DeltaSpark:
+    """What tests ask of delta-spark about the table at a path."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    def load(self, path: object, version: int | None = None, **options: Any) -> DataFrame:
+        reader = self.session.read.format("delta").options(**{k: str(v) for k, v in options.items()})
+        return (reader if version is None else reader.option("versionAsOf", version)).load(str(path))
+
+    def rows(self, df: DataFrame, schema: StructType) -> pa.Table:
+        """The rows of a DataFrame; columns that hold variants as JSON text."""
+        from pyspark.sql import functions as F
+
+        encoded = encodings(schema)
+        columns = [
+            F.to_json(F.col(_quoted(name)), {"ignoreNullFields": "false"}).alias(name)
+            if name in encoded
+            else F.col(_quoted(name))
+            for name in df.columns
+        ]
+        return df.select(*columns).toArrow()
+
+    def schema(self, df: DataFrame) -> Any:
+        """The schema as JSON, without Delta's own metadata."""
+        return without_internal_metadata(df.schema.jsonValue())
+
+    def run(self, statement: str, path: object) -> list[Any]:
+        """Run a statement in which `{t}` stands for the table; its rows."""
+        return self.session.sql(statement.replace("{t}", f"delta.`{path}`")).collect()
+
+    def history(self, path: object) -> list[tuple[int, int, str]]:
+        """Version, time in ms and operation of each commit, newest first."""
+        shown = self.session.sql(f"DESCRIBE HISTORY delta.`{path}`")
+        rows = shown.selectExpr("version", "unix_millis(timestamp)", "operation").collect()
+        return [tuple(row) for row in rows]
+
+    def files(self, path: object, predicate: str) -> int:
+        """How many data files are left to read under a filter."""
+        return len(self.load(path).where(predicate).inputFiles())
+
+    def checkpoint(self, path: object) -> None:
+        """Write a checkpoint of the latest version."""
+        self._log(path).checkpoint()
+
+    def checkpoint_read(self, path: object) -> int | None:
+        """The version of the checkpoint from which the latest version is read; None without one."""
+        version = self._fresh(path).checkpointProvider().version()
+        return None if version < 0 else version
+
+    def validate_checksum(self, path: object) -> bool:
+        """Whether there is a version checksum, and the state of the latest version is what it says."""
+        snapshot = self._fresh(path)
+        nothing = self.session._jvm.scala.Predef.Map().empty()
+        return bool(snapshot.validateChecksum(nothing)) if snapshot.checksumOpt().isDefined() else False
+
+    def _log(self, path: object) -> Any:
+        jvm: Any = self.session._jvm
+        return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, str(path))
+
+    def _fresh(self, path: object) -> Any:
+        """The latest version by what lies on disk, not by what the session has seen before."""
+        self.session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        return self._log(path).unsafeVolatileSnapshot()
+
+
+def encodings(schema: StructType) -> dict[str, str]:
+    """The columns that Spark does not hand over as they are."""
+    return {field.name: "to_json" for field in schema if "variant" in str(field.type)}
+
+
+def comparable(rows: pa.Table, schema: StructType) -> pa.Table:
+    """The kernel's rows in the form of `DeltaSpark.rows`."""
+    return encode(rows, schema, encodings(schema))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

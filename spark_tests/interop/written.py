@@ -1,0 +1,192 @@
+"""Tables that the kernel writes for other engines, each with the rows it must hold at every version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds import DeltaLog
+from delta_ds.kernel.alter.create import create_table
+from delta_ds.kernel.schema.types import DataType, StructField, StructType, arrow_schema
+from delta_ds.kernel.write.arrow import write_batches
+
+Row = dict[str, Any]
+
+
+class Written:
+    """A table under construction, and a plain model of what is in it.
+
+    The model knows nothing of files: it is what the calls of this class say. A test that finds the same rows in
+    another engine has shown more than that two readers agree.
+
+    Attributes
+    ----------
+    path, log
+        Where it lies.
+    rows
+        Of the latest version.
+    versions
+        Of every version, by number.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.log = DeltaLog(path)
+        self.rows: list[Row] = []
+        self.versions: dict[int, list[Row]] = {}
+
+    def create(
+        self,
+        schema: StructType,
+        partition_columns: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        **how: Any,
+    ) -> None:
+        """Make or replace the table; it is empty then."""
+        self.rows = []
+        self._note(create_table(self.log, schema, partition_columns, properties, **how))
+
+    def append(
+        self,
+        rows: Sequence[Row],
+        schema: StructType | None = None,
+        *,
+        becomes: Sequence[Row] | None = None,
+        **options: Any,
+    ) -> None:
+        """Append rows.
+
+        Parameters
+        ----------
+        rows
+            Column names to values.
+        schema
+            Of the rows; the table's columns that the first row names, if left out.
+        becomes
+            The rows as they must be read, where that is not how they are written.
+        options
+            Of the write.
+        """
+        self._write(rows, schema, "append", options)
+        self.rows = self.rows + list(rows if becomes is None else becomes)
+        self._note(self.log.snapshot().version)
+
+    def overwrite(
+        self,
+        rows: Sequence[Row],
+        schema: StructType | None = None,
+        *,
+        keeps: Callable[[Row], bool] = lambda row: False,
+        becomes: Sequence[Row] | None = None,
+        **options: Any,
+    ) -> None:
+        """Overwrite the table, or the rows that `keeps` does not name; the rest is as for `append`."""
+        self._write(rows, schema, "overwrite", options)
+        self.rows = [row for row in self.rows if keeps(row)] + list(rows if becomes is None else becomes)
+        self._note(self.log.snapshot().version)
+
+    def change(
+        self, command: Callable[..., object], *arguments: Any, row: Callable[[Row], Row] = dict, **named: Any
+    ) -> None:
+        """Call a command of the kernel on the log; `row` is what it makes of every row."""
+        before = self.log.snapshot().version
+        command(self.log, *arguments, **named)
+        latest = self.log.snapshot().version
+        for version in range(before + 1, latest):
+            self._note(version)
+        self.rows = [row(dict(r)) for r in self.rows]
+        if latest > before:
+            self._note(latest)
+
+    def expected(self, version: int) -> pa.Table:
+        """The rows that a version must hold; columns that the model does not name are null."""
+        schema = arrow_schema(self.log.snapshot(version).schema)
+        return pa.Table.from_pylist(self.versions[version], schema=schema)
+
+    def _write(
+        self, rows: Sequence[Row], schema: StructType | None, mode: str, options: Mapping[str, Any]
+    ) -> None:
+        if schema is None:
+            schema = plain(self.log.snapshot().schema, rows[0] if rows else None)
+        batch = pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(schema))
+        write_batches(self.log.storage, schema, [batch], mode, options)
+
+    def _note(self, version: int | None) -> None:
+        assert version is not None, f"{self.path} is there already"
+        self.versions[version] = list(self.rows)
+
+
+def plain(schema: StructType, columns: Row | None = None) -> StructType:
+    """The schema as rows bring it along: all nullable, nothing known of the table; of some columns or all."""
+    return StructType(
+        tuple(StructField(f.name, f.type) for f in schema if columns is None or f.name in columns)
+    )
+
+
+def struct(*fields: StructField, **types: DataType) -> StructType:
+    """A struct of nullable fields, after some that are spelt out."""
+    return StructType((*fields, *(StructField(name, kind) for name, kind in types.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One table of the catalogue, and what other engines are to make of it.
+
+    Attributes
+    ----------
+    name
+        A folder's name.
+    build
+        Writes the table.
+    deltalake
+        None: deltalake reads it. Else what its refusal says (a regular expression).
+    deltalake_writes
+        The same for its append; None: it appends.
+    filters
+        Predicates by which delta-spark must skip files; each with how many it may open at most.
+    steps
+        SQL that delta-spark runs on the table one after the other, `{t}` for the table. None: `STEPS`.
+    refused
+        SQL that delta-spark must refuse on it, and what the error names.
+    then
+        What the kernel does after delta-spark; None: append rows of the table again.
+    changes
+        Whether there is a change feed, from version 0 on.
+    row_ids
+        Whether rows have ids.
+    """
+
+    name: str
+    build: Callable[[Written], None]
+    deltalake: str | None = None
+    deltalake_writes: str | None = None
+    filters: Mapping[str, int] = field(default_factory=dict)
+    steps: tuple[str, ...] | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    then: Callable[[DeltaLog], object] | None = None
+    changes: bool = False
+    row_ids: bool = False
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(**about: Any) -> Callable[[Callable[[Written], None]], Callable[[Written], None]]:
+    """Put a function that writes a table into the catalogue, under its own name."""
+
+    def register(build: Callable[[Written], None]) -> Callable[[Written], None]:
+        name = build.__name__
+        assert name not in CASES, name
+        CASES[name] = Case(name, build, **about)
+        return build
+
+    return register
+
+
+def numbered(count: int, first: int = 1) -> Iterator[int]:
+    """The ids of some rows."""
+    return iter(range(first, first + count))

@@ -1,0 +1,102 @@
+"""Write options: parsed, checked, refused."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.write import WRITE_OPTIONS, WriteOptions, parse_write_options
+
+
+def write(overwrite: bool = False, **options: Any) -> WriteOptions:
+    return parse_write_options({"path": "/t", **options}, overwrite=overwrite)
+
+
+def refusal(overwrite: bool = False, **options: Any) -> InvalidOptionError:
+    with pytest.raises(InvalidOptionError) as caught:
+        write(overwrite, **options)
+    return caught.value
+
+
+def test_a_path_alone_gives_the_defaults() -> None:
+    assert write() == WriteOptions(path="/t")
+    assert write().data_change is True
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "field", "value"),
+    [
+        ("mergeSchema", "TRUE", "merge_schema", True),
+        ("overwriteSchema", "true", "overwrite_schema", True),
+        ("replaceWhere", "p = 1", "replace_where", "p = 1"),
+        ("partitionOverwriteMode", "Dynamic", "dynamic_partitions", True),
+        ("partitionOverwriteMode", "STATIC", "dynamic_partitions", False),
+        ("partitionBy", "a, `b, c`", "partition_by", ("a", "b, c")),
+        ("partitionBy", "", "partition_by", ()),
+        ("clusterBy", "s.a", "cluster_by", ("s.a",)),
+        ("userMetadata", "x", "user_metadata", "x"),
+        ("maxRecordsPerFile", "10", "max_records_per_file", 10),
+        ("maxRecordsPerFile", "0", "max_records_per_file", None),
+        ("optimizeWrite", "true", "optimize_write", True),
+        ("dataChange", "false", "data_change", False),
+        ("compression", "SNAPPY", "compression", "snappy"),
+        ("timeZone", "Europe/Berlin", "time_zone", "Europe/Berlin"),
+    ],
+)
+def test_each_option_fills_its_field(option: str, text: str, field: str, value: Any) -> None:
+    assert getattr(write(True, **{option: text}), field) == value
+    assert getattr(write(True, **{option.lower(): text}), field) == value
+
+
+def test_every_option_is_a_field() -> None:
+    assert {option.target for option in WRITE_OPTIONS} <= set(WriteOptions.__dataclass_fields__)
+
+
+def test_table_properties_are_kept_apart() -> None:
+    assert write(**{"delta.appendOnly": "true"}).properties == {"delta.appendOnly": "true"}
+
+
+@pytest.mark.parametrize(
+    ("options", "condition", "says"),
+    [
+        ({"megreSchema": "true"}, "DELTA_ILLEGAL_OPTION", "did you mean 'mergeSchema'"),
+        ({"versionAsOf": "1"}, "DELTA_ILLEGAL_OPTION", "option of reads"),
+        ({"mergeSchema": "yes"}, "DELTA_ILLEGAL_OPTION", "true or false"),
+        ({"partitionOverwriteMode": "some"}, "DELTA_ILLEGAL_OPTION", "static or dynamic"),
+        ({"compression": "rar"}, "DELTA_ILLEGAL_OPTION", "zstd"),
+        ({"txnAppId": "a"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "both"),
+        ({"txnVersion": "1"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "both"),
+        ({"txnAppId": "a", "txnVersion": "x"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "number"),
+        (
+            {"replaceWhere": "p = 1", "partitionOverwriteMode": "dynamic"},
+            "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            "one of them",
+        ),
+        ({"partitionBy": "a", "clusterBy": "b"}, "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY", "exclude"),
+        ({"path": " "}, "DELTA_ILLEGAL_OPTION", "path"),
+    ],
+)
+def test_wrong_values_and_conflicting_options_are_refused(
+    options: dict[str, str], condition: str, says: str
+) -> None:
+    error = refusal(True, **options)
+    assert error.condition == condition
+    assert says in str(error)
+
+
+def test_secrets_are_not_shown_and_survive_pickling() -> None:
+    options = write(**{"storage.key": "s3cr3t-value"})
+    assert "s3cr3t-value" not in repr(options)
+    assert pickle.loads(pickle.dumps(options)).storage_options == {"key": "s3cr3t-value"}
+
+
+@given(st.text(min_size=1).filter(lambda s: s.lower() not in {o.name.lower() for o in WRITE_OPTIONS}))
+def test_no_unknown_name_passes(name: str) -> None:
+    if name.lower().startswith(("storage.", "delta.", "fs.", "spark.hadoop.fs.")) or name.lower() == "paths":
+        return
+    assert "unknown write option" in str(refusal(**{name: "1"}))
