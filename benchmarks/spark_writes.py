@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,10 +138,10 @@ def large_writes(spark: SparkSession, settings: Settings) -> dict[str, Any]:
             path = folder / "target"
             _create(frame, writer, partition_by, path)
             os.sync()
-            taken = _timed(lambda w=writer, p=path: _save(frame, w, partition_by, p))
+            taken = _timed(partial(_save, frame, writer, partition_by, path))
             seconds.setdefault(name, []).append(taken)
             if writer.format == "parquet":
-                flushed = taken + _timed(lambda p=path: _flush(p))
+                flushed = taken + _timed(partial(_flush, path))
                 seconds.setdefault(f"{name}, then flushed", []).append(flushed)
             files = _data_files(path)
             sizes[name] = [sum(file.stat().st_size for file in files), len(files)]
@@ -196,12 +197,15 @@ def small_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
             path = Path(settings["folder"]) / "target"
             writer = Writer(fmt, "zstd")
             _create(frame, writer, [], path)
-            taken = _timed(
-                lambda w=writer, p=path: [_save(frame, w, [], p) for _ in range(settings["count"])]
-            )
+            taken = _timed(partial(_save_often, settings["count"], frame, writer, path))
             seconds.setdefault(fmt, []).append(taken)
             shutil.rmtree(path)
     return {"seconds": seconds}
+
+
+def _save_often(count: int, frame: DataFrame, writer: Writer, path: Path) -> None:
+    for _ in range(count):
+        _save(frame, writer, [], path)
 
 
 def racing_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:

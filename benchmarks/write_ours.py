@@ -92,7 +92,8 @@ def warm_up(kind: str, table: str) -> None:
 
 def _no_flush() -> None:
     """Before delta_ds is imported, which keeps these functions by name."""
-    os.fsync = os.fdatasync = lambda file: None
+    for name in ("fsync", "fdatasync"):
+        setattr(os, name, lambda file: None)
 
 
 if __name__ == "__main__":

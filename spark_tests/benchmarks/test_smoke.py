@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks.data_tables import write_data_table, z85
 from benchmarks.log_tables import write_log_table
+from benchmarks.measure import failures, run_once
+from benchmarks.write_tables import add_body, added_in, commits_of, write_small_table
 from delta_ds import DeltaLog
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,8 +57,56 @@ def test_run_prints_tables_for_the_parts_without_spark() -> None:
         assert title in done.stdout
 
 
-def test_measured_process_that_fails_shows_its_error() -> None:
-    from benchmarks.measure import run_once
+@pytest.mark.parametrize(
+    ("part", "title"),
+    [
+        ("commits", "## 2 commits, one after the other"),
+        ("writers", "## 2 writers x 2 appends"),
+        ("checkpoint", "## Checkpoint, 60 files"),
+    ],
+)
+def test_run_prints_a_table_for_each_part_that_writes_without_spark(part: str, title: str) -> None:
+    command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--only", part]
+    command += ["--files", "60", "--commits", "2", "--writers", "2", "--appends", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert title in done.stdout
+    assert "| delta_ds |" in done.stdout
 
+
+def test_small_table_of_the_write_benchmarks_is_a_table(tmp_path: Path) -> None:
+    table = write_small_table(tmp_path / "table", checkpoint_interval=10)
+    snapshot = DeltaLog(table).snapshot()
+    assert (snapshot.version, [f.name for f in snapshot.schema]) == (0, ["id", "event_time", "user"])
+    log = DeltaLog(table)
+    assert log.start_transaction().add(add_body()).commit("WRITE", {"mode": "Append"}) == 1
+    assert (commits_of(table), added_in(table)) == ([0, 1], 1)
+
+
+def test_file_added_twice_is_noticed(tmp_path: Path) -> None:
+    table = write_small_table(tmp_path / "table", checkpoint_interval=10)
+    body = add_body()
+    for _ in range(2):
+        DeltaLog(table).start_transaction().add(body).commit("WRITE", {"mode": "Append"})
+    with pytest.raises(RuntimeError, match="twice"):
+        added_in(table)
+
+
+@pytest.mark.spark
+def test_spark_parts_that_write_print_their_tables() -> None:
+    command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "500"]
+    command += ["--only", "append"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "## Append in Spark" in done.stdout
+    assert "pydelta, zstd, no statistics" in done.stdout
+
+
+def test_failures_are_counted_by_name() -> None:
+    answers = iter([1, 0, 0])
+    assert failures(lambda: 1 / next(answers), 3) == {"ZeroDivisionError": 2}
+
+
+def test_measured_process_that_fails_shows_its_error() -> None:
     with pytest.raises(RuntimeError, match="no such thing"):
         run_once([sys.executable, "-c", "raise SystemExit('no such thing')"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -58,5 +59,12 @@ def work(job: dict[str, Any]) -> Callable[[], list[int]]:
     return lambda: [append(number) for number in range(commits)]
 
 
+def rehearse(folder: Path) -> None:
+    job = {"url": str(folder), "writer": 0, "commits": 11}
+    write_batches(DeltaLog(folder).storage, SCHEMA, [])
+    for through in ("handle", "write"):
+        work({**job, "through": through})()
+
+
 if __name__ == "__main__":
-    serve(work)
+    serve(work, rehearse)

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# One row of the table: a tag that no other row has, its partition, a value, and how many rows its writer had seen.
-Row = tuple[str, int, int, int | None]
+# One row of the table: a tag that no other row has, its partition, a value, and the number of rows counted (-1: none).
+Row = tuple[str, int, int, int]
 
 APPEND, OVERWRITE, PARTITIONS, REPLACE, COUNT, SET = "append", "overwrite", "partitions", "replace", "count", "set"
 
@@ -61,7 +61,7 @@ class Operation:
 
     def touches(self, part: int) -> bool:
         """Whether it looks into a partition at all; conflicts go by partition, not by row."""
-        return self.kind == OVERWRITE or any(self.reads(("", part, value, None)) for value in (0, self.least))
+        return self.kind == OVERWRITE or any(self.reads(("", part, value, -1)) for value in (0, self.least))
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,17 @@ class Model:
         return frozenset(self.rows.values())
 
 
-def serial_order(commits: Sequence[Committed], *, strict: bool) -> list[Committed]:
+def serial_order(
+    commits: Sequence[Committed], versions: Mapping[int, Iterable[Row]], *, strict: bool
+) -> list[Committed]:
     """The commits in an order that explains what each of them has seen; by version wherever that does.
 
     Parameters
     ----------
     commits
         By version.
+    versions
+        The rows of every version, also of the one before the first commit.
     strict
         Whether only the order of versions will do.
 
@@ -127,25 +131,32 @@ def serial_order(commits: Sequence[Committed], *, strict: bool) -> list[Committe
     NotSerialError
         There is none, or a commit missed one that it had to see.
     """
+    rows = {version: frozenset(found) for version, found in versions.items()}
     later: dict[int, set[int]] = {commit.version: set() for commit in commits}
     for index, second in enumerate(commits):
         for first in commits[:index]:
-            before, after = _before_and_after(first, second, strict)
+            before, after = _before_and_after(first, second, rows, strict)
             if before is not None and after is not None:
                 later[before].add(after)
     return _sorted({commit.version: commit for commit in commits}, later)
 
 
-def _before_and_after(first: Committed, second: Committed, strict: bool) -> tuple[int | None, int | None]:
+def _before_and_after(
+    first: Committed, second: Committed, rows: Mapping[int, frozenset[Row]], strict: bool
+) -> tuple[int | None, int | None]:
     """Which of two has to come first, the lower version being the first; None, None: all the same."""
-    is_read = any(second.operation.reads(row) for row in first.changed) or first.operation.kind == SET
-    missed = first.version > second.read_version
-    if is_read and missed:
-        if strict or first.operation.kind != APPEND:
-            raise NotSerialError(f"{second} had to see {first}, and did not")
-        return second.version, first.version
-    reads_later = any(first.operation.reads(row) for row in second.changed) or second.operation.kind == SET
-    return (first.version, second.version) if is_read or reads_later else (None, None)
+    relevant = {row for row in first.changed if second.operation.reads(row)}
+    if first.version > second.read_version:
+        sets = first.operation.kind == SET
+        # What was added and is gone again, or is gone and was never seen, makes no difference to who missed both.
+        felt = relevant & (rows[second.version - 1] ^ rows[second.read_version])
+        if sets or (relevant if strict else felt):
+            if strict or first.operation.kind != APPEND:
+                raise NotSerialError(f"{second} had to see {first}, and did not")
+            return second.version, first.version
+    reads_later = any(first.operation.reads(row) for row in second.changed)
+    kinds = (first.operation.kind, second.operation.kind)
+    return (first.version, second.version) if relevant or reads_later or SET in kinds else (None, None)
 
 
 def _sorted(commits: Mapping[int, Committed], later: Mapping[int, set[int]]) -> list[Committed]:
@@ -177,7 +188,7 @@ def check(commits: Sequence[Committed], versions: Mapping[int, Iterable[Row]], *
     commits
         All of them, by version.
     versions
-        The rows of each version as they were found.
+        The rows of each version as they were found, also of the one before the first commit.
     strict
         As for `serial_order`.
 
@@ -186,7 +197,7 @@ def check(commits: Sequence[Committed], versions: Mapping[int, Iterable[Row]], *
     NotSerialError
         There is no order, or the replay comes to other rows; it says at which version.
     """
-    order = serial_order(commits, strict=strict)
+    order = serial_order(commits, versions, strict=strict)
     for commit in commits:
         model = Model()
         for earlier in order:
@@ -204,5 +215,5 @@ def check(commits: Sequence[Committed], versions: Mapping[int, Iterable[Row]], *
 
 def from_json(body: Mapping[str, Any]) -> Operation:
     """An operation as `dataclasses.asdict` and JSON left it."""
-    rows = tuple((str(tag), int(part), int(value), seen) for tag, part, value, seen in body["rows"])
+    rows = tuple((tag, part, value, counted) for tag, part, value, counted in body["rows"])
     return Operation(**{**body, "rows": rows, "parts": tuple(body["parts"])})

@@ -1,27 +1,31 @@
 """Run worker scripts as processes of their own that start at the same moment.
 
-A worker is a module of this folder that calls `serve`. It gets its job as JSON, says when it is ready, waits for
-the others, and prints what came of it as JSON.
+A worker script is a module of this folder that calls `serve`. One process imports all it needs, and forks one
+worker a job: Python and Arrow are loaded once, and by a process without threads.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-READY, GO = "ready", "go"
 
 _LONGEST_SECONDS = 300
 
 Job = Mapping[str, Any]
+Work = Callable[[dict[str, Any]], Callable[[], Any]]
 
 
 def run_together(script: str, jobs: Sequence[Job]) -> list[Any]:
@@ -37,54 +41,25 @@ def run_together(script: str, jobs: Sequence[Job]) -> list[Any]:
     Raises
     ------
     AssertionError
-        One of them failed; its job, and the end of what it wrote to standard error.
+        One of them failed; their jobs, and the end of what they wrote to standard error.
     """
-    with ExitStack() as stack:
-        workers = [_Worker(script, job, stack) for job in jobs]
-        for worker in workers:
-            worker.wait_until_ready()
-        for worker in workers:
-            worker.release()
-        return [worker.answer() for worker in workers]
+    with tempfile.TemporaryFile("w+") as errors:
+        process = start(script, errors)
+        try:
+            output, _ = process.communicate(json.dumps(list(jobs)), timeout=_LONGEST_SECONDS)
+        finally:
+            end(process)
+        if process.returncode:
+            errors.seek(0)
+            raise AssertionError(f"workers failed, jobs {jobs}:\n{errors.read()[-4000:]}")
+    answers: list[Any] = json.loads(output)
+    return answers
 
 
-class _Worker:
-    def __init__(self, script: str, job: Job, stack: ExitStack) -> None:
-        self._job = job
-        self._errors: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
-        self._process = start(script, self._errors)
-        stack.callback(end, self._process)
-
-    def wait_until_ready(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(self._job) + "\n")
-        self._process.stdin.flush()
-        if self._process.stdout.readline().strip() != READY:
-            self._fail()
-
-    def release(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(GO + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> Any:
-        output, _ = self._process.communicate(timeout=_LONGEST_SECONDS)
-        if self._process.returncode:
-            self._fail()
-        return json.loads(output)
-
-    def _fail(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._errors.seek(0)
-        text = self._errors.read().decode(errors="replace")
-        raise AssertionError(
-            f"a worker failed ({self._process.returncode}), job {self._job}:\n{text[-4000:]}"
-        )
-
-
-def start(script: str, errors: IO[bytes] | None = None) -> subprocess.Popen[str]:
-    """A process that runs a module of this folder, with pipes to talk to it."""
+def start(script: str, errors: IO[str]) -> subprocess.Popen[str]:
+    """A process that runs a module of this folder, with pipes to talk to it; `end` ends it and all it forked."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system cannot fork")
     return subprocess.Popen(
         [sys.executable, "-m", f"spark_tests.concurrency.{script}"],
         stdin=subprocess.PIPE,
@@ -93,27 +68,93 @@ def start(script: str, errors: IO[bytes] | None = None) -> subprocess.Popen[str]
         text=True,
         cwd=ROOT,
         env={**os.environ, "DELTA_DS_CACHE": "off"},
+        start_new_session=True,
     )
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """End a process and close what it was talked to with."""
-    process.kill()
+    """End a process with all that it has forked, and close what it was talked to with."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it and all of its children are gone
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
 
 
-def serve(work: Callable[[dict[str, Any]], Callable[[], Any]]) -> None:
-    """The main function of a worker.
+# ---------------------------------------------------------------- inside the processes
+
+
+def serve(work: Work, rehearse: Callable[[Path], None]) -> None:
+    """The main function of a worker script.
 
     Parameters
     ----------
     work
-        Takes the job and gets ready; what it returns is called when all are, and returns the answer.
+        Takes a job and gets ready; what it returns is called when all workers are, and returns the answer.
+    rehearse
+        Does the same things in an empty folder, so that it is known which modules they take.
     """
-    run = work(json.loads(sys.stdin.readline()))
-    print(READY, flush=True)
-    if sys.stdin.readline().strip() == GO:
-        json.dump(run(), sys.stdout)
+    jobs: list[dict[str, Any]] = json.loads(sys.stdin.read())
+    load_modules(rehearse)
+    with tempfile.TemporaryDirectory() as folder:
+        ready, go = os.pipe(), os.pipe()
+        workers = [_fork(work, job, Path(folder, str(n)), ready, go) for n, job in enumerate(jobs)]
+        os.close(ready[1])
+        for _ in workers:
+            os.read(ready[0], 1)  # a byte of each, or the end of the pipe if one has failed
+        os.close(go[1])
+        codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
+        if any(codes):
+            sys.exit(f"exit codes {codes}")
+        json.dump([json.loads(Path(folder, str(n)).read_text()) for n in range(len(jobs))], sys.stdout)
+
+
+def _fork(work: Work, job: dict[str, Any], answer: Path, ready: tuple[int, int], go: tuple[int, int]) -> int:
+    def act() -> None:
+        os.close(go[1])
+        run = work(job)
+        os.write(ready[1], b".")
+        os.close(ready[1])
+        os.read(go[0], 1)  # ends when everybody is ready
+        answer.write_text(json.dumps(run()))
+
+    return fork(act)
+
+
+def fork(act: Callable[[], None]) -> int:
+    """Run a function in a process of its own, whose id is returned; it ends with 1 if the function raises."""
+    sys.stdout.flush()
+    child = os.fork()
+    return child or _run(act)
+
+
+def _run(act: Callable[[], None]) -> NoReturn:
+    code = 1
+    try:
+        act()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def load_modules(rehearse: Callable[[Path], None]) -> None:
+    """Import what a function imports, without running it here: it may start threads, and forks have to come first."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = Path(folder, "modules")
+
+        def act() -> None:
+            rehearse(Path(folder, "table"))
+            names.write_text(json.dumps(sorted(sys.modules)))
+
+        _, status = os.waitpid(fork(act), 0)
+        if status:
+            sys.exit("the rehearsal failed")
+        for name in json.loads(names.read_text()):
+            if name.partition(".")[0] in ("delta_ds", "pandas", "pyarrow", "numpy", "sqlglot", "s3fs"):
+                import_module(name)

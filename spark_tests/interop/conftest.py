@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,12 +22,11 @@ def delta_spark() -> Iterator[DeltaSpark]:
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
     """A table of the catalogue by name, written when it is first asked for. Tests must not change it."""
-    folder: Path = tmp_path_factory.mktemp("written")
     tables: dict[str, Written] = {}
 
     def table(name: str) -> Written:
         if name not in tables:
-            made = Written(folder / name)
+            made = Written(tmp_path_factory.mktemp(name) / "table")
             CASES[name].build(made)
             tables[name] = made
         return tables[name]

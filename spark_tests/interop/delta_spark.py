@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -103,10 +102,6 @@ class DeltaSpark:
         rows = shown.selectExpr("version", "unix_millis(timestamp)", "operation").collect()
         return [tuple(row) for row in rows]
 
-    def files(self, path: object, predicate: str) -> int:
-        """How many data files are left to read under a filter."""
-        return len(self.load(path).where(predicate).inputFiles())
-
     def checkpoint(self, path: object) -> None:
         """Write a checkpoint of the latest version."""
         self._log(path).checkpoint()
@@ -116,11 +111,24 @@ class DeltaSpark:
         version = self._fresh(path).checkpointProvider().version()
         return None if version < 0 else version
 
-    def validate_checksum(self, path: object) -> bool:
-        """Whether there is a version checksum, and the state of the latest version is what it says."""
+    def checksum_difference(self, path: object) -> str | None:
+        """What the version checksum of the latest version says otherwise than its state; None: nothing."""
         snapshot = self._fresh(path)
+        if not snapshot.checksumOpt().isDefined():
+            return "there is no version checksum"
         nothing = self.session._jvm.scala.Predef.Map().empty()
-        return bool(snapshot.validateChecksum(nothing)) if snapshot.checksumOpt().isDefined() else False
+        return None if snapshot.validateChecksum(nothing) else "delta-spark finds it wrong"
+
+    def row_ids(self, path: object) -> pa.Table:
+        """All rows with the columns `__row_id` and `__row_commit_version`."""
+        df = self.load(path)
+        columns = [_quoted(name) for name in df.columns]
+        ids = [f"_metadata.{name} AS __{name}" for name in ("row_id", "row_commit_version")]
+        return df.selectExpr(*columns, *ids).toArrow()
+
+    def changes(self, path: object, start: int = 0) -> pa.Table:
+        """The change feed from a version to the latest."""
+        return self.load(path, readChangeFeed="true", startingVersion=start).toArrow()
 
     def _log(self, path: object) -> Any:
         jvm: Any = self.session._jvm

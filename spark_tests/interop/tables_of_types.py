@@ -191,7 +191,7 @@ def at_midnight(row: Row) -> Row:
     return {**row, "g": midnight(row["g"]), "s": inner}
 
 
-@case(filters={"c > 5000000000": 1, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1})
+@case(deltalake="TypeWidening", filters={"c > 5000000000": 1, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1})
 def widened_types(table: Written) -> None:
     from delta_ds.kernel.alter.change_column import alter_column
     from delta_ds.kernel.alter.properties import add_feature_support

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,16 @@ def struct(*fields: StructField, **types: DataType) -> StructType:
     return StructType((*fields, *(StructField(name, kind) for name, kind in types.items())))
 
 
+# What an engine does with a table where the catalogue says nothing else: by rows that are there, so that it fits all.
+STEPS = (
+    "INSERT INTO {t} SELECT * FROM {t} WHERE id = 1",
+    "MERGE INTO {t} t USING (SELECT * FROM {t} WHERE id = 2) s ON t.id = s.id - 1"
+    " WHEN MATCHED THEN UPDATE SET t.id = t.id + 1000 WHEN NOT MATCHED THEN INSERT *",
+    "DELETE FROM {t} WHERE id = 2",
+    "OPTIMIZE {t}",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One table of the catalogue, and what other engines are to make of it.
@@ -142,34 +152,32 @@ class Case:
         A folder's name.
     build
         Writes the table.
-    deltalake
-        None: deltalake reads it. Else what its refusal says (a regular expression).
-    deltalake_writes
-        The same for its append; None: it appends.
     filters
-        Predicates by which delta-spark must skip files; each with how many it may open at most.
+        Predicates by which delta-spark must skip files, and how many files it has to open then.
     steps
-        SQL that delta-spark runs on the table one after the other, `{t}` for the table. None: `STEPS`.
+        SQL that delta-spark runs on the table, one after the other; `{t}` is the table.
     refused
-        SQL that delta-spark must refuse on it, and what the error names.
-    then
-        What the kernel does after delta-spark; None: append rows of the table again.
+        SQL that delta-spark must refuse on the table, and what its error says (a regular expression).
+    numbered
+        Columns that other writers number themselves: they are left out of rows that are appended again.
     changes
-        Whether there is a change feed, from version 0 on.
+        There is a change feed from version 0 on.
     row_ids
-        Whether rows have ids.
+        Rows have ids.
+    deltalake, deltalake_writes
+        None: deltalake reads it, appends to it. Else what its refusal says (a regular expression).
     """
 
     name: str
     build: Callable[[Written], None]
-    deltalake: str | None = None
-    deltalake_writes: str | None = None
     filters: Mapping[str, int] = field(default_factory=dict)
-    steps: tuple[str, ...] | None = None
+    steps: tuple[str, ...] = STEPS
     refused: Mapping[str, str] = field(default_factory=dict)
-    then: Callable[[DeltaLog], object] | None = None
+    numbered: tuple[str, ...] = ()
     changes: bool = False
     row_ids: bool = False
+    deltalake: str | None = None
+    deltalake_writes: str | None = None
 
 
 CASES: dict[str, Case] = {}
@@ -185,8 +193,3 @@ def case(**about: Any) -> Callable[[Callable[[Written], None]], Callable[[Writte
         return build
 
     return register
-
-
-def numbered(count: int, first: int = 1) -> Iterator[int]:
-    """The ids of some rows."""
-    return iter(range(first, first + count))

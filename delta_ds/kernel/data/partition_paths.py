@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Iterable
 from urllib.parse import quote
 
-NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+from delta_ds.kernel.data.partition_text import NULL_DIRECTORY
+
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNCHANGED_IN_URI = "/=:@!$&'()*+,;-._~"
 _EXTENSIONS = {

@@ -18,6 +18,9 @@ from delta_ds.kernel.data.calendar import DAY_US, civil_from_days, zone
 from delta_ds.kernel.data.float_text import double_text, float_text
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType
 
+# The directory of null; as the text of a value it reads back as null everywhere, so it is stored as null.
+NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BITS: dict[str, pa.DataType] = {
     "float": pa.int32(), "double": pa.int64(), "date": pa.int32(), "timestamp": pa.int64(),
@@ -37,7 +40,8 @@ def distinct_form(values: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def log_text(data_type: DataType) -> Text:
-    """The function that writes a value for `partitionValues`; None stands for null and the empty string.
+    """The function that writes a value for `partitionValues`; None stands for null, the empty string and
+    the name that Hive gives to null.
 
     Raises
     ------
@@ -97,7 +101,8 @@ def _local_text(micros: int) -> str:
 
 def _utf8(data: bytes) -> str | None:
     try:
-        return data.decode() or None
+        text = data.decode()
+        return None if text in ("", NULL_DIRECTORY) else text
     except UnicodeDecodeError as error:
         raise SchemaError(
             f"the partition value X'{data.hex().upper()}' is not UTF-8: the log of a Delta table holds only "

@@ -97,7 +97,8 @@ def _rows_in(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | None]],
         return integers([])
     names = snapshot.physical_partition_columns
     written = [pa.array([values.get(name) for values in partitions], pa.string()) for name in names]
-    stored = table["partitionValues"].combine_chunks().flatten()
+    # By name: after a partition column was renamed, the values come under its older names as well.
+    stored = [pc.struct_field(table["partitionValues"], name).combine_chunks() for name in names]
     wanted = set(_keys(snapshot, written, timezone))
     return integers([row for row, key in enumerate(_keys(snapshot, stored, timezone)) if key in wanted])
 

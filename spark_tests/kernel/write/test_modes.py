@@ -275,3 +275,15 @@ def test_any_sequence_of_writes_equals_the_model(tmp_path_factory: Any, steps: l
             tuple(r.values()) for r in sorted(sales(*model).to_pylist(), key=repr)
         ]
     assert commit(path, 0)
+
+
+def test_dynamic_overwrite_finds_files_from_before_a_partition_column_was_renamed(tmp_path: Path) -> None:
+    from delta_ds.kernel.alter.columns import rename_column
+    from delta_ds.kernel.alter.properties import set_properties
+
+    write(tmp_path, sales((1, 0, 1), (2, 1, 1)), partitionBy="p")
+    set_properties(DeltaLog(tmp_path), {"delta.columnMapping.mode": "name"})
+    rename_column(DeltaLog(tmp_path), "p", "part")
+    new = sales((3, 1, 1)).rename_columns(["id", "part", "v"])
+    write(tmp_path, new, "overwrite", partitionOverwriteMode="dynamic")
+    assert sorted((row["id"], row["part"]) for row in rows(tmp_path)) == [(1, 0), (3, 1)]
