@@ -212,7 +212,7 @@ class DeltaLog:
         """
         from delta_ds.kernel.write.arrow import write_arrow
 
-        return write_arrow(self.storage, rows, mode, options)
+        return write_arrow(self.start_transaction(create=True), rows, mode, options)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the latest version; returns the version.

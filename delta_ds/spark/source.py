@@ -92,7 +92,7 @@ class DeltaSource(DataSource):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.write.plan import plan_write
+        from delta_ds.kernel.write.plan import newest, plan_write
         from delta_ds.spark.writer import DeltaWriter
 
         zone = machine_time_zone()
@@ -100,7 +100,9 @@ class DeltaSource(DataSource):
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
         storage = open_storage(options.path, options.storage_options)
         data = schema_of(schema.jsonValue())
-        return DeltaWriter(plan_write(storage, data, options, overwrite=overwrite, timezone=zone))
+        return DeltaWriter(
+            plan_write(storage, newest(storage), data, options, overwrite=overwrite, timezone=zone)
+        )
 
     def _read_options(self) -> ReadOptions:
         self._check_path()

@@ -9,37 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.write.arrow import write_batches
-from spark_tests.concurrency.append_worker import SCHEMA, rows
+from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.faults import Calls, Fault, injected
 from spark_tests.concurrency.workers import fork, load_modules
 
 EVERY_STEP = {"delta.checkpointInterval": "1", "delta.logRetentionDuration": "interval 1 day"}
 
 
-def append(folder: Path, number: int) -> int:
-    """Append one row, which is its number."""
-    version = write_batches(DeltaLog(folder).storage, SCHEMA, [rows(0, number)])
-    assert version is not None
-    return version
-
-
 def rehearse(folder: Path) -> None:
     for policy in ("classic", "v2"):
         table = folder / policy
         properties = {**EVERY_STEP, "delta.checkpointPolicy": policy}
-        write_batches(DeltaLog(table).storage, SCHEMA, [], options=properties)
+        DeltaLog(table).write(NO_ROWS, options=properties)
         for number in range(3):
             for file in (table / "_delta_log").glob("*.*"):
                 os.utime(file, (0, 0))
-            append(table, number)
+            append(DeltaLog(table), "cold", row(0, number))
 
 
 def live(job: dict[str, Any]) -> None:
     """The life of one writer."""
     calls = Calls(job["folder"], Fault(**job["fault"]) if job["fault"] else None)
     with injected(calls, hidden_names=job["hidden_names"]):
-        append(Path(job["folder"]), job["number"])
+        append(DeltaLog(job["folder"]), "cold", row(0, job["number"]))
     Path(job["seen"]).write_text(json.dumps(calls.seen))
 
 

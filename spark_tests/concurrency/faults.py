@@ -150,9 +150,9 @@ class _Hooks:
         self._create = LocalStorage.create
 
     def patches(self) -> list[tuple[Any, str, Any]]:
-        def create(storage: LocalStorage, path: str, data: bytes) -> None:
+        def create(storage: LocalStorage, path: str, *given: Any, **named: Any) -> None:
             self._creating = os.path.join(storage.address.path, path)
-            self._create(storage, path, data)
+            self._create(storage, path, *given, **named)
 
         return [
             (LocalStorage, "create", create), (io, "FileIO", self._file_class()),

@@ -15,8 +15,6 @@ from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.arrays import integers, texts
-from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
-from delta_ds.kernel.write.arrow import write_batches
 from spark_tests.concurrency.append_worker import write_file
 from spark_tests.concurrency.serial_order import (
     APPEND,
@@ -33,7 +31,6 @@ from spark_tests.concurrency.workers import serve
 READ = "read"
 PARTS, VALUES = 3, 10
 NAMES = ("tag", "part", "value", "counted")
-SCHEMA = StructType(tuple(StructField(n, STRING if n == "tag" else LONG) for n in NAMES))
 
 
 def batch(rows: tuple[Row, ...]) -> pa.RecordBatch:
@@ -124,9 +121,7 @@ class Worker:
             rows = f" AND value >= {operation.least}" if operation.least else ""
             options["replaceWhere"] = listed + rows
         mode = "append" if operation.kind == APPEND else "overwrite"
-        return operation, write_batches(
-            self._log.storage, SCHEMA, [batch(operation.rows)], mode, options
-        )
+        return operation, self._log.write(batch(operation.rows), mode, options)
 
     def _count(self, operation: Operation) -> tuple[Operation, int]:
         """Add a row that says how many rows its partition had."""
@@ -152,7 +147,7 @@ def work(job: dict[str, Any]) -> Callable[[], list[dict[str, Any]]]:
 
 def rehearse(folder: Path) -> None:
     log = DeltaLog(folder)
-    write_batches(log.storage, SCHEMA, [], options={"partitionBy": "part"})
+    log.write(batch(()), options={"partitionBy": "part"})
     worker = Worker(log, "rehearsal", 0)
     for kind in (APPEND, COUNT, REPLACE, PARTITIONS, OVERWRITE, SET, READ) * 2:
         worker.step(kind)

@@ -9,10 +9,9 @@ import pytest
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.filesystem import Storage
-from spark_tests.concurrency.append_worker import SCHEMA
+from spark_tests.concurrency.append_worker import NO_ROWS, WAYS
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.workers import run_together
-from delta_ds.kernel.write.arrow import write_batches
 
 WRITERS, COMMITS_EACH = 8, 50
 
@@ -22,7 +21,7 @@ def race(storage: Storage, options: dict[str, Any] | None = None) -> dict[int, t
     jobs = [
         {
             "url": storage.url, "options": options, "writer": writer, "commits": COMMITS_EACH,
-            "through": "handle" if writer % 2 else "write",
+            "way": WAYS[writer % len(WAYS)],
         }
         for writer in range(WRITERS)
     ]  # fmt: skip
@@ -61,8 +60,7 @@ def check_what_follows(storage: Storage, log: PlainLog) -> None:
 
 @pytest.mark.slow
 def test_400_appends_of_8_processes_to_a_local_table_are_all_there_once(tmp_path: Path) -> None:
-    storage = DeltaLog(tmp_path / "table").storage
-    assert write_batches(storage, SCHEMA, []) == 0
-    log = check(storage, race(storage))
-    check_what_follows(storage, log)
+    log = DeltaLog(tmp_path / "table")
+    assert log.write(NO_ROWS) == 0
+    check_what_follows(log.storage, check(log.storage, race(log.storage)))
     assert [p for p in tmp_path.rglob(".*")] == []

@@ -7,16 +7,16 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.write.arrow import write_batches
-from spark_tests.concurrency.append_worker import SCHEMA, append_through_handle, rows
-from spark_tests.concurrency.crash_nursery import EVERY_STEP, append
+from delta_ds.kernel.log.segment import list_log
+from spark_tests.concurrency.append_worker import NO_ROWS, WAYS, append, row
+from spark_tests.concurrency.crash_nursery import EVERY_STEP
 from spark_tests.concurrency.faults import BEFORE, LINKED, MIDWAY, Fault, What
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.workers import end, start
@@ -55,7 +55,10 @@ class Nursery:
         """The calls of the last writer that was not killed."""
         return [(call, kind) for call, kind in json.loads(self._seen.read_text())]
 
-    def close(self) -> None:
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         end(self.process)
         self._errors.close()
 
@@ -69,7 +72,7 @@ class Table:
         self.numbers: list[int] = []
         self._aged = aged
         self._next = 0
-        write_batches(self.handle.storage, SCHEMA, [], options=properties)
+        self.handle.write(NO_ROWS, options=properties)
 
     def next_number(self) -> int:
         """The number of the next row; where the log shall be cleaned up, all of it gets old first."""
@@ -82,85 +85,93 @@ class Table:
 
     def check(self, fault: Fault | None) -> None:
         """Everybody who comes now finds the rows of the commits, and can add one."""
-        assert self._read() == self.numbers, fault
-        if not self._aged:
-            assert len(PlainLog(self.handle.storage).commits) == len(self.numbers) + 1, fault
+        found = DeltaLog(self.folder).snapshot().scan().to_arrow()["number"]
+        assert sorted(found.to_pylist()) == self.numbers, fault
         number = self.next_number()
-        if number % 2:
-            version = append(self.folder, number)
-        else:
-            version = append_through_handle(self.handle, rows(0, number))
+        version = append(self.handle, WAYS[number // 2 % len(WAYS)], row(0, number))
         self.numbers.append(number)
         assert version == len(self.numbers), fault
-        assert self._read() == self.numbers, fault
-
-    def _read(self) -> list[int]:
-        found = DeltaLog(self.folder).snapshot().scan().to_arrow()["number"]
-        return sorted(found.to_pylist())
 
     def check_history(self) -> None:
-        """No version that can be reached is partial."""
-        kept = [int(p.name[:20]) for p in (self.folder / "_delta_log").glob("*.checkpoint*.parquet")]
-        first = min(kept) if self._aged else 0
+        """No version that can be reached is partial, and what followed the commits is right."""
+        first = min(c.version for c in list_log(self.handle.storage).checkpoints) if self._aged else 0
         for version in range(first, len(self.numbers) + 1):
-            found = self.handle.snapshot(version=version).scan().to_arrow()["number"]
-            assert sorted(found.to_pylist()) == self.numbers[:version], version
-        plain = PlainLog(self.handle.storage)
+            assert self.handle.snapshot(version=version).live_files().num_rows == version
+        self.check(None)
+        plain = PlainLog(self.handle.storage, max(first - 1, 0) if self._aged else 0)
         plain.check_hint()
         if not self._aged:
             checkpoints, checksums = plain.check_checkpoints(), plain.check_checksums()
             assert checkpoints[-1] == checksums[-1] == len(self.numbers)
 
 
-TABLES = {
-    "v1": (EVERY_STEP, False, False),
-    "v1, hidden names": (EVERY_STEP, True, False),
-    "v2 with sidecars": ({**EVERY_STEP, "delta.checkpointPolicy": "v2"}, False, False),
-    "cleaned up": (EVERY_STEP, False, True),
+@dataclass(frozen=True)
+class Case:
+    """A table, and at which calls of a write to it writers are killed.
+
+    Attributes
+    ----------
+    kinds
+        Of the files that the calls are for; empty: all.
+    """
+
+    properties: dict[str, str]
+    kinds: frozenset[str] = frozenset()
+    hidden_names: bool = False
+    aged: bool = False
+    rounds: int = 1
+
+    def faults(self, calls: Sequence[What]) -> Iterator[Fault]:
+        """Death before every call, and midway in every one that writes."""
+        for index, (call, kind) in enumerate(calls):
+            if not self.kinds or kind in self.kinds:
+                yield Fault(index, BEFORE)
+                if call == "write":
+                    yield Fault(index, MIDWAY)
+
+
+CASES = {
+    "every step": Case(EVERY_STEP, rounds=2),
+    "hidden names": Case(EVERY_STEP, frozenset(["commit", "checksum"]), hidden_names=True),
+    "checkpoint with sidecars": Case(
+        {**EVERY_STEP, "delta.checkpointPolicy": "v2"}, frozenset(["sidecar", "checkpoint", "hint"])
+    ),
+    "clean-up": Case(EVERY_STEP, frozenset(["hint", "commit", "checksum", "checkpoint"]), aged=True),
 }
 
-# A writer is killed in the middle of each of these at least.
-STEPS = [("flush", "data"), ("write", "data"), ("write", "commit"), LINKED, ("write", "checksum"), ("write", "hint")]
+# In the middle of, or right before each of these a writer is killed at least.
+STEPS = {
+    "every step": [
+        ("write", "data"), ("create", "commit"), ("write", "commit"), LINKED, ("flush", "folder"),
+        ("write", "checksum"), ("write", "checkpoint"), ("write", "hint"), ("replace", "hint"),
+    ],
+    "hidden names": [("write", "commit"), LINKED, ("unlink", "commit"), ("write", "checksum")],
+    "checkpoint with sidecars": [("write", "sidecar"), ("create", "checkpoint"), ("write", "hint")],
+    "clean-up": [("unlink", "checksum"), ("unlink", "commit"), ("unlink", "checkpoint")],
+}  # fmt: skip
 
 
-@pytest.fixture(params=TABLES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Table, Nursery]]:
-    properties, hidden_names, aged = TABLES[request.param]
-    table = Table(tmp_path / "table", properties, aged=aged)
-    nursery = Nursery(table.folder, hidden_names, tmp_path)
-    yield request.param, table, nursery
-    nursery.close()
-
-
-def test_after_a_kill_at_any_call_of_a_write_the_table_works(place: tuple[str, Table, Nursery]) -> None:
-    name, table, nursery = place
-    for _ in range(2):
-        number = table.next_number()
-        assert not nursery.append(number, None)
-        table.numbers.append(number)
-    calls = nursery.seen()
-    killed = [what for fault in faults(calls) if (what := kill(table, nursery, calls, fault)) is not None]
-    wanted = {*STEPS, ("write", "sidecar" if name.startswith("v2") else "checkpoint"), ("replace", "hint")}
-    if name == "cleaned up":
-        wanted |= {("unlink", "commit"), ("unlink", "checkpoint")}
-    assert wanted <= set(killed)
-    assert len(killed) >= 25
+@pytest.mark.parametrize("name", CASES)
+def test_after_a_kill_at_any_call_of_a_write_the_table_works(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    table = Table(tmp_path / "table", case.properties, aged=case.aged)
+    with Nursery(table.folder, case.hidden_names, tmp_path) as nursery:
+        for _ in range(2):
+            number = table.next_number()
+            assert not nursery.append(number, None)
+            table.numbers.append(number)
+        calls = nursery.seen()
+        faults = [*case.faults(calls)] * case.rounds
+        killed = [kill(table, nursery, calls, fault) for fault in faults]
+    assert not set(STEPS[name]) - set(killed), calls
     table.check_history()
 
 
-def faults(calls: Sequence[What]) -> Iterator[Fault]:
-    """Death before every call, and midway in every one that writes."""
-    for index, (call, _) in enumerate(calls):
-        yield Fault(index, BEFORE)
-        if call == "write":
-            yield Fault(index, MIDWAY)
-
-
-def kill(table: Table, nursery: Nursery, calls: Sequence[What], fault: Fault) -> Any:
-    """Kill a writer and check the table; the call at which it died, None if it did not get that far."""
+def kill(table: Table, nursery: Nursery, calls: Sequence[What], fault: Fault) -> What:
+    """Kill a writer at a call, and check the table."""
     number = table.next_number()
-    killed = nursery.append(number, fault)
-    if fault.index > calls.index(LINKED) or not killed:
+    assert nursery.append(number, fault), fault
+    if fault.index > calls.index(LINKED):
         table.numbers.append(number)
     table.check(fault)
-    return calls[fault.index] if killed else None
+    return calls[fault.index]

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.write.arrow import write_batches
-from spark_tests.concurrency.mixed_worker import NAMES, PARTS, READ, SCHEMA, found_rows
+from spark_tests.concurrency.mixed_worker import NAMES, PARTS, READ, batch, found_rows
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.serial_order import (
     APPEND,
@@ -54,7 +53,7 @@ class History:
         self.level = level
         self.log = DeltaLog(folder)
         created = {"partitionBy": "part", "delta.isolationLevel": level}
-        assert write_batches(self.log.storage, SCHEMA, [], options=created) == 0
+        assert self.log.write(batch(()), options=created) == 0
         jobs = [
             {"url": self.log.storage.url, "name": f"w{n}", "seed": SEED + n, "kinds": kinds, "steps": steps}
             for n, (kinds, steps) in enumerate(LOAD)

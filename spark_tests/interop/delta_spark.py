@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JARS = "DELTA_DS_INTEROP_JARS"  # files or folders, separated as in PATH, in place of the coordinates
 
+BY_STATISTICS = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -111,6 +112,11 @@ class DeltaSpark:
         version = self._fresh(path).checkpointProvider().version()
         return None if version < 0 else version
 
+    def last_checkpoint(self, path: object) -> int | None:
+        """The version that `_last_checkpoint` names, if its own checksum is right; None without it."""
+        found = self._log(path).readLastCheckpointFile()
+        return found.get().version() if found.isDefined() else None
+
     def checksum_difference(self, path: object) -> str | None:
         """What the version checksum of the latest version says otherwise than its state; None: nothing."""
         snapshot = self._fresh(path)
@@ -118,6 +124,26 @@ class DeltaSpark:
             return "there is no version checksum"
         nothing = self.session._jvm.scala.Predef.Map().empty()
         return None if snapshot.validateChecksum(nothing) else "delta-spark finds it wrong"
+
+    def detail(self, path: object) -> dict[str, Any]:
+        """What `DESCRIBE DETAIL` says, but for the place and the moments."""
+        row = self.session.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0].asDict()
+        return {k: v for k, v in row.items() if k not in ("location", "createdAt", "lastModified")}
+
+    def aggregate(self, path: object, columns: str, by_statistics: bool) -> pa.Table:
+        """One row of aggregates over the latest version, answered by statistics alone where they allow it."""
+        self.session.conf.set(BY_STATISTICS, str(by_statistics).lower())
+        try:
+            return self.session.sql(f"SELECT {columns} FROM delta.`{path}`").toArrow()
+        finally:
+            self.session.conf.unset(BY_STATISTICS)
+
+    def stream(self, path: object, **options: str) -> list[Any]:
+        """All rows that a stream from version 0 on gives."""
+        source = self.session.readStream.format("delta").option("startingVersion", 0).options(**options)
+        query = source.load(str(path)).writeStream.format("memory").queryName("streamed")
+        query.trigger(availableNow=True).start().awaitTermination()
+        return self.session.table("streamed").collect()
 
     def row_ids(self, path: object) -> pa.Table:
         """All rows with the columns `__row_id` and `__row_commit_version`."""

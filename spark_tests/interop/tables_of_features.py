@@ -46,7 +46,7 @@ def is_kept(last: int) -> Any:
 # --- deletion vectors, row ids, the change feed
 
 
-@case()
+@case(vacuumed=True)
 def deletion_vectors(table: Written) -> None:
     table.create(PLAIN, properties={"delta.enableDeletionVectors": "true"})
     table.append(rows(1, 4))
@@ -75,7 +75,7 @@ def row_tracking_of_an_existing_table(table: Written) -> None:
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
-@case(changes=True)
+@case(vacuumed=True, changes=True)
 def change_data_feed(table: Written) -> None:
     table.create(PARTITIONED, ["p"], FEED)
     table.append([*rows(1, 4, p=1), *rows(5, 6, p=2)])
@@ -87,7 +87,7 @@ def change_data_feed(table: Written) -> None:
     table.overwrite(rows(1, 2, p=3), dataChange=False)
 
 
-@case(deltalake_writes="RowTracking", changes=True, row_ids=True)
+@case(vacuumed=True, deltalake_writes="RowTracking", changes=True, row_ids=True)
 def change_data_feed_with_mapped_columns(table: Written) -> None:
     properties = {**FEED, "delta.columnMapping.mode": "name", "delta.enableRowTracking": "true",
                   "delta.enableDeletionVectors": "true"}  # fmt: skip

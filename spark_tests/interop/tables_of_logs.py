@@ -97,7 +97,7 @@ def checkpoint_in_parts(table: Written) -> None:
     checkpointed(table, part_size=7)
 
 
-@case(deltalake_writes="RowTracking", filters={"id = 5": 1}, row_ids=True)
+@case(vacuumed=True, deltalake_writes="RowTracking", filters={"id = 5": 1}, row_ids=True)
 def checkpoint_v2_of_everything(table: Written) -> None:
     properties = {
         **V2, "delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true",

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from delta_ds import DeltaLog
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.schema.types import schema_to_json
 from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.delta_spark import DeltaSpark, comparable
-from spark_tests.interop.written import Case, Written
+from spark_tests.interop.going_on import row_ids
+from spark_tests.interop.written import Written
 from spark_tests.yardsticks.compare import difference, without_internal_metadata
-from spark_tests.yardsticks.engines import lift_metadata, milliseconds
+from spark_tests.yardsticks.engines import milliseconds
 
 pytestmark = pytest.mark.interop
 
@@ -47,11 +43,15 @@ def test_log_is_what_delta_spark_would_have_written(
     name: str, written: Tables, delta_spark: DeltaSpark
 ) -> None:
     table = written(name)
-    newest = list_log(table.log.storage).checkpoints
-    assert delta_spark.checkpoint_read(table.path) == max((c.version for c in newest), default=None)
+    newest = max((c.version for c in list_log(table.log.storage).checkpoints), default=None)
+    assert delta_spark.checkpoint_read(table.path) == newest
+    assert delta_spark.last_checkpoint(table.path) == newest
     assert delta_spark.checksum_difference(table.path) is None
     ours = [(e["version"], milliseconds(e["timestamp"]), e["operation"]) for e in table.log.history()]
     assert delta_spark.history(table.path) == ours
+    detail = table.log.snapshot().detail()
+    for key, theirs in delta_spark.detail(table.path).items():
+        assert detail[key] == theirs, key
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.filters])
@@ -67,66 +67,6 @@ def test_files_are_skipped_by_the_statistics_written(
         assert scan.num_files <= files, f"{predicate} by the kernel"
         found = delta_spark.rows(df, snapshot.schema)
         assert difference(found, comparable(scan.to_arrow(), snapshot.schema)) is None, predicate
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_both_go_on_where_the_other_stopped(
-    name: str, written: Tables, delta_spark: DeltaSpark, tmp_path: Path
-) -> None:
-    case = CASES[name]
-    path = tmp_path / name
-    shutil.copytree(written(name).path, path)
-    log = DeltaLog(path)
-    before = log.snapshot()
-    for statement, error in case.refused.items():
-        with pytest.raises(Exception, match=error):
-            delta_spark.run(statement, path)
-    assert log.snapshot().version == before.version
-    for statement in case.steps:
-        delta_spark.run(statement, path)
-    delta_spark.checkpoint(path)
-    assert log.snapshot().version > before.version
-    same_rows(case, log, delta_spark, "after delta-spark")
-    write_again(log, case.numbered)
-    assert delta_spark.checksum_difference(path) is None
-    same_rows(case, log, delta_spark, "after the kernel again")
-
-
-def write_again(log: DeltaLog, without: Sequence[str]) -> None:
-    """Append some rows of the table to it; then, unless it is append-only, delete the rows of one id."""
-    rows = log.snapshot().scan().to_arrow()
-    again = rows.slice(0, 2).drop_columns([name for name in without if name in rows.column_names])
-    log.write(again)
-    assert log.snapshot().scan().to_arrow().num_rows == rows.num_rows + again.num_rows
-    if log.snapshot().properties.get("delta.appendOnly") == "true":
-        return
-    rows = log.snapshot().scan().to_arrow()
-    column = "id" if "id" in rows.column_names else "Id"
-    gone = next((value for value in rows[column].to_pylist() if value is not None), None)
-    if gone is None:
-        return
-    literal = f"'{gone}'" if isinstance(gone, str) else str(gone)
-    log.write(again.slice(0, 0), "overwrite", {"replaceWhere": f"{column} = {literal}"})
-    kept = rows.filter(pc.invert(pc.fill_null(pc.equal(rows[column], gone), False)))
-    assert difference(log.snapshot().scan().to_arrow(), kept) is None
-
-
-def same_rows(case: Case, log: DeltaLog, delta_spark: DeltaSpark, when: str) -> None:
-    """Both see the same latest version, and the same ids of rows and changes where there are any."""
-    path, snapshot = log.storage.url, log.snapshot()
-    theirs = delta_spark.rows(delta_spark.load(path), snapshot.schema)
-    ours = comparable(snapshot.scan().to_arrow(), snapshot.schema)
-    assert difference(ours, theirs) is None, when
-    if case.row_ids:
-        assert difference(row_ids(log), delta_spark.row_ids(path)) is None, f"row ids {when}"
-    if case.changes:
-        changes = log.changes(0, snapshot.version).to_arrow()
-        assert difference(changes, delta_spark.changes(path)) is None, f"changes {when}"
-
-
-def row_ids(log: DeltaLog) -> pa.Table:
-    scan = log.snapshot().scan(metadata_columns=("row_id", "row_commit_version"))
-    return lift_metadata(scan.to_arrow())
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.row_ids])
@@ -149,4 +89,30 @@ def test_change_feed_is_the_same(name: str, written: Tables, delta_spark: DeltaS
     for start in range(latest + 1):
         ours = table.log.changes(start, latest).to_arrow()
         assert difference(ours, delta_spark.changes(table.path, start)) is None, f"from version {start}"
-    assert not re.search("update", str(ours["_change_type"].unique()))
+
+
+COUNTABLE = ("byte", "short", "integer", "long", "float", "double", "date")
+AGGREGATED = (
+    "plain_types", "nested_types", "widened_types", "many_columns", "partitions_of_every_type", "codecs",
+    "column_mapping_by_id", "checkpoint", "checkpoint_with_typed_statistics_only", "checkpoint_v2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AGGREGATED)
+def test_aggregates_by_statistics_are_those_of_the_rows(
+    name: str, written: Tables, delta_spark: DeltaSpark
+) -> None:
+    table = written(name)
+    names = [f"`{f.name}`" for f in table.log.snapshot().schema if str(f.type) in COUNTABLE]
+    sums = ", ".join(f"MIN({n}) AS `min {i}`, MAX({n}) AS `max {i}`" for i, n in enumerate(names))
+    by_rows = delta_spark.aggregate(table.path, f"COUNT(*) AS rows, {sums}", by_statistics=False)
+    by_statistics = delta_spark.aggregate(table.path, f"COUNT(*) AS rows, {sums}", by_statistics=True)
+    assert difference(by_statistics, by_rows) is None
+    counted = delta_spark.aggregate(table.path, "COUNT(*) AS rows", by_statistics=True)
+    assert counted["rows"].to_pylist() == [len(table.rows)]
+
+
+def test_stream_of_delta_spark_reads_what_each_commit_adds(written: Tables, delta_spark: DeltaSpark) -> None:
+    table = written("change_data_feed")
+    rows = delta_spark.stream(table.path, ignoreChanges="true")
+    assert {row["id"] for row in rows} == set(range(1, 11))

@@ -166,6 +166,10 @@ class Case:
         Rows have ids.
     deltalake, deltalake_writes
         None: deltalake reads it, appends to it. Else what its refusal says (a regular expression).
+    deltalake_miswrites
+        Why its append is not asked for, though it does not refuse.
+    vacuumed
+        delta-spark removes unused files at the end: it must find those that are used.
     """
 
     name: str
@@ -178,6 +182,8 @@ class Case:
     row_ids: bool = False
     deltalake: str | None = None
     deltalake_writes: str | None = None
+    deltalake_miswrites: str | None = None
+    vacuumed: bool = False
 
 
 CASES: dict[str, Case] = {}

@@ -87,6 +87,15 @@ try:
     read(verionAsOf=1).count()
 except Exception as error:
     answer["error"] = str(error)
+df.limit(5).write.format("pydelta").mode("append").option("partitionBy", "country").save(path + "_copy")
+made = delta_ds.DeltaTable.create(spark).location(path + "_made").addColumn("id", "bigint").execute()
+made.addConstraint("positive", "id > 0")
+spark.range(1, 4).write.format("pydelta").mode("append").save(path + "_made")
+answer["written"] = [spark.read.format("pydelta").load(path + "_copy").count(), made.toDF().count()]
+try:
+    spark.range(1).write.format("pydelta").mode("append").save(path + "_made")
+except Exception as error:
+    answer["refused"] = "CHECK constraint positive (id > 0) violated" in str(error)
 spark.stop()
 print(json.dumps(answer))
 """
@@ -106,7 +115,7 @@ def test_spark_connect_answers_as_a_classic_session_does(sales: str) -> None:
     assert answer == {
         "session": "connect", "rows": rows, "filtered": german, "again": rows, "version": 60,
         "columns": ["country", "order_id"], "changes": 60, "files": 18, "is_table": [True, False], "alias": german,
-        "history": [[7, "WRITE"], [6, "MERGE"], [5, "DELETE"]],
+        "history": [[7, "WRITE"], [6, "MERGE"], [5, "DELETE"]], "written": [5, 3], "refused": True,
     }  # fmt: skip
 
 

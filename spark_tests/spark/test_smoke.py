@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,15 @@ def test_all_types_arrive_as_spark_reads_them_elsewhere(spark: SparkSession, sal
         "integer",
         "decimal(10,2)",
     ]
+
+
+def test_written_rows_are_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.range(100).selectExpr("id", "id % 3 as p", "cast(id as string) as s")
+    rows.write.format("pydelta").mode("append").option("partitionBy", "p").save(path)
+    rows.where("p = 1").write.format("pydelta").mode("overwrite").option("replaceWhere", "p = 1").save(path)
+    assert read(spark, path).count() == 100
+    assert [h.operation for h in DeltaTable.forPath(spark, path).history().collect()] == ["WRITE", "WRITE"]
 
 
 def test_registering_again_is_harmless(spark: SparkSession) -> None:

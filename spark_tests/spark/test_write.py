@@ -36,7 +36,8 @@ def test_rows_of_every_type_come_back(spark: SparkSession, tmp_path: Path) -> No
         interval '1' day as _drop from range(4)"""
     ).drop("_drop")
     write(df, tmp_path / "t")
-    assert_df_equality(read(spark, tmp_path / "t"), df, ignore_row_order=True, ignore_nullable=True)
+    # Ordered by hand: Spark cannot sort by the map.
+    assert_df_equality(read(spark, tmp_path / "t").orderBy("id"), df.orderBy("id"), ignore_nullable=True)
 
 
 def test_several_tasks_make_one_version(spark: SparkSession, tmp_path: Path) -> None:

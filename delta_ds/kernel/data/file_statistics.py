@@ -66,7 +66,8 @@ class FileStatistics:
                     if text is not None:
                         _put(tree, path, text)
         parts: dict[str, Any] = {"numRecords": str(self.rows)}
-        parts |= {"minValues": low, "maxValues": high, "nullCount": nulls}
+        if self._columns:
+            parts |= {"minValues": low, "maxValues": high, "nullCount": nulls}
         if self._tight_bounds:
             parts["tightBounds"] = "true"
         return _object(parts)

@@ -20,8 +20,8 @@ _UNICODE_MAX = "\U0010ffff"
 
 
 def truncated_min(text: str, length: int) -> str:
-    """The first `length` UTF-16 units; one more where the cut would split a surrogate pair."""
-    return _prefix(text, length)
+    """The first `length` code points; delta-spark cuts minima by these, maxima by UTF-16 units."""
+    return text[:length]
 
 
 def truncated_max(text: str, length: int) -> str | None:
@@ -42,6 +42,7 @@ def truncated_max(text: str, length: int) -> str | None:
 
 
 def _prefix(text: str, length: int) -> str:
+    """The first `length` UTF-16 units; one more where the cut would split a surrogate pair."""
     units = text[:length].encode("utf-16-le")
     end = 2 * length
     if len(units) > end and units[end - 1] & 0xFC == 0xD8:  # a high surrogate, whose other half follows

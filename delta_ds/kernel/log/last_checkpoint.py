@@ -5,9 +5,11 @@ Source: PROTOCOL.md, "Last Checkpoint File"; checklist LCP-*.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +18,8 @@ from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
 from delta_ds.kernel.storage.filesystem import Storage
 
 logger = logging.getLogger("delta_ds")
+
+_UNRESERVED = re.compile("[A-Za-z0-9._~-]*")
 
 
 def read_hint(storage: Storage) -> int | None:
@@ -28,20 +32,29 @@ def read_hint(storage: Storage) -> int | None:
         data = storage.read(LAST_CHECKPOINT)
     except FileNotFoundError:
         return None
+    version, problem = _parse(data)
+    if problem:
+        logger.warning("%s table=%s %s", problem[0], storage.url, problem[1])
+    return version
+
+
+@functools.lru_cache(maxsize=16)
+def _parse(data: bytes) -> tuple[int | None, tuple[str, str] | None]:
+    """The version in the content of a hint; what is wrong with it where there is none.
+
+    Remembered, since computing the checksum of a long schema costs more than reading the file.
+    """
     try:
         hint = json.loads(data, object_pairs_hook=_unique_pairs)
         version = hint["version"]
         wanted = hint.get("checksum")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        logger.warning("last_checkpoint_unreadable table=%s reason=%r", storage.url, error)
-        return None
+        return None, ("last_checkpoint_unreadable", f"reason={error!r}")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        logger.warning("last_checkpoint_unreadable table=%s reason=version=%r", storage.url, version)
-        return None
+        return None, ("last_checkpoint_unreadable", f"reason=version={version!r}")
     if wanted is not None and wanted != checksum(hint):
-        logger.warning("last_checkpoint_checksum_mismatch table=%s", storage.url)
-        return None
-    return version
+        return None, ("last_checkpoint_checksum_mismatch", "")
+    return version, None
 
 
 def checksum(hint: dict[str, Any]) -> str:
@@ -68,6 +81,8 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _quoted(text: str) -> str:
+    if _UNRESERVED.fullmatch(text):
+        return f'"{text}"'
     return '"' + quote(text, safe="-._~") + '"'
 
 

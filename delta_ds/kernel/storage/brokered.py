@@ -47,7 +47,7 @@ class BrokeredStorage(RemoteStorage):
                 self.log_store().finish(latest)
         return super().list_from(directory, start)
 
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """As of `Storage`; a commit goes through DynamoDB, a file beside it is only looked for before."""
         if _COMMIT.fullmatch(path):
             self.log_store().publish(int(path[-25:-5]), data)

@@ -44,7 +44,7 @@ class FolderNotFlushedError(OSError):
     """The file has its name, but the device did not confirm it: it may be gone after a power failure."""
 
 
-def create(folder: str, name: str, data: bytes, *, unsafe: bool = False) -> None:
+def create(folder: str, name: str, data: bytes, *, unsafe: bool = False, durable: bool = True) -> None:
     """Create `folder/name` with these bytes; missing folders are made.
 
     Parameters
@@ -55,6 +55,8 @@ def create(folder: str, name: str, data: bytes, *, unsafe: bool = False) -> None
         The content.
     unsafe
         On a filesystem that cannot do it atomically: look first, then rename.
+    durable
+        Whether it must be there after a power failure too.
 
     Raises
     ------
@@ -67,10 +69,14 @@ def create(folder: str, name: str, data: bytes, *, unsafe: bool = False) -> None
     OSError
         As the operating system said it; nothing was written.
     """
+    # Whoever comes late need not write and flush a file first to learn it.
+    if os.path.lexists(os.path.join(folder, name)):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.path.join(folder, name))
     with _folder(folder) as handle:
-        if not _create_unnamed(folder, name, data, handle):
-            _create_named(folder, name, data, unsafe)
-        _flush_folder(folder, handle)
+        if not _create_unnamed(folder, name, data, handle, durable):
+            _create_named(folder, name, data, unsafe, durable)
+        if durable:
+            _flush_folder(folder, handle)
 
 
 @contextmanager
@@ -92,7 +98,7 @@ def _folder(folder: str) -> Iterator[int | None]:
         os.close(handle)
 
 
-def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None) -> bool:
+def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None, durable: bool) -> bool:
     """The Linux way: a file without a name leaves nothing behind, even if the process is killed.
 
     False: not possible here (no such files, no `/proc`), and nothing was done.
@@ -104,7 +110,7 @@ def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None) -> 
     except OSError:
         return False  # the other way works in more places, and reports what is wrong if it does not
     try:
-        _write_all(file, data)
+        _write_all(file, data, durable)
         os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=handle, follow_symlinks=True)
     except FileExistsError:
         raise
@@ -117,13 +123,13 @@ def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None) -> 
     return True
 
 
-def _create_named(folder: str, name: str, data: bytes, unsafe: bool) -> None:
+def _create_named(folder: str, name: str, data: bytes, unsafe: bool, durable: bool) -> None:
     temporary = temporary_name(folder, name)
     final = os.path.join(folder, name)
     try:
         file = os.open(temporary, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
         try:
-            _write_all(file, data)
+            _write_all(file, data, durable)
         finally:
             os.close(file)
         _link(temporary, final, unsafe)
@@ -179,11 +185,12 @@ def _rename_without_replacing(source: str, target: str) -> int:
     return ctypes.get_errno() if failed else 0
 
 
-def _write_all(file: int, data: bytes) -> None:
+def _write_all(file: int, data: bytes, durable: bool = True) -> None:
     written = os.write(file, data)
     while written < len(data):
         written += os.write(file, memoryview(data)[written:])
-    _flush(file)
+    if durable:
+        _flush(file)
 
 
 def _flush_folder(folder: str, handle: int | None) -> None:

@@ -101,10 +101,15 @@ class Storage(ABC):
         """Whether there is a file or folder of that name."""
 
     @abstractmethod
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole object where there is none: atomic against every other writer, and durable.
 
         To publish commits use `log_store.log_store_for`, which also settles what is left open here.
+
+        Parameters
+        ----------
+        durable
+            Whether it must survive a power failure; False for what can be done without.
 
         Raises
         ------

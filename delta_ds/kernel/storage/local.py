@@ -70,10 +70,11 @@ class LocalStorage(Storage):
             return False
         return True
 
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
         folder, name = self._target(path)
         try:
-            exclusive_create.create(folder, name, data, unsafe=allows_unsafe_commits(self.options))
+            unsafe = allows_unsafe_commits(self.options)
+            exclusive_create.create(folder, name, data, unsafe=unsafe, durable=durable)
         except FileExistsError:
             raise FileExistsError(f"{self.describe(path)} exists already") from None
         except exclusive_create.FolderNotFlushedError as error:

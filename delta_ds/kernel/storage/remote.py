@@ -91,7 +91,7 @@ class RemoteStorage(Storage):
             return False
         return True
 
-    def create(self, path: str, data: bytes) -> None:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self.check_create()
         located = self._locate(self._inside(path))
         if self.address.scheme not in conditional_put.STORES:

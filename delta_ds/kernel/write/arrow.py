@@ -12,22 +12,23 @@ from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import plan_write
+from delta_ds.kernel.write.plan import newest, plan_write
 from delta_ds.kernel.write.task import write_rows
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
 
 def write_arrow(
-    storage: Storage, rows: Rows, mode: str = "append", options: Mapping[str, Any] | None = None
+    transaction: Transaction, rows: Rows, mode: str = "append", options: Mapping[str, Any] | None = None
 ) -> int | None:
     """Write rows and commit them.
 
     Parameters
     ----------
-    storage
-        The table's, or where it shall be.
+    transaction
+        On the version to start from, or for a new table.
     rows
         A table, a batch, or a reader, which is read only once the write is planned.
     mode
@@ -49,7 +50,8 @@ def write_arrow(
     if isinstance(rows, pa.Table):
         rows = rows.to_reader()
     batches = [rows] if isinstance(rows, pa.RecordBatch) else rows
-    return write_batches(storage, schema_from_arrow(rows.schema), batches, mode, options)
+    schema = schema_from_arrow(rows.schema)
+    return write_batches(transaction.storage, schema, batches, mode, options, transaction)
 
 
 def write_batches(
@@ -58,6 +60,7 @@ def write_batches(
     batches: Iterable[pa.RecordBatch],
     mode: str = "append",
     options: Mapping[str, Any] | None = None,
+    transaction: Transaction | None = None,
 ) -> int | None:
     """Write rows whose Delta schema is known; otherwise as `write_arrow`.
 
@@ -67,10 +70,14 @@ def write_batches(
         Of the rows.
     batches
         The rows; looked at only once the write is planned.
+    transaction
+        On the version to start from, where one is open already; else the newest is looked up.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidOptionError(f"the mode of a write is append or overwrite, not {mode!r}")
     overwrite = mode == "overwrite"
+    if transaction is None:
+        transaction = Transaction(storage, newest(storage))
     parsed = parse_write_options({**(options or {}), "path": storage.url}, overwrite=overwrite)
-    plan = plan_write(storage, schema, parsed, overwrite=overwrite)
-    return finish_write(plan, [write_rows(plan, batches)])
+    plan = plan_write(storage, transaction.snapshot, schema, parsed, overwrite=overwrite)
+    return finish_write(plan, [write_rows(plan, batches)], transaction)

@@ -11,7 +11,7 @@ from typing import Any
 from delta_ds.exceptions import DeltaError, UncertainWriteError
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.plan import WritePlan
@@ -27,7 +27,11 @@ _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 
 def finish_write(
-    plan: WritePlan, results: Sequence[TaskResult], *, engine_info: str | None = None
+    plan: WritePlan,
+    results: Sequence[TaskResult],
+    transaction: Transaction | None = None,
+    *,
+    engine_info: str | None = None,
 ) -> int | None:
     """Commit what the tasks of a write have written.
 
@@ -37,6 +41,8 @@ def finish_write(
         From `plan_write`.
     results
         Of every task.
+    transaction
+        On the version that the write was planned for, where one is open already.
     engine_info
         Who writes, for the history; the kernel's own name by default.
 
@@ -54,15 +60,15 @@ def finish_write(
     """
     staged = [f["path"] for r in results for f in (*r.adds, *r.changes)]
     try:
-        snapshot = open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
         adds = join_small_files(plan, [add for r in results for add in r.adds])
         staged += [add["path"] for add in adds]
         if plan.done:
             return None
-        transaction = Transaction(plan.storage, snapshot, engine_info=engine_info)
+        if transaction is None:
+            transaction = Transaction(plan.storage, _pinned(plan), engine_info=engine_info)
         removed = Removed()
-        if snapshot is not None:
-            removed = remove_replaced(plan, transaction, snapshot, adds)
+        if transaction.snapshot is not None:
+            removed = remove_replaced(plan, transaction, transaction.snapshot, adds)
             staged += [f["path"] for f in (*removed.adds, *removed.changes)]
         if _changes_nothing(plan, adds, removed):
             return None
@@ -72,6 +78,10 @@ def finish_write(
     except Exception:
         discard(plan.storage, staged)
         raise
+
+
+def _pinned(plan: WritePlan) -> Snapshot | None:
+    return open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
 
 
 def discard(storage: Storage, paths: Sequence[str]) -> None:

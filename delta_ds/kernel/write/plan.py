@@ -109,14 +109,22 @@ class _Outcome:
 
 
 def plan_write(
-    storage: Storage, data: StructType, options: WriteOptions, *, overwrite: bool, timezone: str = "UTC"
+    storage: Storage,
+    snapshot: Snapshot | None,
+    data: StructType,
+    options: WriteOptions,
+    *,
+    overwrite: bool,
+    timezone: str = "UTC",
 ) -> WritePlan:
-    """Plan a write of rows of a schema to the table at its newest version, or to a new one.
+    """Plan a write of rows of a schema to a table, or to a new one.
 
     Parameters
     ----------
     storage
         The table's, or where it shall be.
+    snapshot
+        The version to start from, see `newest`; None for a new table.
     data
         The schema of the rows.
     options
@@ -138,7 +146,6 @@ def plan_write(
     InvariantViolationError
         A column that must have values has none.
     """
-    snapshot = _open(storage)
     if snapshot is not None:
         features.check_writable(
             snapshot.protocol, snapshot.metadata.configuration, storage.url, snapshot.schema
@@ -195,7 +202,8 @@ def is_done(snapshot: Snapshot, options: WriteOptions) -> bool:
     return recorded is not None and recorded >= options.txn_version
 
 
-def _open(storage: Storage) -> Snapshot | None:
+def newest(storage: Storage) -> Snapshot | None:
+    """The newest version of the table, which a write starts from; None where there is no table."""
     try:
         return open_snapshot(storage)
     except NotADeltaTableError:

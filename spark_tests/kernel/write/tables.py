@@ -10,15 +10,12 @@ import pyarrow as pa
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.alter.create import create_table
-from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType, parse_schema
-from delta_ds.kernel.storage.filesystem import open_storage
-from delta_ds.kernel.write.arrow import write_batches
 
 
 def write(path: Path | str, data: pa.Table, mode: str = "append", **options: Any) -> int | None:
     """Write a table of Arrow data as `df.write` would."""
-    return write_batches(open_storage(path), schema_from_arrow(data.schema), data.to_batches(), mode, options)
+    return DeltaLog(path).write(data, mode, options)
 
 
 def create(path: Path | str, *fields: dict[str, Any], **how: Any) -> None:

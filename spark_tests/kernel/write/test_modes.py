@@ -192,13 +192,19 @@ def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> 
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import plan_write
+    from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     options = parse_write_options(
         {"path": str(tmp_path), "optimizeWrite": "true", "partitionBy": "p"}, overwrite=False
     )
-    plan = plan_write(open_storage(tmp_path), schema_from_arrow(FIVE.schema), options, overwrite=False)
+    plan = plan_write(
+        open_storage(tmp_path),
+        newest(open_storage(tmp_path)),
+        schema_from_arrow(FIVE.schema),
+        options,
+        overwrite=False,
+    )
     results = [write_rows(plan, FIVE.to_batches(), task) for task in range(4)]
     assert finish_write(plan, results) == 0
     assert len(rows(tmp_path)) == 20
@@ -214,6 +220,15 @@ def test_row_ids_survive_a_replace_where(tmp_path: Path) -> None:
     assert after[9] not in before.values()
 
 
+def _plan(path: Path, options: Any) -> Any:
+    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
+    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.write.plan import newest, plan_write
+
+    storage = open_storage(path)
+    return plan_write(storage, newest(storage), schema_from_arrow(FIVE.schema), options, overwrite=False)
+
+
 def _row_ids(path: Path) -> dict[int, Any]:
     scan = DeltaLog(path).snapshot().scan(metadata_columns=("row_id", "row_commit_version"))
     return {row["id"]: tuple(row["_metadata"].values()) for row in scan.to_arrow().to_pylist()}
@@ -226,13 +241,19 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import plan_write
+    from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     write(tmp_path, FIVE)
     before = data_files(tmp_path)
     options = parse_write_options({"path": str(tmp_path)}, overwrite=False)
-    plan = plan_write(open_storage(tmp_path), schema_from_arrow(FIVE.schema), options, overwrite=False)
+    plan = plan_write(
+        open_storage(tmp_path),
+        newest(open_storage(tmp_path)),
+        schema_from_arrow(FIVE.schema),
+        options,
+        overwrite=False,
+    )
     result = write_rows(plan, FIVE.to_batches())
     set_properties(DeltaLog(tmp_path), {"mine": "1"})
     with pytest.raises(MetadataChangedException):
