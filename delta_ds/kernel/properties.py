@@ -25,6 +25,8 @@ _INTERVAL_UNITS = {
     "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
     "millisecond": timedelta(milliseconds=1), "microsecond": timedelta(microseconds=1),
 }  # fmt: skip
+_SIZE_UNITS = ("", "k", "m", "g", "t", "p")
+_SIZE = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
 _INTERVAL_PART = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,9})?)\s+([a-z]+)\s*")
 
 
@@ -84,6 +86,15 @@ def parse_interval(text: str) -> timedelta:
     if not rest.strip() or total < timedelta():
         raise ValueError("it is an interval of zero or more, such as '30 days'")
     return total
+
+
+def parse_size(text: str) -> int:
+    """A size in bytes, or with a unit as in `128m` or `1gb`; raises `ValueError` otherwise."""
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * 1024 ** _SIZE_UNITS.index(match[2].lower().rstrip("b")) if match else 0
+    if size <= 0:
+        raise ValueError("it is a size in bytes, or with a unit as in 128m")
+    return size
 
 
 def _integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -157,7 +168,7 @@ PROPERTIES: dict[str, TableProperty] = {
         TableProperty("delta.dataSkippingStringPrefixLength", "32", _integer(1), "write"),
         TableProperty("delta.randomizeFilePrefixes", "false", _boolean, "write"),
         TableProperty("delta.randomPrefixLength", "2", _integer(1), "write"),
-        TableProperty("delta.targetFileSize", None, str, "nothing"),
+        TableProperty("delta.targetFileSize", None, parse_size, "write"),
         TableProperty("delta.tuneFileSizesForRewrites", None, _boolean, "nothing"),
         TableProperty("delta.writePartitionColumnsToParquet", "false", _boolean, "write"),
         TableProperty("delta.enableMaterializePartitionColumnsFeature", "false", _boolean, "write"),

@@ -20,7 +20,14 @@ from typing import Any
 # One row of the table: a tag that no other row has, its partition, a value, and the number of rows counted (-1: none).
 Row = tuple[str, int, int, int]
 
-APPEND, OVERWRITE, PARTITIONS, REPLACE, COUNT, SET = "append", "overwrite", "partitions", "replace", "count", "set"
+APPEND, OVERWRITE, PARTITIONS, REPLACE, COUNT, SET = (
+    "append",
+    "overwrite",
+    "partitions",
+    "replace",
+    "count",
+    "set",
+)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,10 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.filesystem import Storage
 from spark_tests.concurrency.append_worker import NO_ROWS, WAYS
 from spark_tests.concurrency.plain_log import PlainLog
-from spark_tests.concurrency.workers import run_together
+from spark_tests.concurrency.workers import ROOT, run_together
+from spark_tests.stores.servers import free_port, module, running
 
+BUCKET = "concurrency"
 WRITERS, COMMITS_EACH = 8, 50
 
 
@@ -56,6 +61,28 @@ def check_what_follows(storage: Storage, log: PlainLog) -> None:
     wanted = {(writer, number) for writer in range(WRITERS) for number in range(COMMITS_EACH)}
     assert found.num_rows == len(wanted)
     assert set(zip(*(found[name].to_pylist() for name in ("writer", "number")), strict=True)) == wanted
+
+
+@pytest.fixture
+def s3_options(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    module("s3fs")
+    module("moto.server")
+    import s3fs
+
+    port = free_port()
+    command = [sys.executable, "-m", "spark_tests.concurrency.moto_server", str(port)]
+    with running(command, port, tmp_path / "log", PYTHONPATH=str(ROOT)):
+        options = {"key": "test-key", "secret": "test-secret", "endpoint_url": f"http://127.0.0.1:{port}"}
+        s3fs.S3FileSystem(**options).mkdir(BUCKET)
+        yield options
+
+
+@pytest.mark.stores
+@pytest.mark.slow
+def test_400_appends_of_8_processes_to_a_table_on_s3_are_all_there_once(s3_options: dict[str, Any]) -> None:
+    log = DeltaLog(f"s3a://{BUCKET}/{uuid.uuid4()}", s3_options)
+    assert log.write(NO_ROWS) == 0
+    check_what_follows(log.storage, check(log.storage, race(log.storage, s3_options)))
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,7 +94,7 @@ class Table:
     def check_history(self) -> None:
         """No version that can be reached is partial, and what followed the commits is right."""
         first = min(c.version for c in list_log(self.handle.storage).checkpoints) if self._aged else 0
-        for version in range(first, len(self.numbers) + 1):
+        for version in (*range(first, len(self.numbers), 4), len(self.numbers)):
             assert self.handle.snapshot(version=version).live_files().num_rows == version
         self.check(None)
         plain = PlainLog(self.handle.storage, max(first - 1, 0) if self._aged else 0)

@@ -128,7 +128,9 @@ def test_what_commits_say_of_themselves_is_true(history: History) -> None:
     for commit in history.committed():
         info = history.plain.commits[commit.version].info
         assert info["isBlindAppend"] == (commit.operation.kind in (APPEND, SET)), info
-        assert info["isolationLevel"] == ("SnapshotIsolation" if commit.operation.kind == "none" else history.level)
+        assert info["isolationLevel"] == (
+            "SnapshotIsolation" if commit.operation.kind == "none" else history.level
+        )
 
 
 def test_readers_saw_the_rows_of_one_version_exactly(history: History) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -13,7 +15,7 @@ from delta_ds.kernel.schema.types import schema_to_json
 from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.delta_spark import DeltaSpark, comparable
 from spark_tests.interop.going_on import row_ids
-from spark_tests.interop.written import Written
+from spark_tests.interop.written import Written, plain
 from spark_tests.yardsticks.compare import difference, without_internal_metadata
 from spark_tests.yardsticks.engines import milliseconds
 
@@ -116,3 +118,36 @@ def test_stream_of_delta_spark_reads_what_each_commit_adds(written: Tables, delt
     table = written("change_data_feed")
     rows = delta_spark.stream(table.path, ignoreChanges="true")
     assert {row["id"] for row in rows} == set(range(1, 11))
+
+
+DESCRIBED = (
+    "plain_types", "nested_types", "timestamp_without_zone", "variants", "many_columns", "long_texts",
+    "partitions_of_every_type", "partitions_of_awkward_texts", "partitions_of_bytes", "names_of_columns",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_files_have_the_statistics_and_partition_values_of_delta_spark(
+    name: str, written: Tables, delta_spark: DeltaSpark, tmp_path: Path
+) -> None:
+    source = written(name)
+    snapshot = source.log.snapshot()
+    properties = {k: v for k, v in snapshot.properties.items() if k == "delta.columnMapping.mode"}
+    ours = Written(tmp_path / "ours")
+    ours.create(plain(snapshot.schema), snapshot.partition_columns, properties)
+    ours.append(source.rows)
+    theirs = tmp_path / "theirs"
+    df = delta_spark.load(source.path).coalesce(1).write.format("delta").options(**properties)
+    df.partitionBy(*snapshot.partition_columns).save(str(theirs))
+    assert described(ours.path) == described(theirs)
+
+
+def described(path: Path) -> list[Any]:
+    """Partition values and statistics of all files, in some order."""
+    files = []
+    for commit in sorted((path / "_delta_log").glob("*.json")):
+        for line in commit.read_text().splitlines():
+            add = json.loads(line).get("add")
+            if add is not None:
+                files.append((add["partitionValues"], json.loads(add["stats"])))
+    return sorted(files, key=repr)

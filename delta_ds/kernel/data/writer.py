@@ -139,6 +139,7 @@ class FileWriter:
                 adds += files.close()
                 del self._open[number]
             self._output.closing.wait()
+            self._output.storage.settle(self._output.written)
         except BaseException:
             self.abort()
             raise

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone, tzinfo
 
+from delta_ds.kernel.properties import parse_size
+
 _LARGEST_VERSION = 2**63 - 1
-_BYTE_UNITS = {"": 0, "b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_BYTES = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]*[^,`\s]))\s*(,|$)")
 # The forms of Spark's cast from string to timestamp; digits beyond microseconds are cut off.
 _TIMESTAMP = re.compile(
@@ -62,11 +62,7 @@ def boolean(text: str, zone: tzinfo) -> bool:
 
 
 def size_in_bytes(text: str, zone: tzinfo) -> int:
-    match = _BYTES.fullmatch(text.strip())
-    size = int(match[1]) * 1024 ** _BYTE_UNITS[match[2][:1].lower()] if match else 0
-    if size <= 0:
-        raise ValueError("it is a size in bytes, or with a unit as in 128m")
-    return size
+    return parse_size(text)
 
 
 def names(text: str, zone: tzinfo) -> tuple[str, ...]:

@@ -216,8 +216,8 @@ def flush_folder(folder: str) -> None:
         _flush_folder(folder, handle)
 
 
-def make_folders(folder: str) -> None:
-    """Make a folder and the missing ones above it, durably."""
+def make_folders(folder: str, *, durable: bool = True) -> None:
+    """Make a folder and the missing ones above it."""
     missing = []
     path = folder
     while not os.path.isdir(path):
@@ -230,7 +230,7 @@ def make_folders(folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:  # it would read as if the file to be created were there
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from error
-    for made in missing:
+    for made in missing if durable else ():
         flush_folder(os.path.dirname(made))
 
 

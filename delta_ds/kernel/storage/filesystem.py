@@ -152,6 +152,18 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def settle(self, paths: Sequence[str]) -> None:
+        """Make closed files of `open_output` survive a power failure, before anything refers to them.
+
+        Stores across a network have done so when a file was closed.
+
+        Raises
+        ------
+        StorageError
+            The device did not confirm.
+        """
+
+    @abstractmethod
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
         """As `open_output`, but whole or not at all: on an exception in the block nothing changes."""
 

@@ -101,7 +101,12 @@ class LocalStorage(Storage):
     def open_output(self, path: str) -> BinaryIO:
         from delta_ds.kernel.storage.local_output import open_new
 
-        return open_new(os.path.join(*self._target(path)), self.describe(path))
+        return open_new(os.path.join(*self._target(path)), self.describe(path), durable=False)
+
+    def settle(self, paths: Sequence[str]) -> None:
+        from delta_ds.kernel.storage.local_output import settle
+
+        settle(self.address.path, [os.path.join(*self._target(path)) for path in paths], self.url)
 
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
         from delta_ds.kernel.storage.local_output import replacing

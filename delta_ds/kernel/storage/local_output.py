@@ -1,10 +1,10 @@
-"""Streams to new files of the local filesystem, on the device when they are closed."""
+"""Streams to new files of the local filesystem, made durable one by one or many at once."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -12,6 +12,8 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import exclusive_create
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
 
+# More files than this are flushed together: each flush waits for the device.
+_FEW = 4
 _BUFFER = 1 << 20  # bytes; Parquet writes many small pieces
 
 
@@ -26,9 +28,14 @@ class LocalOutput(io.BufferedWriter):
         For messages.
     outcome
         For messages: what is there if writing fails.
+    durable
+        Whether the content is on the device once it is closed.
     """
 
-    def __init__(self, path: str, address: str, outcome: str = NOT_REFERENCED) -> None:
+    def __init__(
+        self, path: str, address: str, outcome: str = NOT_REFERENCED, *, durable: bool = True
+    ) -> None:
+        self._durable = durable
         self._address = address
         self._outcome = outcome
         self._problem: StorageError | None = None
@@ -50,7 +57,8 @@ class LocalOutput(io.BufferedWriter):
         try:
             try:
                 self.flush()
-                os.fsync(self.fileno())
+                if self._durable:
+                    os.fsync(self.fileno())
             except OSError:
                 self.discard()
                 raise
@@ -86,14 +94,78 @@ def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
         exclusive_create.flush_folder(folder)
 
 
-def open_new(path: str, address: str, outcome: str = NOT_REFERENCED) -> LocalOutput:
+def open_new(path: str, address: str, outcome: str = NOT_REFERENCED, *, durable: bool = True) -> LocalOutput:
     """A stream to a file whose folders are made if they are missing; parameters as of `LocalOutput`."""
     with _as_storage_error(address, outcome):
         try:
-            return LocalOutput(path, address, outcome)
+            return LocalOutput(path, address, outcome, durable=durable)
         except FileNotFoundError:
-            exclusive_create.make_folders(os.path.dirname(path))
-            return LocalOutput(path, address, outcome)
+            exclusive_create.make_folders(os.path.dirname(path), durable=durable)
+            return LocalOutput(path, address, outcome, durable=durable)
+
+
+def settle(root: str, files: Sequence[str], address: str) -> None:
+    """Make closed files and their names survive a power failure.
+
+    Parameters
+    ----------
+    root
+        The table's folder, which all of them lie below.
+    files
+        Absolute paths.
+    address
+        The table's, for messages.
+
+    Raises
+    ------
+    StorageError
+        The device did not confirm; the files must not be referred to.
+    """
+    if not files:
+        return
+    with _as_storage_error(address, NOT_REFERENCED):
+        if len(files) > _FEW and _flush_filesystem(root):
+            return
+        for file in files:
+            _flush_file(file)
+        folders = {os.path.dirname(file) for file in files}
+        for folder in {above for f in folders for above in _up_to(root, f)}:
+            exclusive_create.flush_folder(folder)
+
+
+def _flush_file(path: str) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _up_to(root: str, folder: str) -> Iterator[str]:
+    """A folder and those above it, up to the root."""
+    while True:
+        yield folder
+        if folder == root or not folder.startswith(root):
+            return
+        folder = os.path.dirname(folder)
+
+
+def _flush_filesystem(root: str) -> bool:
+    """Flush all that the filesystem of a folder has not written yet, in one go; False where that is not offered."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    if not hasattr(library, "syncfs"):
+        return False
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        failed = library.syncfs(handle)  # type: ignore[union-attr]
+    finally:
+        os.close(handle)
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), root)
+    return True
 
 
 @contextmanager

@@ -159,6 +159,9 @@ class RemoteStorage(Storage):
             stream = self._fs.open(located, "wb")
         return cast(BinaryIO, RemoteOutput(stream, lambda: self._errors(path, "write", NOT_REFERENCED)))
 
+    def settle(self, paths: Sequence[str]) -> None:
+        """Nothing to do: a file is safe in the store once it is closed."""
+
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
         located = self._locate(self._inside(path))
         return remote_output.replacing(

@@ -17,6 +17,7 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import newest, plan_write
 from delta_ds.kernel.write.task import write_rows
 
+_BATCH_ROWS = 1 << 16
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
 
@@ -48,7 +49,7 @@ def write_arrow(
         `UncertainWriteError`.
     """
     if isinstance(rows, pa.Table):
-        rows = rows.to_reader()
+        rows = rows.to_reader(_BATCH_ROWS)
     batches = [rows] if isinstance(rows, pa.RecordBatch) else rows
     schema = schema_from_arrow(rows.schema)
     return write_batches(transaction.storage, schema, batches, mode, options, transaction)

@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timezone
 
 from delta_ds.exceptions import (
     InvalidOptionError,
@@ -23,7 +22,6 @@ from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
 from delta_ds.kernel.data.row_plan import RowPlan, plan_rows
 from delta_ds.kernel.log.actions import Metadata, Protocol
-from delta_ds.kernel.options.values import size_in_bytes
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_mapping
@@ -172,7 +170,7 @@ def plan_write(
         supported,
         compression=options.compression,
         max_records_per_file=options.max_records_per_file,
-        target_file_size=_target_file_size(metadata),
+        target_file_size=value_of(metadata.configuration, "delta.targetFileSize"),
         timezone=zone,
         clustering_columns=_clustering_columns(outcome),
     )
@@ -300,11 +298,6 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
                 "Use DeltaTable.forPath(...).clusterBy(...)",
                 condition="DELTA_CLUSTERING_COLUMNS_MISMATCH",
             )
-
-
-def _target_file_size(metadata: Metadata) -> int | None:
-    text = value_of(metadata.configuration, "delta.targetFileSize")
-    return None if text is None else text if isinstance(text, int) else size_in_bytes(str(text), timezone.utc)
 
 
 def _clustering_columns(outcome: _Outcome) -> tuple[tuple[str, ...], ...]:

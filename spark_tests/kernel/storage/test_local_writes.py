@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import exclusive_create
+from delta_ds.kernel.storage import exclusive_create, local_output
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from delta_ds.kernel.storage.log_store import commit_path, log_store_for
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
@@ -191,18 +191,16 @@ def test_folders_that_cannot_be_flushed_are_left_at_that(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_stream_that_cannot_be_flushed_fails_when_it_is_closed(
+def test_files_that_cannot_be_flushed_are_not_settled(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     storage.write("old", b"old")
     monkeypatch.setattr(os, "fsync", failing(number))
     stream = storage.open_output("part.parquet")
     stream.write(b"1")
-    with pytest.raises(
-        StorageError, match=r"cannot write .*part\.parquet.*no version of the table refers to it"
-    ):
-        stream.close()
-    assert stream.closed
+    stream.close()
+    with pytest.raises(StorageError, match="cannot write .*no version of the table refers to it"):
+        storage.settle(["part.parquet"])
     with pytest.raises(StorageError, match="nothing was written"), storage.replace_file("old") as replaced:
         replaced.write(b"new")
     assert files(storage) == ["old", "part.parquet"]
@@ -232,7 +230,7 @@ _NAMED_STEPS = ["open", "write", "_flush", "link", "unlink", "fsync", "close"]
 
 _DIE = """
 import os, signal, sys
-from delta_ds.kernel.storage import exclusive_create
+from delta_ds.kernel.storage import exclusive_create, local_output
 from delta_ds.kernel.storage.filesystem import open_storage
 table, step, when, named, nth = sys.argv[1:]
 storage = open_storage(table)
@@ -307,3 +305,28 @@ def test_a_create_costs_few_system_calls(storage: Storage, monkeypatch: pytest.M
     storage.create(COMMIT, b"1")
     if exclusive_create._UNNAMED is not None:
         assert calls == ["open", "open", "write", "link", "close", "fsync", "close"]
+
+
+def test_many_files_are_settled_in_one_go(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [f"p={n}/part.parquet" for n in range(20)]
+    for path in paths:
+        with storage.open_output(path) as stream:
+            stream.write(b"1")
+    flushed = []
+    monkeypatch.setattr(local_output, "_flush_filesystem", lambda root: not flushed.append(root))
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    storage.settle(paths)
+    assert flushed == [storage.url]
+
+
+def test_few_files_are_settled_with_their_folders(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with storage.open_output("a/b/part.parquet") as stream:
+        stream.write(b"1")
+    flushed = []
+    real = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda file: flushed.append(os.readlink(f"/proc/self/fd/{file}")) or real(file)
+    )
+    storage.settle(["a/b/part.parquet"])
+    below = [path.removeprefix(os.path.realpath(storage.url)) for path in flushed]
+    assert sorted(below) == ["", "/a", "/a/b", "/a/b/part.parquet"]

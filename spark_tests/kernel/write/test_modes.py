@@ -308,3 +308,9 @@ def test_dynamic_overwrite_finds_files_from_before_a_partition_column_was_rename
     new = sales((3, 1, 1)).rename_columns(["id", "part", "v"])
     write(tmp_path, new, "overwrite", partitionOverwriteMode="dynamic")
     assert sorted((row["id"], row["part"]) for row in rows(tmp_path)) == [(1, 0), (3, 1)]
+
+
+def test_files_are_closed_at_the_size_that_the_table_asks_for(tmp_path: Path) -> None:
+    many = sales(*((n, 0, n) for n in range(200_000)))
+    write(tmp_path, many, **{"delta.targetFileSize": "200kb", "compression": "none"})
+    assert len(actions(tmp_path, 0, "add")) > 3
