@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 
@@ -39,5 +39,5 @@ class Handler(WSGIRequestHandler):
 
 
 if __name__ == "__main__":
-    app = OneConditionAtATime(DomainDispatcherApplication(create_backend_app))
+    app = OneConditionAtATime(create_backend_app("s3"))
     make_server("127.0.0.1", int(sys.argv[1]), app, threaded=True, request_handler=Handler).serve_forever()

@@ -72,7 +72,11 @@ def s3_options(tmp_path: Path) -> Iterator[dict[str, Any]]:
     port = free_port()
     command = [sys.executable, "-m", "spark_tests.concurrency.moto_server", str(port)]
     with running(command, port, tmp_path / "log", PYTHONPATH=str(ROOT)):
-        options = {"key": "test-key", "secret": "test-secret", "endpoint_url": f"http://127.0.0.1:{port}"}
+        # One request a read: s3fs asks for the size first where it may read in parallel.
+        options = {
+            "key": "test-key", "secret": "test-secret", "endpoint_url": f"http://127.0.0.1:{port}",
+            "max_concurrency": 1,
+        }  # fmt: skip
         s3fs.S3FileSystem(**options).mkdir(BUCKET)
         yield options
 

@@ -156,9 +156,10 @@ def variants(table: Written) -> None:
 
 
 @case(
+    deltalake_misreads="it does not pad char(n)",
     refused={
         "INSERT INTO {t} VALUES (9, 'abcdef', 'x')": "DELTA_EXCEED_CHAR_VARCHAR_LIMIT|EXCEED_LIMIT_LENGTH",
-    }
+    },
 )
 def char_and_varchar(table: Written) -> None:
     fields = [

@@ -166,8 +166,8 @@ class Case:
         Rows have ids.
     deltalake, deltalake_writes
         None: deltalake reads it, appends to it. Else what its refusal says (a regular expression).
-    deltalake_miswrites
-        Why its append is not asked for, though it does not refuse.
+    deltalake_misreads, deltalake_miswrites
+        Why that is not asked for, though it does not refuse: what it does otherwise than delta-spark.
     vacuumed
         delta-spark removes unused files at the end: it must find those that are used.
     """
@@ -182,6 +182,7 @@ class Case:
     row_ids: bool = False
     deltalake: str | None = None
     deltalake_writes: str | None = None
+    deltalake_misreads: str | None = None
     deltalake_miswrites: str | None = None
     vacuumed: bool = False
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.data.file_columns import file_columns
 from delta_ds.kernel.data.file_plan import file_plan
 from delta_ds.kernel.data.partition_values import parse
-from delta_ds.kernel.data.statistics import _convert, _Leaf, _parsed
+from delta_ds.kernel.data.statistics import Leaf, converted, parsed_leaves
 from delta_ds.kernel.data.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.log.actions import Metadata, Protocol
@@ -40,12 +40,12 @@ def typed_columns(protocol: Protocol, metadata: Metadata) -> CheckpointColumns:
     return CheckpointColumns(_leaves(columns, protocol.supports("deletionVectors")), partitions)
 
 
-def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[_Leaf, ...]:
+def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[Leaf, ...]:
     bounded = [c for c in columns if c.bounded]
-    out = [_Leaf(("numRecords",), LONG)]
-    out += [_Leaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
-    out += [_Leaf(("nullCount", *c.path), LONG) for c in columns]
-    return (*out, _Leaf(("tightBounds",), BOOLEAN)) if tight_bounds else tuple(out)
+    out = [Leaf(("numRecords",), LONG)]
+    out += [Leaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
+    out += [Leaf(("nullCount", *c.path), LONG) for c in columns]
+    return (*out, Leaf(("tightBounds",), BOOLEAN)) if tight_bounds else tuple(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class CheckpointColumns:
         The types of the partition columns by physical name, in order of partitioning.
     """
 
-    leaves: tuple[_Leaf, ...]
+    leaves: tuple[Leaf, ...]
     partition_types: Mapping[str, DataType]
 
     @property
@@ -79,15 +79,15 @@ class CheckpointColumns:
         """JSON statistics to `statistics`; null where there is no text, or no object in it."""
         if text.null_count == len(text):
             return pa.nulls(len(text), self.statistics)
-        values = _parsed(text, self.leaves)
+        values = parsed_leaves(text, self.leaves)
         return _struct_of(self._tree(), (), lambda leaf: values[leaf], pc.is_null(text))
 
     def fit_statistics(self, parsed: pa.StructArray) -> pa.StructArray:
         """Typed statistics of an older schema of the table to `statistics`; what does not fit is unknown."""
 
-        def fitted(leaf: _Leaf) -> pa.Array:
+        def fitted(leaf: Leaf) -> pa.Array:
             found = _descend(parsed, leaf.path)
-            return pa.nulls(len(parsed), arrow_type(leaf.type)) if found is None else _convert(found, leaf)
+            return pa.nulls(len(parsed), arrow_type(leaf.type)) if found is None else converted(found, leaf)
 
         return _struct_of(self._tree(), (), fitted, pc.is_null(parsed))
 

@@ -64,7 +64,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class Leaf:
     """One number per file: where it stands in the statistics, and the type it is to have."""
 
     path: Path
@@ -79,8 +79,8 @@ class _Leaf:
         return any("." in name for name in self.path)
 
 
-_NUM_RECORDS = _Leaf(("numRecords",), LONG)
-_TIGHT_BOUNDS = _Leaf(("tightBounds",), BOOLEAN)
+_NUM_RECORDS = Leaf(("numRecords",), LONG)
+_TIGHT_BOUNDS = Leaf(("tightBounds",), BOOLEAN)
 
 
 def has_bounds(data_type: DataType) -> bool:
@@ -111,9 +111,9 @@ def load_statistics(
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12.
     """
     bounded = [(path, kind) for path, kind in leaves if has_bounds(kind)]
-    low = {path: _Leaf(("minValues", *path), kind) for path, kind in bounded}
-    high = {path: _Leaf(("maxValues", *path), kind) for path, kind in bounded}
-    nulls = {path: _Leaf(("nullCount", *path), LONG) for path, _ in leaves}
+    low = {path: Leaf(("minValues", *path), kind) for path, kind in bounded}
+    high = {path: Leaf(("maxValues", *path), kind) for path, kind in bounded}
+    nulls = {path: Leaf(("nullCount", *path), LONG) for path, _ in leaves}
     wanted = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
     values = _load(files, rows, wanted)
     return Statistics(
@@ -125,7 +125,7 @@ def load_statistics(
     )
 
 
-def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[_Leaf]) -> dict[_Leaf, pa.Array]:
+def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
     typed = _typed(files, rows, wanted)
     settled = pa.repeat(FALSE, len(rows))
     # A name with a dot cannot be asked from the typed form, so then that form settles no file.
@@ -136,13 +136,13 @@ def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[_Leaf]) -> dic
         return {leaf: _or_nulls(typed.get(leaf), leaf, len(rows)) for leaf in wanted}
     open_ = pc.invert(settled)
     text = files.stats_json(rows.filter(open_))
-    parsed = _parsed(text, wanted)
+    parsed = parsed_leaves(text, wanted)
     if open_.true_count == len(rows) and not typed:
         return parsed
     return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in wanted}
 
 
-def _or_nulls(column: pa.Array | None, leaf: _Leaf, length: int) -> pa.Array:
+def _or_nulls(column: pa.Array | None, leaf: Leaf, length: int) -> pa.Array:
     return pa.nulls(length, arrow_type(leaf.type)) if column is None else column
 
 
@@ -152,21 +152,21 @@ def _merge(typed: pa.Array | None, parsed: pa.Array, from_json: pa.BooleanArray)
     return spread if typed is None else pc.coalesce(typed, spread)
 
 
-def _typed(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[_Leaf]) -> dict[_Leaf, pa.Array]:
+def _typed(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
     """The leaves that a checkpoint holds in typed form, null for files that are not from it."""
     askable = [leaf for leaf in wanted if not leaf.has_dots]
     table = files.stats_parsed([leaf.dotted for leaf in askable], rows)
     if table is None:
         return {}
     found = [leaf for leaf in askable if leaf.dotted in table.column_names]
-    return {leaf: _convert(_flat(table[leaf.dotted]), leaf) for leaf in found}
+    return {leaf: converted(_flat(table[leaf.dotted]), leaf) for leaf in found}
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _parsed(text: pa.ChunkedArray, wanted: Sequence[_Leaf]) -> dict[_Leaf, pa.Array]:
+def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
     tree: dict[str, Any] = {}
     for leaf in wanted:
         level = tree
@@ -179,7 +179,7 @@ def _parsed(text: pa.ChunkedArray, wanted: Sequence[_Leaf]) -> dict[_Leaf, pa.Ar
         column = table[leaf.path[0]]
         for name in leaf.path[1:]:
             column = pc.struct_field(column, name)
-        out[leaf] = _convert(_flat(column), leaf)
+        out[leaf] = converted(_flat(column), leaf)
     return out
 
 
@@ -198,7 +198,7 @@ def _json_type(data_type: DataType) -> pa.DataType:
     return pa.string() if name in _TEMPORAL else arrow_type(data_type)
 
 
-def _convert(values: pa.Array, leaf: _Leaf) -> pa.Array:
+def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
     """Give values the column's type; what does not fit is unknown."""
     wanted = arrow_type(leaf.type)
     if values.type == wanted:

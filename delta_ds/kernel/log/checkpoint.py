@@ -55,11 +55,11 @@ def read_single_actions(
         if file.is_json:
             out += find_actions(_read_manifest(storage, file.path), names, file.path)
             continue
-        with _open(storage, file.path) as parquet:
+        with open_file(storage, file.path) as parquet:
             present = [n for n in names if n in parquet.schema_arrow.names]
             if not present:
                 continue
-            table = _guarded(storage, file.path, functools.partial(parquet.read, columns=present))
+            table = guarded(storage, file.path, functools.partial(parquet.read, columns=present))
         for name in present:
             column = table[name].drop_null()
             out += [{name: _plain(body)} for body in column.to_pylist()]
@@ -82,13 +82,13 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
     """
     sidecars = read_single_actions(storage, checkpoint, ("sidecar",))
     if sidecars:
-        return CheckpointFiles(tuple(_sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars))
+        return CheckpointFiles(tuple(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars))
     if checkpoint.files[0].is_json:
         return None
     return CheckpointFiles(tuple(file.path for file in checkpoint.files))
 
 
-def _sidecar_path(storage: Storage, sidecar: Mapping[str, Any], checkpoint: Checkpoint) -> str:
+def sidecar_path(storage: Storage, sidecar: Mapping[str, Any], checkpoint: Checkpoint) -> str:
     path = sidecar.get("path")
     if not isinstance(path, str) or not path:
         raise UnreadableCheckpointError(
@@ -114,13 +114,13 @@ def read_adds(
 
     base = 0
     for path in files.paths:
-        with _open(storage, path) as parquet:
+        with open_file(storage, path) as parquet:
             rows = parquet.metadata.num_rows
             if "add" not in parquet.schema_arrow.names:
                 yield _conform_adds(pa.table({}), partition_columns, base)
             else:
                 columns = _add_leaves(parquet.schema_arrow.field("add").type)
-                table = _guarded(storage, path, functools.partial(parquet.read, columns=columns))
+                table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
                 yield _conform_adds(table, partition_columns, base)
         base += rows
 
@@ -216,13 +216,13 @@ def read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str])
     pieces: list[dict[str, pa.ChunkedArray | int]] = []
     types: dict[str, pa.DataType] = {}
     for path in files.paths:
-        with _open(storage, path) as parquet:
+        with open_file(storage, path) as parquet:
             schema = parquet.schema_arrow
             found = [leaf for leaf in leaves if _leaf_type(schema, leaf) is not None]
             columns = [f"add.{leaf}" for leaf in found]
             piece: dict[str, Any] = {"": parquet.metadata.num_rows}
             if columns:
-                table = _guarded(storage, path, functools.partial(parquet.read, columns=columns))
+                table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
                 for leaf in found:
                     piece[leaf] = _descend(table["add"], leaf.split("."))
                     types.setdefault(leaf, piece[leaf].type)
@@ -291,15 +291,15 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
     return data
 
 
-def _open(storage: Storage, path: str) -> pq.ParquetFile:
+def open_file(storage: Storage, path: str) -> pq.ParquetFile:
     import pyarrow.parquet as pq
 
-    return _guarded(
+    return guarded(
         storage, path, lambda: pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us")
     )
 
 
-def _guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
+def guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
     """Run a read; whatever Parquet or the store says of a damaged file becomes one error."""
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.log.arrays import fields_of
-from delta_ds.kernel.log.checkpoint import CheckpointFiles, _guarded, _open
+from delta_ds.kernel.log.checkpoint import CheckpointFiles, guarded, open_file
 from delta_ds.kernel.log.checkpoint_schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
@@ -47,12 +47,12 @@ def read_checkpoint_rows(
         A file cannot be read.
     """
     for path in files.paths:
-        with _open(storage, path) as parquet:
+        with open_file(storage, path) as parquet:
             leaves = _leaves(parquet.schema_arrow, parsed_statistics)
             if not leaves:
                 continue
             batches = parquet.iter_batches(_ROWS, columns=leaves)
-            while (batch := _guarded(storage, path, functools.partial(next, batches, None))) is not None:
+            while (batch := guarded(storage, path, functools.partial(next, batches, None))) is not None:
                 yield from _split(batch, partition_keys)
 
 

@@ -34,12 +34,12 @@ from delta_ds.kernel.log.checkpoint_schema import field_type, text_map, vector_t
 from delta_ds.kernel.log.commit import find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
-from delta_ds.kernel.log.reconcile import _joined, _keys, _newest
+from delta_ds.kernel.log.reconcile import file_keys, joined, newest_rows
 from delta_ds.kernel.log.replay import (
     SingleActions,
-    _batches,
-    _check_whole,
+    check_whole,
     checked_header,
+    in_batches,
 )
 from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.properties import value_of
@@ -179,10 +179,10 @@ class CheckpointState:
     def _read_commits(self) -> None:
         total = sum(file.status.size for file in self._segment.commits)
         before = self._base_keys
-        for batch in _batches(self._segment.commits):
+        for batch in in_batches(self._segment.commits):
             for file, data in zip(batch, read_files(self._storage, batch), strict=True):
                 where = f"{file.path} of {self._storage.url}"
-                _check_whole(data, where)
+                check_whole(data, where)
                 self._singles.apply(find_actions(data, SINGLE_ACTIONS, where), where)
                 after = self._singles.partition_keys()
                 self._keys[file.path] = _Keys(before or after, after)
@@ -222,7 +222,7 @@ class CheckpointState:
             Whether to bring the previous checkpoint's `stats_parsed`; it comes anyway where that has no text.
         """
         seen = _Seen()
-        for batch in reversed(list(_batches(self._segment.commits))):
+        for batch in reversed(list(in_batches(self._segment.commits))):
             if batch[0].path in self._contents:
                 contents = [self._contents[file.path] for file in batch]
             else:
@@ -249,8 +249,8 @@ class CheckpointState:
         tables = parse_file_actions(files, _actions_schema(self._names, tags))
         if not sum(table.num_rows for table in tables):
             return
-        key = _joined([_keys(table, self._storage) for table in tables])
-        newest = _newest(key) & ~seen.contains(key)
+        key = joined([file_keys(table, self._storage) for table in tables])
+        newest = newest_rows(key) & ~seen.contains(key)
         seen.add(key.filter(mask(newest)))
         start = 0
         for table in tables:
@@ -267,7 +267,7 @@ class CheckpointState:
         for kind, table in wanted:
             if len(touched) and table.num_rows:
                 actions = pa.table({kind: _key_struct(table), _other(kind): _no_keys(table.num_rows)})
-                dead = pc.is_in(_keys(actions, self._storage), value_set=touched)
+                dead = pc.is_in(file_keys(actions, self._storage), value_set=touched)
                 if pc.any(dead).as_py():
                     table = table.filter(pc.invert(dead))
             yield from self._finished(kind, table)

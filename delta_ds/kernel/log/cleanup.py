@@ -16,10 +16,10 @@ from datetime import timedelta
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,
     UnreadableCheckpointError,
-    _open,
-    _sidecar_path,
     locate_files,
+    open_file,
     read_single_actions,
+    sidecar_path,
 )
 from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
@@ -136,7 +136,7 @@ def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
         found = {name for a in read_single_actions(storage, checkpoint, SINGLE_ACTIONS) for name in a}
         files = locate_files(storage, checkpoint)
         for path in files.paths if files is not None else ():
-            _open(storage, path).close()
+            open_file(storage, path).close()
     except (UnreadableCheckpointError, FileNotFoundError) as error:
         logger.warning(
             "checkpoint_not_relied_on table=%s version=%s reason=%s", storage.url, checkpoint.version, error
@@ -218,7 +218,7 @@ def _delete_sidecars(storage: Storage, now: int) -> list[str]:
     try:
         for checkpoint in list_log(storage).checkpoints:
             for action in read_single_actions(storage, checkpoint, ("sidecar",)):
-                needed.add(_sidecar_path(storage, action["sidecar"], checkpoint))
+                needed.add(sidecar_path(storage, action["sidecar"], checkpoint))
     except UnreadableCheckpointError as error:
         logger.warning("sidecars_kept table=%s reason=%s", storage.url, error)
         return []

@@ -86,8 +86,8 @@ def reconcile(
     adds: list[pa.Table] = []
     touched = None
     if parsed:
-        key = _joined([_keys(t, storage) for t in parsed])
-        newest = _newest(key)
+        key = joined([file_keys(t, storage) for t in parsed])
+        newest = newest_rows(key)
         touched = key.filter(as_mask(newest)) if older.tables else None
         del key
         ends = np.cumsum([table.num_rows for table in parsed])
@@ -131,7 +131,7 @@ def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
     return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
-def _joined(keys: list[pa.ChunkedArray]) -> pa.StringArray:
+def joined(keys: list[pa.ChunkedArray]) -> pa.StringArray:
     import pyarrow as pa
 
     chunks = [chunk for key in keys for chunk in key.chunks]
@@ -139,7 +139,7 @@ def _joined(keys: list[pa.ChunkedArray]) -> pa.StringArray:
     return pa.concat_arrays(chunks, memory_pool=pa.system_memory_pool())
 
 
-def _newest(keys: pa.StringArray) -> Any:
+def newest_rows(keys: pa.StringArray) -> Any:
     """A mask of the last row of each key; rows without a key are False."""
     import numpy as np
     import pyarrow as pa
@@ -157,7 +157,7 @@ def _newest(keys: pa.StringArray) -> Any:
     return mask
 
 
-def _keys(actions: pa.Table, storage: Storage) -> pa.ChunkedArray:
+def file_keys(actions: pa.Table, storage: Storage) -> pa.ChunkedArray:
     """(path, deletion vector) of file actions as one string; null for rows of other actions."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -152,13 +152,13 @@ def load_header(
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     newer = [file for file in segment.commits if base is None or file.end > base.version]
-    for batch in reversed(list(_batches(newer, _HEADER_COMMITS))):
+    for batch in reversed(list(in_batches(newer, _HEADER_COMMITS))):
         if protocol is not None and metadata is not None:
             break
         contents = read_files(storage, batch)
         for file, data in zip(reversed(batch), reversed(contents), strict=True):
             where = _where(storage, file.path)
-            _check_whole(data, where)
+            check_whole(data, where)
             actions = find_actions(data, SINGLE_ACTIONS, where)
             if found is not None:
                 found[file.path] = actions
@@ -179,7 +179,7 @@ def load_header(
     return checked_header(storage, segment.version, protocol, metadata)
 
 
-def _check_whole(data: bytes, where: str) -> None:
+def check_whole(data: bytes, where: str) -> None:
     """Refuse a file whose last line is cut off, without parsing it."""
     if not data[-4096:].rstrip().endswith(b"}"):
         raise CorruptLogFileError(
@@ -247,7 +247,7 @@ def load_state(
     if manifest is not None and segment.checkpoint is not None:
         path = segment.checkpoint.files[0].path
         parsed += _parse([(_where(storage, path), manifest)], single)
-    for batch, contents in _read_ahead(storage, list(_batches(newer))):
+    for batch, contents in _read_ahead(storage, list(in_batches(newer))):
         commits = _take_in(storage, batch, contents, single, found or {})
         parsed += _parse(commits, single)
     header = checked_header(storage, segment.version, single.protocol, single.metadata)
@@ -257,7 +257,7 @@ def load_state(
     return State(header, single.txns, single.domains, files, columns)
 
 
-def _batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list[LogFile]]:
+def in_batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list[LogFile]]:
     """Files in order, in batches of bounded size, so that only one batch of text is in memory."""
     batch: list[LogFile] = []
     size = 0
@@ -297,7 +297,7 @@ def _take_in(
     commits = []
     for file, data in zip(batch, contents, strict=True):
         where = _where(storage, file.path)
-        _check_whole(data, where)
+        check_whole(data, where)
         known = found.get(file.path)
         single.apply(find_actions(data, SINGLE_ACTIONS, where) if known is None else known, where)
         commits.append((where, data))
