@@ -164,7 +164,12 @@ def _create(frame: DataFrame, writer: Writer, partition_by: list[str], path: Pat
 def _save(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path) -> None:
     to = frame.write.format(writer.format).mode("append").option("compression", writer.codec)
     to = to.options(**writer.properties)
-    (to.partitionBy(*partition_by) if partition_by else to).save(str(path))
+    if partition_by and writer.format == "pydelta":
+        # Spark's own partitionBy is refused for tables of a Python data source.
+        to = to.option("partitionBy", ", ".join(partition_by))
+    elif partition_by:
+        to = to.partitionBy(*partition_by)
+    to.save(str(path))
 
 
 def _data_files(path: Path) -> list[Path]:
@@ -219,7 +224,9 @@ def racing_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         errors: Counter[str] = Counter()
 
         def work(path: Path = path, errors: Counter[str] = errors) -> None:
-            errors.update(failures(lambda: _save(frame, writer, [], path), settings["count"]))
+            # Makes the session the active one of this thread, without which Spark finds no Python data source.
+            spark.createDataFrame([(1,)], "a int")
+            errors.update(failures(partial(_save, frame, writer, [], path), settings["count"]))
 
         threads = [threading.Thread(target=work) for _ in range(settings["writers"])]
         start = time.perf_counter()

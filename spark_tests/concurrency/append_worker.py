@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from collections.abc import Callable
@@ -29,12 +30,13 @@ def row(writer: int, number: int) -> pa.RecordBatch:
 
 def write_file(storage: Storage, batch: pa.RecordBatch, **partition_values: str) -> dict[str, Any]:
     """Write a data file, and return the body of its `add`."""
-    path = f"{uuid.uuid4()}.parquet"
+    path, content = f"{uuid.uuid4()}.parquet", io.BytesIO()
+    pq.write_table(pa.Table.from_batches([batch]), content)
     with storage.open_output(path) as stream:
-        pq.write_table(pa.Table.from_batches([batch]), stream)
+        stream.write(content.getbuffer())
     return {
-        "path": path, "partitionValues": partition_values, "size": storage.status(path).size,
-        "modificationTime": 0, "dataChange": True, "stats": json.dumps({"numRecords": batch.num_rows}),
+        "path": path, "partitionValues": partition_values, "size": content.tell(), "modificationTime": 0,
+        "dataChange": True, "stats": json.dumps({"numRecords": batch.num_rows}),
     }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ class Nursery:
         self._table = table
         self._hidden_names = hidden_names
         self._seen = folder / "seen"
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = (folder / "errors").open("w+")
         self.process = start("crash_nursery", self._errors)
 
     def append(self, number: int, fault: Fault | None) -> bool:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -74,10 +75,8 @@ def start(script: str, errors: IO[str]) -> subprocess.Popen[str]:
 
 def end(process: subprocess.Popen[str]) -> None:
     """End a process with all that it has forked, and close what it was talked to with."""
-    try:
+    with suppress(ProcessLookupError):  # it and all of its children are gone
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it and all of its children are gone
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
@@ -93,12 +92,15 @@ def serve(work: Work, rehearse: Callable[[Path], None]) -> None:
     Parameters
     ----------
     work
-        Takes a job and gets ready; what it returns is called when all workers are, and returns the answer.
+        Takes a job and gets ready; what it returns is called when all workers are, and returns the answer. A job
+        may name further `modules` that it takes.
     rehearse
         Does the same things in an empty folder, so that it is known which modules they take.
     """
     jobs: list[dict[str, Any]] = json.loads(sys.stdin.read())
     load_modules(rehearse)
+    for name in {name for job in jobs for name in job.get("modules", ())}:
+        import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         ready, go = os.pipe(), os.pipe()
         workers = [_fork(work, job, Path(folder, str(n)), ready, go) for n, job in enumerate(jobs)]
@@ -156,5 +158,5 @@ def load_modules(rehearse: Callable[[Path], None]) -> None:
         if status:
             sys.exit("the rehearsal failed")
         for name in json.loads(names.read_text()):
-            if name.partition(".")[0] in ("delta_ds", "pandas", "pyarrow", "numpy", "sqlglot", "s3fs"):
+            if name.partition(".")[0] in ("delta_ds", "pandas", "pyarrow", "numpy", "sqlglot"):
                 import_module(name)
