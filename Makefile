@@ -40,6 +40,9 @@ test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite
 	scripts/install_store_servers.sh .stores
 	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
 
+test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
+	.venv-interop/bin/python -m pytest -m interop $(ARGS)
+
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
@@ -74,6 +77,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-peers/.installed: | check-python
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check deltalake pyarrow
+	@touch $@
+
+.venv-interop/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.0" "delta-spark==4.4.0" deltalake pytest hypothesis
 	@touch $@
 
 .venv-%/.installed: pyproject.toml | check-python

@@ -124,30 +124,40 @@ class PlainLog:
                     assert {b[key]: b for b in body[field]} == self.current(action, version, key), name
         return list(found)
 
-    def checkpoints(self) -> dict[int, list[str]]:
-        """The files of each complete checkpoint, but for sidecars, by version."""
-        found: dict[int, list[str]] = {}
+    def checkpoints(self) -> dict[int, list[list[str]]]:
+        """The complete checkpoints of each version that has one, each as its files without the sidecars."""
+        found: dict[tuple[int, str], list[str]] = {}
         for name in self.names:
             match = _CHECKPOINT.fullmatch(name)
             if match:
-                found.setdefault(int(match[1]), []).append(name)
-        return {version: names for version, names in found.items() if _is_complete(names)}
+                # Of several parts the number is not part of the name that they share.
+                found.setdefault((int(match[1]), _PART.sub(r"\1.", match[2] or "")), []).append(name)
+        out: dict[int, list[list[str]]] = {}
+        for (version, _), names in found.items():
+            part = _PART.search(names[0])
+            if part is None or len(names) == int(part[1]):
+                out.setdefault(version, []).append(names)
+        return out
 
     def check_checkpoints(self) -> list[int]:
         """Hold every checkpoint against the commits; the versions that have one."""
         found = self.checkpoints()
-        for version, names in found.items():
-            actions = self._actions(names)
-            adds = [action["add"]["path"] for action in actions if action.get("add")]
-            assert sorted(adds) == sorted(self.live[version]), names
-            for name in ("protocol", "metaData"):
-                (body,) = [action[name] for action in actions if action.get(name)]
-                (wanted,) = self.current(name, version).values()
-                assert wanted.items() <= _as_json(body).items(), names
+        for version, checkpoints in found.items():
+            for names in checkpoints:
+                self._check_checkpoint(version, names)
         return sorted(found)
 
+    def _check_checkpoint(self, version: int, names: list[str]) -> None:
+        actions = self._actions(names)
+        adds = [action["add"]["path"] for action in actions if action.get("add")]
+        assert sorted(adds) == sorted(self.live[version]), names
+        for name in ("protocol", "metaData"):
+            (body,) = [action[name] for action in actions if action.get(name)]
+            (wanted,) = self.current(name, version).values()
+            assert wanted.items() <= _as_json(body).items(), names
+
     def _actions(self, names: list[str]) -> list[dict[str, Any]]:
-        """The actions of a checkpoint's files; of several for one version each tells everything, or a part."""
+        """All actions of some files, with those in their sidecars."""
         out: list[dict[str, Any]] = []
         for name in names:
             out += pq.read_table(io.BytesIO(self.storage.read(name))).to_pylist()
@@ -160,11 +170,6 @@ class PlainLog:
         assert hint["checksum"] == checksum(hint)
         assert hint["version"] in self.checkpoints()
         return int(hint["version"])
-
-
-def _is_complete(names: list[str]) -> bool:
-    parts = [_PART.search(name) for name in names]
-    return all(part is None or len(names) == int(part[1]) for part in parts)
 
 
 def _as_json(body: Body) -> dict[str, Any]:

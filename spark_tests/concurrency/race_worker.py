@@ -1,4 +1,4 @@
-"""A process that appends until it is told not to, and notes which appends were refused."""
+"""A process that appends, or writes checkpoints, and notes which appends were refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Outcome = dict[str, Any]
 
 
 def work(job: dict[str, Any]) -> Callable[[], list[Outcome]]:
-    """Options may hold `{number}`; with `again`, what was refused is tried until it comes through."""
+    """Options may hold `{number}`; with `again`, what was refused is tried until it comes through.
+
+    With `checkpoints`, checkpoints of the newest version are written instead.
+    """
     log = DeltaLog(job["url"])
 
     def attempt(number: int, outcome: Outcome) -> bool:
@@ -33,12 +36,17 @@ def work(job: dict[str, Any]) -> Callable[[], list[Outcome]]:
             pass
         return outcome
 
-    return lambda: [append(number) for number in range(job["commits"])]
+    def checkpoint(number: int) -> Outcome:
+        return {"number": number, "version": log.checkpoint(), "refused": []}
+
+    act = checkpoint if job.get("checkpoints") else append
+    return lambda: [act(number) for number in range(job["commits"])]
 
 
 def rehearse(folder: Path) -> None:
     DeltaLog(folder).write(NO_ROWS)
-    work({"url": str(folder), "writer": 0, "commits": 2})()
+    for checkpoints in (False, True):
+        work({"url": str(folder), "writer": 0, "commits": 2, "checkpoints": checkpoints})()
 
 
 if __name__ == "__main__":

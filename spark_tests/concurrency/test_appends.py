@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,16 @@ from spark_tests.concurrency.workers import ROOT, run_together
 from spark_tests.stores.servers import free_port, module, running
 
 BUCKET = "concurrency"
+S3_MODULES = ["s3fs", "aiobotocore.session"]
 WRITERS, COMMITS_EACH = 8, 50
 
 
-def race(log: DeltaLog, **more: Any) -> dict[int, tuple[int, int]]:
+def race(log: DeltaLog, commits: int = COMMITS_EACH, **more: Any) -> dict[int, tuple[int, int]]:
     """Let the writers loose; writer and number of each version that they say they have committed."""
     assert log.write(NO_ROWS) == 0
     jobs = [
         {
-            "url": log.storage.url, "writer": writer, "commits": COMMITS_EACH, "way": WAYS[writer % len(WAYS)],
+            "url": log.storage.url, "writer": writer, "commits": commits, "way": WAYS[writer % len(WAYS)],
             **more,
         }
         for writer in range(WRITERS)
@@ -35,10 +36,10 @@ def race(log: DeltaLog, **more: Any) -> dict[int, tuple[int, int]]:
     return {version: (w, n) for w, versions in enumerate(answers) for n, version in enumerate(versions)}
 
 
-def check(log: DeltaLog, said: dict[int, tuple[int, int]]) -> None:
+def check(log: DeltaLog, said: dict[int, tuple[int, int]], commits: int = COMMITS_EACH) -> None:
     """Every commit that the writers speak of is there once, holds their row, and nothing else is there."""
     plain = PlainLog(log.storage)
-    total = WRITERS * COMMITS_EACH
+    total = WRITERS * commits
     assert sorted(said) == list(range(1, total + 1))
     assert len(plain.commits) == total + 1
     assert len({commit.info["txnId"] for commit in plain.commits}) == total + 1
@@ -64,29 +65,37 @@ def check_what_follows(log: DeltaLog, plain: PlainLog) -> None:
         assert sorted(files["path"].to_pylist()) == sorted(plain.live[version])
 
 
-@pytest.fixture
-def s3_options(tmp_path: Path) -> Iterator[dict[str, Any]]:
+@contextmanager
+def s3_table(folder: Path, trouble_every: int = 0) -> Iterator[tuple[DeltaLog, dict[str, Any]]]:
+    """A table on a server of its own, and the options for it; see `moto_server`."""
     module("s3fs")
     module("moto.server")
     import s3fs
 
     port = free_port()
-    command = [sys.executable, "-m", "spark_tests.concurrency.moto_server", str(port)]
-    with running(command, port, tmp_path / "log", PYTHONPATH=str(ROOT)):
+    command = [sys.executable, "-m", "spark_tests.concurrency.moto_server", str(port), str(trouble_every)]
+    with running(command, port, folder / "log", PYTHONPATH=str(ROOT)):
         # One request a read: s3fs asks for the size first where it may read in parallel.
         options = {
             "key": "test-key", "secret": "test-secret", "endpoint_url": f"http://127.0.0.1:{port}",
             "max_concurrency": 1,
         }  # fmt: skip
         s3fs.S3FileSystem(**options).mkdir(BUCKET)
-        yield options
+        yield DeltaLog(f"s3a://{BUCKET}/table", options), options
 
 
 @pytest.mark.stores
 @pytest.mark.slow
-def test_400_appends_of_8_processes_to_a_table_on_s3_are_all_there_once(s3_options: dict[str, Any]) -> None:
-    log = DeltaLog(f"s3a://{BUCKET}/{uuid.uuid4()}", s3_options)
-    check(log, race(log, options=s3_options, modules=["s3fs", "aiobotocore.session"]))
+def test_400_appends_of_8_processes_to_a_table_on_s3_are_all_there_once(tmp_path: Path) -> None:
+    with s3_table(tmp_path) as (log, options):
+        check(log, race(log, options=options, modules=S3_MODULES))
+
+
+@pytest.mark.stores
+@pytest.mark.slow
+def test_appends_to_a_server_that_loses_answers_are_all_there_once(tmp_path: Path) -> None:
+    with s3_table(tmp_path, trouble_every=5) as (log, options):
+        check(log, race(log, 6, options=options, modules=S3_MODULES), 6)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds.exceptions import DataFileError, StorageError, UncertainWriteError
+from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.crash_nursery import EVERY_STEP
@@ -100,10 +100,6 @@ def test_a_write_that_is_cut_off_midway_leaves_nothing(log: DeltaLog, hidden: bo
     assert len(list(fail_everywhere(log, MIDWAY, errno.ENOSPC, True, hidden))) > len(EVERY_CALL)
 
 
-@pytest.mark.xfail(
-    reason="an error of link() is taken for 'nothing was written', and the files of the commit are deleted",
-    raises=DataFileError,
-)
 @pytest.mark.parametrize("hidden", [False, True], ids=["unnamed", "hidden names"])
 def test_an_error_after_the_deed_is_no_reason_to_take_it_for_undone(log: DeltaLog, hidden: bool) -> None:
     """link(2): over NFS the answer may get lost, and only a look at the file tells what happened."""

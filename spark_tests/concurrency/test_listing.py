@@ -14,16 +14,9 @@ from typing import Any
 
 import pytest
 
-from delta_ds.exceptions import VersionsNotContiguousError
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.transaction.transaction import Transaction
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row, write_file
-
-pytestmark = pytest.mark.xfail(
-    reason="a gap in one listing is taken for a missing commit, without looking again",
-    raises=VersionsNotContiguousError,
-    strict=True,
-)
 
 
 class _Entries:

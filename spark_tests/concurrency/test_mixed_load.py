@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow.compute as pc
 import pytest
 
 from delta_ds.kernel.delta_log import DeltaLog
@@ -39,6 +41,11 @@ LOAD: list[tuple[list[str], int]] = [
     ([SET, READ, READ], 18),
     ([READ], 30),
 ]
+FEATURES = {
+    "delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true", "delta.checkpointPolicy": "v2",
+}  # fmt: skip
+TABLES: dict[str, dict[str, str]] = {"Serializable": {}, "WriteSerializable": FEATURES}
 DATA_CONFLICTS = {
     "ConcurrentAppendException", "ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException",
 }  # fmt: skip
@@ -52,7 +59,7 @@ class History:
     def __init__(self, folder: Path, level: str) -> None:
         self.level = level
         self.log = DeltaLog(folder)
-        created = {"partitionBy": "part", "delta.isolationLevel": level}
+        created = {"partitionBy": "part", "delta.isolationLevel": level, **TABLES[level]}
         assert self.log.write(batch(()), options=created) == 0
         jobs = [
             {"url": self.log.storage.url, "name": f"w{n}", "seed": SEED + n, "kinds": kinds, "steps": steps}
@@ -68,7 +75,7 @@ class History:
         for path in live.keys() - self._files.keys():
             part = int(live[path]["partitionValues"]["part"])
             rows = [{**row, "part": part} for row in self.plain.read(path)]
-            self._files[path] = [tuple(row[name] for name in NAMES) for row in rows]  # type: ignore[misc]
+            self._files[path] = [tuple(row[name] for name in NAMES) for row in rows]
         return [row for path in live for row in self._files[path]]
 
     @property
@@ -114,7 +121,9 @@ def every_version_has_the_properties_that_were_set_last(history: History) -> Non
         if commit.operation.kind == SET:
             wanted[commit.operation.key] = commit.operation.text
         (metadata,) = history.plain.current("metaData", commit.version).values()
-        assert metadata["configuration"] == {"delta.isolationLevel": history.level, **wanted}
+        found = metadata["configuration"].items()
+        assert {k: v for k, v in found if not k.startswith("delta.")} == wanted
+        assert {"delta.isolationLevel": history.level, **TABLES[history.level]}.items() <= found
 
 
 def what_commits_say_of_themselves_is_true(history: History) -> None:
@@ -142,6 +151,39 @@ def nobody_reads_a_version_older_than_one_that_was_there_before(history: History
         is_read = step["kind"] == READ
         seen = step["version"] if is_read else history.plain.commits[step["version"]].info["readVersion"]
         assert seen >= before, step
+
+
+def changes_are_what_differs_from_version_to_version(history: History) -> None:
+    by_version: dict[int, dict[str, list[Row]]] = {v: {"insert": [], "delete": []} for v in history.versions}
+    found = history.log.changes(1).to_arrow()
+    kinds, versions = found["_change_type"].to_pylist(), found["_commit_version"].to_pylist()
+    for row, kind, version in zip(found_rows(found), kinds, versions, strict=True):
+        by_version[version][kind].append(row)
+    for version in list(history.versions)[1:]:
+        before, after = set(history.versions[version - 1]), set(history.versions[version])
+        assert sorted(by_version[version]["insert"]) == sorted(after - before), version
+        assert sorted(by_version[version]["delete"]) == sorted(before - after), version
+
+
+def rows_keep_the_ids_that_they_were_given(history: History) -> None:
+    ids: dict[str, tuple[int, int]] = {}
+    for version in range(0, len(history.versions), 3):
+        scan = history.log.snapshot(version=version).scan(metadata_columns=["row_id", "row_commit_version"])
+        found = scan.to_arrow()
+        given = zip(*(pc.struct_field(found["_metadata"], n).to_pylist() for n in (0, 1)), strict=True)
+        for tag, row_id in zip(found["tag"].to_pylist(), given, strict=True):
+            assert ids.setdefault(tag, row_id) == row_id, (version, tag)
+            assert tag in {row[0] for row in history.versions[row_id[1]]}, (version, tag)
+    assert len({row_id for row_id, _ in ids.values()}) == len(ids)
+    marks = [
+        json.loads(b["configuration"]) for c in history.plain.commits for b in c.bodies("domainMetadata")
+    ]
+    assert marks == sorted(marks, key=lambda mark: mark["rowIdHighWaterMark"])
+
+
+def times_of_commits_increase(history: History) -> None:
+    times = [commit.info["inCommitTimestamp"] for commit in history.plain.commits]
+    assert times == sorted(set(times))
 
 
 def every_refusal_has_the_name_and_the_winner_that_explain_it(history: History) -> None:
@@ -180,6 +222,7 @@ def refused_writes_leave_no_file(history: History) -> None:
     folder = Path(history.log.storage.url)
     referenced = {unquote(path) for live in history.plain.live for path in live}
     found = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    referenced |= {unquote(b["path"]) for c in history.plain.commits for b in c.bodies("cdc")}
     assert {path for path in found if not path.startswith("_delta_log")} == referenced
     assert [path for path in folder.rglob(".*")] == []
 
@@ -214,3 +257,7 @@ def test_a_mixed_load_comes_to_what_a_serial_one_would(level: str, tmp_path: Pat
     refused_writes_leave_no_file(history)
     checksums_and_checkpoints_are_right(history)
     the_load_was_one(history)
+    if level == "WriteSerializable":
+        changes_are_what_differs_from_version_to_version(history)
+        rows_keep_the_ids_that_they_were_given(history)
+        times_of_commits_increase(history)

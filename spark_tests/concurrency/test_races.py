@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pytest
 
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
-from spark_tests.concurrency.append_worker import NO_ROWS
+from spark_tests.concurrency.append_worker import NO_ROWS, append, row
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.race_worker import Outcome
 from spark_tests.concurrency.workers import run_together
@@ -23,8 +25,17 @@ IDENTITY = {
 }  # fmt: skip
 
 
-def race(log: DeltaLog, commits: int, **job: Any) -> list[list[Outcome]]:
-    jobs = [{"url": log.storage.url, "writer": w, "commits": commits, **job} for w in range(WRITERS)]
+def race(log: DeltaLog, commits: int, checkpointers: int = 0, **job: Any) -> list[list[Outcome]]:
+    jobs = [
+        {
+            "url": log.storage.url,
+            "writer": w,
+            "commits": commits,
+            "checkpoints": w >= WRITERS - checkpointers,
+            **job,
+        }
+        for w in range(WRITERS)
+    ]
     return run_together("race_worker", jobs)
 
 
@@ -103,3 +114,29 @@ def test_identity_values_of_concurrent_appends_are_all_different(tmp_path: Path)
     assert len(set(ids)) == len(ids) == WRITERS * 3
     assert {(value - 100) % 5 for value in ids} == {0}
     assert PlainLog(log.storage).check_checksums()
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_checkpoints_that_several_processes_write_at_once_are_all_right(policy: str, tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path / "table")
+    log.write(NO_ROWS, options={"delta.checkpointPolicy": policy})
+    done = committed(race(log, 10, checkpointers=4)[:-4])
+    assert rows(log) == sorted(done.values())
+    plain = PlainLog(log.storage)
+    assert plain.check_hint() <= max(plain.check_checkpoints())
+    plain.check_checksums()
+    assert list(tmp_path.rglob(".*")) == []
+
+
+def test_threads_that_share_a_handle_lose_no_append(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path / "table")
+    log.write(NO_ROWS)
+
+    def work(writer: int) -> list[int]:
+        return [append(log, ("handle", "transaction")[writer % 2], row(writer, n)) for n in range(8)]
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        versions = [version for versions in pool.map(work, range(WRITERS)) for version in versions]
+    assert sorted(versions) == list(range(1, WRITERS * 8 + 1))
+    assert rows(log) == [(writer, number) for writer in range(WRITERS) for number in range(8)]
+    PlainLog(log.storage).check_checksums()

@@ -1,4 +1,4 @@
-"""One delta-spark for the whole run, and every table of the catalogue written once."""
+"""One delta-spark and one workshop for the whole run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.delta_spark import DeltaSpark, start
-from spark_tests.interop.written import Written
+from spark_tests.interop.workshop import Work, Workers, Workshop
 
 
 @pytest.fixture(scope="session")
@@ -20,15 +19,22 @@ def delta_spark() -> Iterator[DeltaSpark]:
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
-    """A table of the catalogue by name, written when it is first asked for. Tests must not change it."""
-    tables: dict[str, Written] = {}
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("interop"))
 
-    def table(name: str) -> Written:
-        if name not in tables:
-            made = Written(tmp_path_factory.mktemp(name) / "table")
-            CASES[name].build(made)
-            tables[name] = made
-        return tables[name]
 
-    return table
+@pytest.fixture(scope="session")
+def workers(request: pytest.FixtureRequest, workshop: Workshop, delta_spark: DeltaSpark) -> Iterator[Workers]:
+    names: dict[str, list[str]] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            names.setdefault(item.originalname, []).append(item.callspec.params.get("name", ""))
+    made = Workers(workshop, delta_spark, names)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, workers: Workers) -> Callable[[Work, str], None]:
+    """Do a work for a name; that of the test's other names is begun at the same time."""
+    return lambda work, name: workers.outcome(request.node.originalname, work, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 COORDINATES = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JARS = "DELTA_DS_INTEROP_JARS"  # files or folders, separated as in PATH, in place of the coordinates
 
-BY_STATISTICS = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # Tables are tiny: what costs is compiling, planning and starting tasks.
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -71,6 +71,8 @@ class DeltaSpark:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
+        self._by_rows = session.newSession()
+        self._by_rows.conf.set("spark.databricks.delta.optimizeMetadataQuery.enabled", "false")
 
     def load(self, path: object, version: int | None = None, **options: Any) -> DataFrame:
         reader = self.session.read.format("delta").options(**{k: str(v) for k, v in options.items()})
@@ -103,13 +105,17 @@ class DeltaSpark:
         rows = shown.selectExpr("version", "unix_millis(timestamp)", "operation").collect()
         return [tuple(row) for row in rows]
 
+    def files(self, path: object, predicate: str) -> set[str]:
+        """The names of the files that are left to read under a filter."""
+        return {unquote(file).rpartition("/")[2] for file in self.load(path).where(predicate).inputFiles()}
+
     def checkpoint(self, path: object) -> None:
         """Write a checkpoint of the latest version."""
         self._log(path).checkpoint()
 
     def checkpoint_read(self, path: object) -> int | None:
         """The version of the checkpoint from which the latest version is read; None without one."""
-        version = self._fresh(path).checkpointProvider().version()
+        version = self._latest(path).checkpointProvider().version()
         return None if version < 0 else version
 
     def last_checkpoint(self, path: object) -> int | None:
@@ -119,7 +125,7 @@ class DeltaSpark:
 
     def checksum_difference(self, path: object) -> str | None:
         """What the version checksum of the latest version says otherwise than its state; None: nothing."""
-        snapshot = self._fresh(path)
+        snapshot = self._latest(path)
         if not snapshot.checksumOpt().isDefined():
             return "there is no version checksum"
         nothing = self.session._jvm.scala.Predef.Map().empty()
@@ -132,11 +138,8 @@ class DeltaSpark:
 
     def aggregate(self, path: object, columns: str, by_statistics: bool) -> pa.Table:
         """One row of aggregates over the latest version, answered by statistics alone where they allow it."""
-        self.session.conf.set(BY_STATISTICS, str(by_statistics).lower())
-        try:
-            return self.session.sql(f"SELECT {columns} FROM delta.`{path}`").toArrow()
-        finally:
-            self.session.conf.unset(BY_STATISTICS)
+        session = self.session if by_statistics else self._by_rows
+        return session.sql(f"SELECT {columns} FROM delta.`{path}`").toArrow()
 
     def stream(self, path: object, **options: str) -> list[Any]:
         """All rows that a stream from version 0 on gives."""
@@ -156,14 +159,17 @@ class DeltaSpark:
         """The change feed from a version to the latest."""
         return self.load(path, readChangeFeed="true", startingVersion=start).toArrow()
 
-    def _log(self, path: object) -> Any:
-        jvm: Any = self.session._jvm
-        return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, str(path))
+    def _latest(self, path: object) -> Any:
+        """The latest version, by what lies in the log now."""
+        return self._delta_log.forTableWithSnapshot(self.session._jsparkSession, str(path))._2()
 
-    def _fresh(self, path: object) -> Any:
-        """The latest version by what lies on disk, not by what the session has seen before."""
-        self.session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        return self._log(path).unsafeVolatileSnapshot()
+    def _log(self, path: object) -> Any:
+        return self._delta_log.forTable(self.session._jsparkSession, str(path))
+
+    @property
+    def _delta_log(self) -> Any:
+        jvm: Any = self.session._jvm
+        return jvm.org.apache.spark.sql.delta.DeltaLog
 
 
 def encodings(schema: StructType) -> dict[str, str]:

@@ -28,7 +28,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
-from spark_tests.interop.written import Row, Written, case, struct
+from spark_tests.interop.written import ALL_STEPS, Row, Written, case, struct
 
 UTC = dt.timezone.utc
 PLAIN = struct(id=LONG, text=STRING)
@@ -46,7 +46,7 @@ def is_kept(last: int) -> Any:
 # --- deletion vectors, row ids, the change feed
 
 
-@case(vacuumed=True)
+@case(steps=ALL_STEPS, checkpointed=True)
 def deletion_vectors(table: Written) -> None:
     table.create(PLAIN, properties={"delta.enableDeletionVectors": "true"})
     table.append(rows(1, 4))
@@ -54,7 +54,7 @@ def deletion_vectors(table: Written) -> None:
     table.overwrite(rows(8, 9), keeps=is_kept(7), replaceWhere="id > 7")
 
 
-@case(deltalake_writes="RowTracking", row_ids=True)
+@case(steps=ALL_STEPS, checkpointed=True, deltalake_writes="RowTracking", row_ids=True)
 def row_tracking(table: Written) -> None:
     table.create(PLAIN, properties={"delta.enableRowTracking": "true"})
     table.append(rows(1, 3))
@@ -75,7 +75,7 @@ def row_tracking_of_an_existing_table(table: Written) -> None:
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
-@case(vacuumed=True, changes=True)
+@case(steps=ALL_STEPS, checkpointed=True, changes=True)
 def change_data_feed(table: Written) -> None:
     table.create(PARTITIONED, ["p"], FEED)
     table.append([*rows(1, 4, p=1), *rows(5, 6, p=2)])
@@ -87,7 +87,7 @@ def change_data_feed(table: Written) -> None:
     table.overwrite(rows(1, 2, p=3), dataChange=False)
 
 
-@case(vacuumed=True, deltalake_writes="RowTracking", changes=True, row_ids=True)
+@case(steps=ALL_STEPS, checkpointed=True, deltalake_writes="RowTracking", changes=True, row_ids=True)
 def change_data_feed_with_mapped_columns(table: Written) -> None:
     properties = {**FEED, "delta.columnMapping.mode": "name", "delta.enableRowTracking": "true",
                   "delta.enableDeletionVectors": "true"}  # fmt: skip
@@ -257,7 +257,7 @@ def append_only(table: Written) -> None:
 # --- the commit and the protocol
 
 
-@case(deltalake_writes="InCommitTimestamp")
+@case(steps=ALL_STEPS, checkpointed=True, deltalake_writes="InCommitTimestamp")
 def in_commit_timestamps(table: Written) -> None:
     table.create(PLAIN, properties={"delta.enableInCommitTimestamps": "true"})
     table.append(rows(1, 2))
@@ -272,7 +272,9 @@ def in_commit_timestamps_of_an_existing_table(table: Written) -> None:
     table.append(rows(3, 3))
 
 
-@case(deltalake_writes="ClusteredTable", filters={"s.a = 3": 1, "id = 1": 1})
+@case(
+    steps=ALL_STEPS, checkpointed=True, deltalake_writes="ClusteredTable", filters={"s.a = 3": 1, "id = 1": 1}
+)
 def clustering(table: Written) -> None:
     schema = struct(id=LONG, s=struct(b=STRING, a=INTEGER), text=STRING)
     table.create(schema, properties={"delta.dataSkippingStatsColumns": "s.a,id"}, cluster_by=["id", "s.a"])
@@ -372,7 +374,7 @@ def dropped_writer_features(table: Written) -> None:
     table.append(rows(4, 4))
 
 
-@case(deltalake="VariantShredding")
+@case(steps=ALL_STEPS, checkpointed=True, deltalake="VariantShredding")
 def all_features(table: Written) -> None:
     features = (
         "appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",

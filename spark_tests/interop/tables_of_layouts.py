@@ -24,7 +24,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     MapType,
 )
-from spark_tests.interop.written import Row, Written, case, struct
+from spark_tests.interop.written import ALL_STEPS, Row, Written, case, struct
 
 UTC = dt.timezone.utc
 BY_NAME = {"delta.columnMapping.mode": "name"}
@@ -53,7 +53,7 @@ PARTITION_VALUES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-@case(vacuumed=True, filters={
+@case(steps=ALL_STEPS, checkpointed=True, filters={
     "p_string = 'a b/c=d%e:f'": 1, "p_date < DATE'1000-01-01'": 1, "p_integer = 0": 1, "p_boolean": 1,
     "p_timestamp = TIMESTAMP'2024-03-31 01:30:00Z'": 1, "p_decimal = 0": 1, "p_long IS NULL": 1,
     "isnan(p_float)": 1, "p_byte > 0 AND p_short > 0": 1,
@@ -82,7 +82,11 @@ AWKWARD = [
 ]  # fmt: skip
 
 
-@case(vacuumed=True, filters={"p = 'a%2Fb'": 1, "p = 'plain'": 1, "p IS NULL": 1, "p = ' '": 1})
+@case(
+    steps=ALL_STEPS,
+    checkpointed=True,
+    filters={"p = 'a%2Fb'": 1, "p = 'plain'": 1, "p IS NULL": 1, "p = ' '": 1},
+)
 def partitions_of_awkward_texts(table: Written) -> None:
     # The empty text is null as a partition value, and so is the name of the folder for nulls.
     table.create(struct(p=STRING, id=LONG), ["p"])
@@ -132,12 +136,12 @@ def _mapped(table: Written, properties: dict[str, str]) -> None:
 MAPPED_FILTERS = {"text = 'again'": 1, "`part=ition` = 6": 1, "`dot.ted`.renamed = 2": 0}
 
 
-@case(vacuumed=True, filters=MAPPED_FILTERS)
+@case(steps=ALL_STEPS, checkpointed=True, filters=MAPPED_FILTERS)
 def column_mapping_by_name(table: Written) -> None:
     _mapped(table, BY_NAME)
 
 
-@case(filters=MAPPED_FILTERS)
+@case(steps=ALL_STEPS, checkpointed=True, filters=MAPPED_FILTERS)
 def column_mapping_by_id(table: Written) -> None:
     _mapped(table, BY_ID)
 
@@ -154,7 +158,7 @@ def column_mapping_of_an_existing_table(table: Written) -> None:
     table.rows = [{"number": None, **r} for r in table.rows]
 
 
-@case(vacuumed=True, filters={"`ÜBER` = 1": 1, "`select` = 'x'": 1})
+@case(filters={"`ÜBER` = 1": 1, "`select` = 'x'": 1})
 def names_of_columns(table: Written) -> None:
     schema = struct(**{"Id": LONG, "ÜBER": INTEGER, "select": STRING, "back`tick": STRING, "a.b": INTEGER})
     table.create(schema, ["ÜBER"])
@@ -224,14 +228,16 @@ def max_records_per_file_in_partitions(table: Written) -> None:
     )
 
 
-@case(vacuumed=True, filters={"p = 1": 1})
+@case(steps=ALL_STEPS, checkpointed=True, filters={"p = 1": 1})
 def random_prefixes(table: Written) -> None:
     properties = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "3"}
     table.create(struct(id=LONG, text=STRING, p=INTEGER), ["p"], properties)
     table.append([{**row, "p": row["id"] % 2} for row in rows(1, 4)])
 
 
-@case(vacuumed=True, deltalake_writes="MaterializePartitionColumns", filters={"p = 1": 1})
+@case(
+    steps=ALL_STEPS, checkpointed=True, deltalake_writes="MaterializePartitionColumns", filters={"p = 1": 1}
+)
 def materialized_partition_columns(table: Written) -> None:
     schema = struct(id=LONG, p=INTEGER, text=STRING, q=TIMESTAMP)
     table.create(schema, ["p", "q"], {"delta.feature.materializePartitionColumns": "supported"})

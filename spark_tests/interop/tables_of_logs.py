@@ -11,7 +11,7 @@ from delta_ds.kernel.schema.types import INTEGER, LONG, STRING
 from delta_ds.kernel.transaction.checkpoint import write_checkpoint
 from spark_tests.interop.tables_of_features import domain
 from spark_tests.interop.tables_of_types import FLAT, FLAT_ROWS, NESTED, NESTED_ROWS
-from spark_tests.interop.written import Row, Written, case, struct
+from spark_tests.interop.written import ALL_STEPS, Row, Written, case, struct
 
 PLAIN = struct(id=LONG, text=STRING)
 DAY_MS = 86_400_000
@@ -63,7 +63,7 @@ def checkpoint_with_json_statistics_only(table: Written) -> None:
     _flat(table, ONLY_JSON)
 
 
-@case(filters=FILTERS)
+@case(steps=ALL_STEPS, checkpointed=True, filters=FILTERS)
 def checkpoint_v2(table: Written) -> None:
     _flat(table, V2)
 
@@ -97,7 +97,7 @@ def checkpoint_in_parts(table: Written) -> None:
     checkpointed(table, part_size=7)
 
 
-@case(vacuumed=True, deltalake_writes="RowTracking", filters={"id = 5": 1}, row_ids=True)
+@case(steps=ALL_STEPS, checkpointed=True, deltalake_writes="RowTracking", filters={"id = 5": 1}, row_ids=True)
 def checkpoint_v2_of_everything(table: Written) -> None:
     properties = {
         **V2, "delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true",
@@ -150,7 +150,7 @@ def _cleaned(table: Written, properties: dict[str, str]) -> None:
         table.versions.pop(version, None)
 
 
-@case(filters={"id = 10": 1})
+@case(steps=ALL_STEPS, checkpointed=True, filters={"id = 10": 1})
 def cleaned_log(table: Written) -> None:
     _cleaned(table, {})
 

@@ -29,7 +29,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
-from spark_tests.interop.written import Row, Written, case, struct
+from spark_tests.interop.written import ALL_STEPS, Row, Written, case, struct
 from spark_tests.kernel.data.variants import metadata_of, names_in, value_of
 
 UTC = dt.timezone.utc
@@ -70,7 +70,7 @@ for _row in FLAT_ROWS:
         _row.setdefault(_name, None)
 
 
-@case(filters={
+@case(steps=ALL_STEPS, checkpointed=True, filters={
     "id = 1": 1, "id > 2 AND id < 5": 1, "number = -2147483648": 1, "text = ''": 1, "cents = -999.99": 1,
     "day < DATE'1582-01-01'": 1, "moment > TIMESTAMP'9999-01-01 00:00:00Z'": 1, "flag IS NULL": 2,
     "double > 1e300": 2, "amount = 12345678901234.5678": 1,
@@ -192,7 +192,12 @@ def at_midnight(row: Row) -> Row:
     return {**row, "g": midnight(row["g"]), "s": inner}
 
 
-@case(deltalake="TypeWidening", filters={"c > 5000000000": 1, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1})
+@case(
+    steps=ALL_STEPS,
+    checkpointed=True,
+    deltalake="TypeWidening",
+    filters={"c > 5000000000": 1, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1},
+)
 def widened_types(table: Written) -> None:
     from delta_ds.kernel.alter.change_column import alter_column
     from delta_ds.kernel.alter.properties import add_feature_support

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,12 +12,11 @@ import pytest
 from delta_ds import DeltaLog
 from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.going_on import id_of, some_id, without_id, write_again
-from spark_tests.interop.written import Written
+from spark_tests.interop.workshop import Workshop
 from spark_tests.yardsticks.compare import difference
 
 pytestmark = pytest.mark.interop
 
-Tables = Callable[[str], Written]
 READ = [c.name for c in CASES.values() if c.deltalake is None and c.deltalake_misreads is None]
 
 
@@ -39,29 +37,29 @@ def read(deltalake: ModuleType, path: object, schema: pa.Schema) -> pa.Table:
 
 @pytest.mark.parametrize("name", READ)
 def test_latest_version_has_the_rows_that_were_written(
-    name: str, written: Tables, deltalake: ModuleType
+    name: str, workshop: Workshop, deltalake: ModuleType
 ) -> None:
-    table = written(name)
+    table = workshop.written(name)
     wanted = table.expected(table.log.snapshot().version)
     assert difference(read(deltalake, table.path, wanted.schema), wanted) is None
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES.values() if case.deltalake is not None])
 def test_feature_that_deltalake_lacks_is_refused_by_name(
-    name: str, written: Tables, deltalake: ModuleType
+    name: str, workshop: Workshop, deltalake: ModuleType
 ) -> None:
-    table = written(name)
+    table = workshop.written(name)
     with pytest.raises(Exception, match=str(CASES[name].deltalake)):
         read(deltalake, table.path, table.expected(table.log.snapshot().version).schema)
 
 
 @pytest.mark.parametrize("name", [name for name in READ if CASES[name].deltalake_miswrites is None])
 def test_both_go_on_where_the_other_stopped(
-    name: str, written: Tables, deltalake: ModuleType, tmp_path: Path
+    name: str, workshop: Workshop, deltalake: ModuleType, tmp_path: Path
 ) -> None:
     case = CASES[name]
     path = tmp_path / name
-    shutil.copytree(written(name).path, path)
+    shutil.copytree(workshop.written(name).path, path)
     log = DeltaLog(path)
     rows = log.snapshot().scan().to_arrow()
     if case.deltalake_writes is not None:

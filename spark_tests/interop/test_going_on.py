@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,20 +12,22 @@ from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.delta_spark import DeltaSpark
 from spark_tests.interop.going_on import assert_same, write_again
 from spark_tests.interop.tables_of_delta_spark import COLUMNS, ROWS, TABLES
-from spark_tests.interop.written import Written
+from spark_tests.interop.workshop import Work, Workshop
 
 pytestmark = pytest.mark.interop
 
-Tables = Callable[[str], Written]
+Outcome = Callable[[Work, str], None]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_delta_spark_goes_on_and_then_the_kernel(
-    name: str, written: Tables, delta_spark: DeltaSpark, tmp_path: Path
-) -> None:
+def test_delta_spark_goes_on_and_then_the_kernel(name: str, outcome: Outcome) -> None:
+    outcome(delta_spark_first, name)
+
+
+def delta_spark_first(name: str, workshop: Workshop, delta_spark: DeltaSpark) -> None:
     case = CASES[name]
-    path = tmp_path / name
-    shutil.copytree(written(name).path, path)
+    path = workshop.folder() / name
+    shutil.copytree(workshop.written(name).path, path)
     log = DeltaLog(path)
     before = log.snapshot().version
     for statement, error in case.refused.items():
@@ -35,9 +36,8 @@ def test_delta_spark_goes_on_and_then_the_kernel(
     assert log.snapshot().version == before
     for statement in case.steps:
         delta_spark.run(statement, path)
-    if case.vacuumed:
-        delta_spark.run("VACUUM {t} RETAIN 0 HOURS", path)
-    delta_spark.checkpoint(path)
+    if case.checkpointed:
+        delta_spark.checkpoint(path)
     assert log.snapshot().version > before
     assert_same(log, delta_spark, "after delta-spark")
     write_again(log, case.numbered)
@@ -46,10 +46,12 @@ def test_delta_spark_goes_on_and_then_the_kernel(
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_kernel_goes_on_with_a_table_of_delta_spark(
-    name: str, delta_spark: DeltaSpark, tmp_path: Path
-) -> None:
-    path = tmp_path / name
+def test_kernel_goes_on_with_a_table_of_delta_spark(name: str, outcome: Outcome) -> None:
+    outcome(kernel_first, name)
+
+
+def kernel_first(name: str, workshop: Workshop, delta_spark: DeltaSpark) -> None:
+    path = workshop.folder() / name
     columns = COLUMNS.replace("text", "words") if name == "mapped_by_id" else COLUMNS
     for statement in (*TABLES[name], *ROWS):
         delta_spark.run(statement.replace("{columns}", columns), path)
@@ -58,6 +60,5 @@ def test_kernel_goes_on_with_a_table_of_delta_spark(
     assert log.snapshot().scan().to_arrow().num_rows == 3
     write_again(log)
     assert delta_spark.checksum_difference(path) is None
-    assert_same(log, delta_spark, "after the kernel")
     delta_spark.run(ROWS[0].replace("{columns}", columns), path)
     assert_same(log, delta_spark, "after delta-spark again")

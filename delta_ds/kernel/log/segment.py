@@ -15,9 +15,19 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
-from delta_ds.kernel.log.filenames import LOG_DIRECTORY, Kind, LogFile, parse_name, version_prefix
+from delta_ds.kernel.log.filenames import (
+    LOG_DIRECTORY,
+    Kind,
+    LogFile,
+    commit_path,
+    parse_name,
+    version_prefix,
+)
 from delta_ds.kernel.log.last_checkpoint import read_hint
 from delta_ds.kernel.storage.filesystem import Storage
+
+# Commits looked for one by one where a listing has gaps; a log that lacks more than a few has lost them.
+_LOOKED_FOR = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,7 @@ def list_log(storage: Storage, start: int = 0) -> LogListing:
         if len(found) == parts:
             got.checkpoints.append(Checkpoint(version, tuple(found[i] for i in range(1, parts + 1))))
     got.checkpoints.sort(key=lambda c: c.rank)
+    _fill_gaps(storage, got, start)
     return LogListing(
         storage.url,
         got.commits,
@@ -114,6 +125,26 @@ def list_log(storage: Storage, start: int = 0) -> LogListing:
         got.checksums,
         from_start=start == 0,
     )
+
+
+def _fill_gaps(storage: Storage, got: _Gathered, start: int) -> None:
+    """Look for commits that should be there and were not listed.
+
+    A folder's listing is no snapshot of it: of two commits made meanwhile it may show the second one only.
+    """
+    first = start
+    if not start and got.checkpoints:
+        first = min(got.commits, default=0)
+    last = max(got.commits, default=start if start else -1)
+    missing = [version for version in range(first, last + 1) if version not in got.commits]
+    for version in missing[:_LOOKED_FOR]:
+        try:
+            status = storage.status(commit_path(version))
+        except FileNotFoundError:
+            continue
+        found = parse_name(status)
+        if found is not None:
+            _gather(got, found)
 
 
 def _gather(got: _Gathered, file: LogFile) -> None:

@@ -115,6 +115,9 @@ def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None, dur
     except FileExistsError:
         raise
     except OSError as error:
+        # The answer of a link can get lost on its way from a server: a name more says that it was made.
+        if os.fstat(file).st_nlink:
+            return True
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
         return False
@@ -144,12 +147,18 @@ def _link(temporary: str, final: str, unsafe: bool) -> None:
         os.link(temporary, final)
     except FileExistsError:
         # A network filesystem repeats a request whose answer got lost, and then finds its own file.
-        if os.stat(temporary).st_nlink != 2 or not os.path.samefile(temporary, final):
+        if not _is_linked(temporary, final):
             raise
     except OSError as error:
+        if _is_linked(temporary, final):
+            return
         if error.errno not in _NO_LINKS:
             raise
         _rename_exclusively(temporary, final, unsafe)
+
+
+def _is_linked(temporary: str, final: str) -> bool:
+    return os.path.lexists(final) and os.path.samefile(temporary, final)
 
 
 def _rename_exclusively(temporary: str, final: str, unsafe: bool) -> None:

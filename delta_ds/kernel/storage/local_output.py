@@ -79,14 +79,16 @@ def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
     Missing folders are made. Errors of the block itself pass through as they are.
     """
     temporary = exclusive_create.temporary_name(folder, name)
-    stream = open_new(temporary, address, NOTHING_WRITTEN)
+    stream: LocalOutput | None = None
     try:
+        stream = open_new(temporary, address, NOTHING_WRITTEN)
         yield stream
         stream.close()
         with _as_storage_error(address, NOTHING_WRITTEN):
             os.replace(temporary, os.path.join(folder, name))
     except BaseException:
-        stream.discard()
+        if stream is not None:
+            stream.discard()
         with suppress(OSError):
             os.unlink(temporary)
         raise
