@@ -38,6 +38,7 @@ test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)
 
 test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite (needs Go and npm)
 	scripts/install_store_servers.sh .stores
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure]"
 	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature

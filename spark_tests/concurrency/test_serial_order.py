@@ -47,7 +47,7 @@ def order(*done: Done, strict: bool = False) -> list[int]:
 
 def test_operations_one_after_the_other_are_in_order_of_versions() -> None:
     partitions, everything = Operation("partitions", (B,)), Operation("overwrite")
-    done = ((append(A, C), 0, [A, C]), (partitions, 1, [B, C]), (everything, 2, []))
+    done: tuple[Done, ...] = ((append(A, C), 0, [A, C]), (partitions, 1, [B, C]), (everything, 2, []))
     assert order(*done, strict=True) == [1, 2, 3]
 
 
