@@ -42,7 +42,7 @@ test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite
 	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
-	.venv-interop/bin/python -m pytest -m interop $(ARGS)
+	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)
 
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \

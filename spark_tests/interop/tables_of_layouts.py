@@ -95,7 +95,7 @@ def partitions_of_awkward_texts(table: Written) -> None:
     table.append(given, becomes=[{**row, "p": None if row["p"] in nulls else row["p"]} for row in given])
 
 
-@case(filters={"p = 2": 1, "q = 'x'": 2})
+@case(filters={"p = 2": 1, "q = 'x'": 1})
 def dynamic_overwrite_of_partitions(table: Written) -> None:
     table.create(struct(id=LONG, p=INTEGER, q=STRING), ["p", "q"])
     table.append([{"id": i, "p": p, "q": q} for i, (p, q) in enumerate([(1, "x"), (2, "y"), (None, "x")], 1)])
@@ -133,7 +133,8 @@ def _mapped(table: Written, properties: dict[str, str]) -> None:
     table.change(rename_column, "`dot.ted`.`a b`", "renamed", row=renamed)
 
 
-MAPPED_FILTERS = {"text = 'again'": 1, "`part=ition` = 6": 1, "`dot.ted`.renamed = 2": 0}
+# Files from before a column was added have no statistics of it.
+MAPPED_FILTERS = {"text = 'again'": 4, "`part=ition` = 6": 1, "`dot.ted`.renamed = 2": 0}
 
 
 @case(steps=ALL_STEPS, checkpointed=True, filters=MAPPED_FILTERS)
@@ -146,7 +147,7 @@ def column_mapping_by_id(table: Written) -> None:
     _mapped(table, BY_ID)
 
 
-@case(filters={"number = 3": 1})
+@case(filters={"number = 3": 2})
 def column_mapping_of_an_existing_table(table: Written) -> None:
     table.create(struct(id=LONG, text=STRING, s=struct(a=INTEGER, b=INTEGER)))
     table.append(rows(1, 2, s={"a": 1, "b": 2}))

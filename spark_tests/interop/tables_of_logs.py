@@ -36,7 +36,7 @@ def checkpointed(table: Written, **how: Any) -> None:
 
 FILTERS = {
     "id = 1": 1, "number = -2147483648": 1, "text = ''": 1, "cents = -999.99": 1, "day < DATE'1582-01-01'": 1,
-    "moment > TIMESTAMP'9999-01-01 00:00:00Z'": 1, "double > 1e300": 2, "amount = 12345678901234.5678": 1,
+    "moment > TIMESTAMP'9999-01-01 00:00:00Z'": 1, "double > 1e300": 1, "amount = 12345678901234.5678": 1,
 }  # fmt: skip
 
 

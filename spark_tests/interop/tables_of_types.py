@@ -196,7 +196,7 @@ def at_midnight(row: Row) -> Row:
     steps=ALL_STEPS,
     checkpointed=True,
     deltalake="TypeWidening",
-    filters={"c > 5000000000": 1, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1},
+    filters={"c > 5000000000": 2, "s.n = 7": 1, "a = 7": 1, "f = 1.25": 1},
 )
 def widened_types(table: Written) -> None:
     from delta_ds.kernel.alter.change_column import alter_column
@@ -221,7 +221,7 @@ def widened_types(table: Written) -> None:
     table.append([{**wide, "id": 4, "a": 70000}])
 
 
-@case(filters={"c32 = 1": 1, "c40 = 1": 2, "id = 2": 1})
+@case(filters={"c31 = 1": 1, "c32 = 1": 2, "c40 = 1": 2, "id = 2": 1})
 def many_columns(table: Written) -> None:
     # Statistics are of the first 32 columns.
     schema = struct(id=LONG, **{f"c{i}": INTEGER for i in range(1, 41)})
@@ -231,7 +231,7 @@ def many_columns(table: Written) -> None:
     table.rows = list(table.rows)
 
 
-@case(filters={"text = 'b'": 1, "text > 'zzzz'": 1, f"text = '{'z' * 40}'": 1, "bits = X'00'": 2})
+@case(filters={"text = 'b'": 1, "text > 'zzzz'": 2, f"text = '{'z' * 40}'": 1, "bits = X'00'": 2})
 def long_texts(table: Written) -> None:
     # Statistics hold the first 32 letters, and a bound that is no less than the text.
     table.create(struct(id=LONG, text=STRING, bits=BINARY))

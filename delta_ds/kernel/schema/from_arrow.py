@@ -21,6 +21,7 @@ from delta_ds.kernel.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -28,6 +29,7 @@ from delta_ds.kernel.schema.types import (
     MapType,
     StructField,
     StructType,
+    arrow_type,
 )
 
 _PRIMITIVES = (
@@ -76,6 +78,8 @@ def _field(field: pa.Field, path: str = "") -> StructField:
 
 
 def _type(kind: pa.DataType, path: str) -> DataType:
+    if kind.equals(arrow_type(VARIANT), check_metadata=True):
+        return VARIANT
     if pa.types.is_struct(kind):
         return StructType(tuple(_field(field, f"{path}.") for field in kind))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
+from delta_ds.kernel.schema.types import VARIANT, ArrayType, StructField, StructType, arrow_schema
 
 
 def test_every_arrow_type_with_a_counterpart_gets_it() -> None:
@@ -21,3 +22,12 @@ def test_every_arrow_type_with_a_counterpart_gets_it() -> None:
 def test_arrow_type_without_a_counterpart_is_refused() -> None:
     with pytest.raises(ValueError, match="uint64"):
         schema_from_arrow(pa.schema([("u", pa.uint64())]))
+
+
+def test_variants_of_the_kernel_are_variants() -> None:
+    schema = arrow_schema(StructType((StructField("v", VARIANT), StructField("l", ArrayType(VARIANT)))))
+    assert str(schema_from_arrow(schema)) == "struct<v:variant,l:array<variant>>"
+    plain = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert (
+        str(schema_from_arrow(pa.schema([("v", plain)]))) == "struct<v:struct<value:binary,metadata:binary>>"
+    )
