@@ -34,15 +34,17 @@ class _Entries:
 
 
 @contextmanager
-def one_listing_without(version: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The next listing of the log does not show a version; later ones do."""
+def one_listing_without(
+    version: int, monkeypatch: pytest.MonkeyPatch, ending: str = ""
+) -> Iterator[list[str]]:
+    """The next listing of the log does not show a version, or its file of one kind; later ones do."""
     real, torn = os.scandir, list[str]()
 
     def scandir(path: Any) -> Any:
         if torn or not os.fspath(path).endswith("_delta_log"):
             return real(path)
         torn.append(os.fspath(path))
-        return _Entries(real(path), f"{version:020}.")
+        return _Entries(real(path), f"{version:020}{ending or '.'}")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", scandir)
@@ -87,3 +89,13 @@ def test_a_listing_with_a_gap_is_made_again(
     assert torn
     found = log.snapshot().scan().to_arrow()["number"].to_pylist()
     assert sorted(found)[:4] == list(range(4))
+
+
+def test_a_commit_that_is_not_listed_beside_its_checkpoint_is_looked_for(
+    log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.checkpoint()
+    log.storage.delete(["_delta_log/_last_checkpoint"])  # as before it is written
+    with one_listing_without(4, monkeypatch, ".json") as torn:
+        assert read(log)() == 4
+    assert torn

@@ -135,7 +135,8 @@ def _fill_gaps(storage: Storage, got: _Gathered, start: int) -> None:
     first = start
     if not start and got.checkpoints:
         first = min(got.commits, default=0)
-    last = max(got.commits, default=start if start else -1)
+    newest = [*got.commits, *(checkpoint.version for checkpoint in got.checkpoints)]
+    last = max(newest, default=start if start else -1)
     missing = [version for version in range(first, last + 1) if version not in got.commits]
     for version in missing[:_LOOKED_FOR]:
         try:

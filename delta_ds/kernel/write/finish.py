@@ -58,6 +58,9 @@ def finish_write(
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where its outcome is not known (`UncertainWriteError`).
     """
+    zone = next((r.timezone for r in results if r.timezone is not None), None)
+    if zone is not None:
+        plan = plan.in_time_zone(zone)
     staged = [f["path"] for r in results for f in (*r.adds, *r.changes)]
     try:
         adds = join_small_files(plan, [add for r in results for add in r.adds])

@@ -84,8 +84,18 @@ class WritePlan:
     done: bool = False
 
     def in_time_zone(self, name: str) -> WritePlan:
-        """The same plan for tasks that know the session time zone."""
-        return replace(self, rows=replace(self.rows, timezone=name), files=replace(self.files, timezone=name))
+        """The same plan in the session time zone, which tasks know and planning may not."""
+        if name == self.rows.timezone:
+            return self
+        replacing = plan_replacing(
+            self.options, self.metadata, self.protocol, self.overwrite, self.storage.url, name
+        )
+        return replace(
+            self,
+            rows=replace(self.rows, timezone=name),
+            files=replace(self.files, timezone=name),
+            replacing=replacing,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,15 @@ class TaskResult:
         How many rows.
     identity_marks
         The last value generated for each identity column.
+    timezone
+        The session time zone, which the commit has to go by as well; None where nothing was written.
     """
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
     identity_marks: dict[str, int] = field(default_factory=dict)
+    timezone: str | None = None
 
 
 def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
@@ -68,7 +71,13 @@ def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0
             files.write(ready)
             if changes is not None:
                 changes.write(ready, "insert")
-        return TaskResult(files.close(), changes.close() if changes else [], rows, pipeline.identity_marks())
+        return TaskResult(
+            adds=files.close(),
+            changes=changes.close() if changes else [],
+            rows=rows,
+            identity_marks=pipeline.identity_marks(),
+            timezone=plan.rows.timezone,
+        )
     except BaseException:
         # Also when Spark kills the task: nothing refers to these files, and nothing ever will.
         files.abort()

@@ -314,3 +314,29 @@ def test_files_are_closed_at_the_size_that_the_table_asks_for(tmp_path: Path) ->
     many = sales(*((n, 0, n) for n in range(200_000)))
     write(tmp_path, many, **{"delta.targetFileSize": "200kb", "compression": "none"})
     assert len(actions(tmp_path, 0, "add")) > 3
+
+
+def test_replace_where_means_the_time_zone_that_the_tasks_know(tmp_path: Path) -> None:
+    from datetime import datetime, timezone
+
+    from delta_ds.kernel.options.write import parse_write_options
+    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
+    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.write.finish import finish_write
+    from delta_ds.kernel.write.plan import newest, plan_write
+    from delta_ds.kernel.write.task import write_rows
+
+    moments = [datetime(2024, 1, 1, hour, tzinfo=timezone.utc) for hour in (0, 12)]
+    table = pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC"))})
+    write(tmp_path, table)
+    # Midnight in New York is five o'clock in UTC: the first row stays.
+    where = {"path": str(tmp_path), "replaceWhere": "at >= '2024-01-01'"}
+    options = parse_write_options(where, overwrite=True)
+    storage = open_storage(tmp_path)
+    planned = plan_write(
+        storage, newest(storage), schema_from_arrow(table.schema), options, overwrite=True, timezone="UTC"
+    )
+    result = write_rows(planned.in_time_zone("America/New_York"), table.slice(1).to_batches())
+    finish_write(planned, [result])
+    assert [row["at"].hour for row in rows(tmp_path)] == [0, 12]
+    assert info(tmp_path, 1)["operationMetrics"]["numDeletedRows"] == "1"
