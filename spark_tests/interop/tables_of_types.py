@@ -231,9 +231,10 @@ def many_columns(table: Written) -> None:
     table.rows = list(table.rows)
 
 
-@case(filters={"text = 'b'": 1, "text > 'zzzz'": 2, f"text = '{'z' * 40}'": 1, "bits = X'00'": 2})
+@case(filters={"text = 'b'": 2, "text > 'zzzz'": 2, f"text = '{'z' * 40}'": 2, "bits = X'00'": 2})
 def long_texts(table: Written) -> None:
-    # Statistics hold the first 32 letters, and a bound that is no less than the text.
+    # Statistics hold the first 32 letters, and a bound that is no less than the text; for the last there is none,
+    # and delta-spark keeps a file that lacks a bound it asks for.
     table.create(struct(id=LONG, text=STRING, bits=BINARY))
     for number, text in enumerate(["a" * 33 + "\U0010ffff", "b", "z" * 40, "\U0010ffff" * 40], 1):
         bits = bytes([number]) if number < 3 else None
