@@ -108,7 +108,7 @@ def generated(name: str, kind: Any, expression: str) -> StructField:
 @case(
     deltalake_writes="Invalid function 'year'",
     filters={"at >= TIMESTAMP'2024-02-01 00:00:00Z'": 1, "year = 2023": 1},
-    refused={"INSERT INTO {t} (id, at, year) VALUES (9, TIMESTAMP'2024-01-01 00:00:00Z', 1)": "generated"},
+    refused={"INSERT INTO {t} (id, at, year) VALUES (9, TIMESTAMP'2024-01-01 00:00:00Z', 1)": "Generated"},
     steps=(
         "INSERT INTO {t} (id, at) VALUES (9, TIMESTAMP'2025-06-07 08:09:10Z')",
         "UPDATE {t} SET at = TIMESTAMP'2022-01-01 00:00:00Z' WHERE id = 1",
@@ -175,7 +175,7 @@ def identity_columns(table: Written) -> None:
         "INSERT INTO {t} VALUES (8, DEFAULT, DEFAULT, DEFAULT)",
         "UPDATE {t} SET number = DEFAULT WHERE id = 3",
         "MERGE INTO {t} USING (SELECT 9L AS id) s ON {t}.id = s.id"
-        " WHEN NOT MATCHED THEN INSERT (id, text) VALUES (s.id, DEFAULT)",
+        " WHEN NOT MATCHED THEN INSERT (id, text) VALUES (s.id, 'merged')",
         "DELETE FROM {t} WHERE id = 2",
         "OPTIMIZE {t}",
     ),

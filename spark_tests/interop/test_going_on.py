@@ -35,7 +35,9 @@ def delta_spark_first(name: str, workshop: Workshop, delta_spark: DeltaSpark) ->
             delta_spark.run(statement, path)
     assert log.snapshot().version == before
     for statement in case.steps:
-        delta_spark.run(statement, path)
+        # A change feed needs the files that VACUUM takes away.
+        if not (statement.startswith("VACUUM") and _has_feed(log)):
+            delta_spark.run(statement, path)
     if case.checkpointed:
         delta_spark.checkpoint(path)
     assert log.snapshot().version > before
@@ -43,6 +45,10 @@ def delta_spark_first(name: str, workshop: Workshop, delta_spark: DeltaSpark) ->
     write_again(log, case.numbered)
     assert delta_spark.checksum_difference(path) is None
     assert_same(log, delta_spark, "after the kernel again")
+
+
+def _has_feed(log: DeltaLog) -> bool:
+    return log.snapshot().properties.get("delta.enableChangeDataFeed") == "true"
 
 
 @pytest.mark.parametrize("name", TABLES)
