@@ -34,6 +34,9 @@ class DeltaError(Exception):
         self.text = message
         super().__init__(f"[{self.condition}] {message}")
 
+    def __str__(self) -> str:  # the built-in classes that some inherit from have forms of their own
+        return f"[{self.condition}] {self.text}"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors travel from executors to the driver by pickle; keyword-only arguments need this.
         return _rebuild, (type(self), self.text, self.condition, self.parameters)
@@ -47,9 +50,6 @@ class NotADeltaTableError(DeltaError, FileNotFoundError):
     """The path does not exist, or holds no `_delta_log` with a commit or checkpoint."""
 
     default_condition = "DELTA_TABLE_NOT_FOUND"
-
-    def __str__(self) -> str:  # FileNotFoundError would print its (errno, text) form
-        return f"[{self.condition}] {self.text}"
 
 
 class LogError(DeltaError):
@@ -146,9 +146,6 @@ class TableExistsError(DeltaError, FileExistsError):
     """There is a table already where a new one shall be made."""
 
     default_condition = "DELTA_TABLE_ALREADY_EXISTS"
-
-    def __str__(self) -> str:  # FileExistsError would print its (errno, text) form
-        return f"[{self.condition}] {self.text}"
 
 
 class InvariantViolationError(DeltaError, ValueError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
 from delta_ds.kernel import features
 from delta_ds.kernel.log import cache, history
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
@@ -164,10 +164,7 @@ class Snapshot:
     @property
     def clustering_columns(self) -> list[list[str]]:
         """The logical path of each clustering column; empty for a table that is not clustered."""
-        import json
-
-        clustering = self.domains.get("delta.clustering")
-        return self._logical(json.loads(clustering).get("clusteringColumns", []) if clustering else [])
+        return self._logical(clustering_paths(self.domains))
 
     def live_files(self) -> LiveFiles:
         """The live files as the kernel sees them; see `LiveFiles`."""
@@ -247,13 +244,13 @@ class Snapshot:
             "tableFeatures": sorted(self.protocol.supported),
         }
 
-    def _logical(self, paths: Sequence[Sequence[str] | str]) -> list[list[str]]:
+    def _logical(self, paths: Sequence[Sequence[str]]) -> list[list[str]]:
         """Physical column paths of a domain as users see them."""
         out = []
         for path in paths:
             level: Any = self.schema
             logical = []
-            for name in [path] if isinstance(path, str) else path:
+            for name in path:
                 field = next(
                     (f for f in getattr(level, "fields", ()) if _physical(f.metadata, f.name) == name), None
                 )

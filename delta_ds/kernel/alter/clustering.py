@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
@@ -21,7 +22,6 @@ from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, S
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
 
-DOMAIN = "delta.clustering"
 FEATURE = "clustering"
 MOST_COLUMNS = 4
 _ELIGIBLE = frozenset(
@@ -141,7 +141,7 @@ def domain_text(schema: StructType, paths: Sequence[Path], mode: str) -> str:
         `none`, `name` or `id`.
     """
     physical = [list(found) for path in paths if (found := physical_path(schema, path, mode)) is not None]
-    body = {"clusteringColumns": physical, "domainName": DOMAIN}
+    body = {"clusteringColumns": physical, "domainName": CLUSTERING_DOMAIN}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -178,34 +178,14 @@ def cluster_by(log: DeltaLog, columns: Sequence[str]) -> int:
             parameters={"table": table},
         )
     properties = txn.metadata.configuration
-    before = _logical_columns(snapshot.domains.get(DOMAIN), txn.metadata.schema)
+    before = [show(tuple(path)) for path in snapshot.clustering_columns]
     paths = resolve_columns(txn.metadata.schema, list(columns), properties, table)
     protocol = upgraded(txn.protocol, txn.metadata, (FEATURE,))
     features.check_writable(protocol, properties, table, txn.metadata.schema)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
-    txn.set_domain_metadata(DOMAIN, domain_text(txn.metadata.schema, paths, snapshot.mapping_mode))
+    txn.set_domain_metadata(CLUSTERING_DOMAIN, domain_text(txn.metadata.schema, paths, snapshot.mapping_mode))
     return txn.commit(
         "CLUSTER BY",
         {"oldClusteringColumns": ",".join(before), "newClusteringColumns": ",".join(map(show, paths))},
     )
-
-
-def _logical_columns(configuration: str | None, schema: StructType) -> list[str]:
-    """The clustering columns in force as users name them."""
-    columns = json.loads(configuration).get("clusteringColumns", []) if configuration else []
-    return [show(logical_path(schema, (c,) if isinstance(c, str) else tuple(c))) for c in columns]
-
-
-def logical_path(schema: StructType, physical: Path) -> Path:
-    """The logical path of a physical one; a part that is gone stays as it is."""
-    level: DataType = schema
-    out: list[str] = []
-    for name in physical:
-        fields = level.fields if isinstance(level, StructType) else ()
-        found = next(
-            (f for f in fields if f.metadata.get("delta.columnMapping.physicalName", f.name) == name), None
-        )
-        out.append(found.name if found else name)
-        level = found.type if found else level
-    return tuple(out)

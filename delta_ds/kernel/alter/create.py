@@ -20,7 +20,7 @@ from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
 from delta_ds.kernel.alter.protocol import least, minimal_protocol
 from delta_ds.kernel.alter.table_metadata import settle
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
 from delta_ds.kernel.schema.column_mapping import (
     MAX_ID_PROPERTY,
@@ -87,10 +87,10 @@ class TableDefinition:
         txn.set_metadata(self.metadata)
         if (
             snapshot is not None
-            and clustering.DOMAIN in snapshot.domains
-            and clustering.DOMAIN not in self.domains
+            and CLUSTERING_DOMAIN in snapshot.domains
+            and CLUSTERING_DOMAIN not in self.domains
         ):
-            txn.remove_domain_metadata(clustering.DOMAIN)
+            txn.remove_domain_metadata(CLUSTERING_DOMAIN)
         for domain, configuration in self.domains.items():
             txn.set_domain_metadata(domain, configuration)
 
@@ -207,7 +207,7 @@ def _domains(paths: Sequence[tuple[str, ...]], metadata: Metadata) -> dict[str, 
     if not paths:
         return {}
     mode = mapping_mode(metadata.configuration, supported=True)
-    return {clustering.DOMAIN: clustering.domain_text(metadata.schema, paths, mode)}
+    return {CLUSTERING_DOMAIN: clustering.domain_text(metadata.schema, paths, mode)}
 
 
 def create_table(

@@ -5,7 +5,6 @@ Source: delta-spark, `AlterDeltaTableCommand` and `OptimisticTransaction.updateM
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import STATS_COLUMNS, settle
 from delta_ds.kernel.features import check_writable
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.schema.new_schema import check_new_schema
@@ -124,9 +123,7 @@ def rehearse(log: DeltaLog, changes: Sequence[ChangeOf]) -> None:
 
 def _state(txn: Transaction) -> TableState:
     snapshot = txn.snapshot
-    domain = snapshot.domains.get("delta.clustering") if snapshot is not None else None
-    columns = json.loads(domain).get("clusteringColumns", []) if domain else []
-    clustering = tuple(tuple(c) if isinstance(c, list) else (str(c),) for c in columns)
+    clustering = clustering_paths(snapshot.domains) if snapshot is not None else ()
     return TableState(txn.storage.url, txn.read_version, txn.protocol, txn.metadata, clustering)
 
 

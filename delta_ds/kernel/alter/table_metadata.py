@@ -21,6 +21,7 @@ from delta_ds.kernel.schema.column_mapping import (
     MODE_PROPERTY,
     PHYSICAL_NAME,
     assign,
+    highest_id,
 )
 from delta_ds.kernel.schema.types import ArrayType, MapType, StructType, schema_to_json
 
@@ -139,6 +140,8 @@ def _with_mapping(new: Metadata, old: Metadata | None, table: str, keep_names: b
     if mode == "none":
         return new
     max_id = value_of(new.configuration, MAX_ID_PROPERTY)
+    if old is not None:
+        max_id = max(max_id, highest_id(old.schema))
     schema, highest = assign(new.schema, max_id, keep_names=keep_names)
     configuration = {**new.configuration, MAX_ID_PROPERTY: str(max(highest, max_id))}
     if schema == new.schema and not _lacks_ids(new.schema):

@@ -5,6 +5,7 @@ Source: PROTOCOL.md, "Actions".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,8 @@ from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.types import StructType, parse_schema
+
+CLUSTERING_DOMAIN = "delta.clustering"
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,16 @@ class Metadata:
             found = self.schema.find(column)
             names.append(physical_name(found, mode) if found is not None else column)
         return tuple(names)
+
+
+def clustering_paths(domains: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """The physical path of each clustering column, out of the metadata domains of a table.
+
+    Source: protocol-checklist CLU-W-01: a column is a list of name parts, or a plain name.
+    """
+    text = domains.get(CLUSTERING_DOMAIN)
+    columns = json.loads(text).get("clusteringColumns", []) if text else []
+    return tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
 
 
 def _integer(action: Mapping[str, Any], key: str, where: str) -> int:

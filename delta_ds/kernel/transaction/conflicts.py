@@ -23,6 +23,7 @@ from delta_ds.exceptions import (
     ProtocolChangedException,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
@@ -35,7 +36,6 @@ from delta_ds.kernel.transaction.winner import WinningCommit
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
-_CLUSTERING_DOMAIN = "delta.clustering"
 
 
 def follow(pending: Pending, winner: WinningCommit) -> None:
@@ -165,9 +165,9 @@ def _check_domains(pending: Pending, winner: WinningCommit) -> None:
                 f"set the same metadata domain. A conflicting metadata domain {domain} is added.",
                 domain=domain,
             )  # fmt: skip
-    body = winner.domains.get(_CLUSTERING_DOMAIN)
+    body = winner.domains.get(CLUSTERING_DOMAIN)
     if body is not None and pending.operation in REPLACING:
-        pending.domains = {_CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
+        pending.domains = {CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
 
 
 def _check_app_ids(pending: Pending, winner: WinningCommit) -> None:

@@ -16,6 +16,7 @@ from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.replay import in_batches
 from delta_ds.kernel.log.segment import list_log, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
@@ -23,8 +24,6 @@ from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, U
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Of commits read ahead of their check.
-_BYTES_AT_ONCE = 16 << 20
 _NOT_FILES = ("commitInfo", "protocol", "metaData", "txn", "domainMetadata")
 
 
@@ -191,17 +190,6 @@ def read_winners(storage: Storage, first: int, partition_columns: Sequence[str])
             "checked for conflicts; nothing was written. Restore the missing commit file"
         )
     columns = tuple(partition_columns)
-    for batch in _batches([commits[version] for version in versions]):
+    for batch in in_batches([commits[version] for version in versions]):
         for file, data in zip(batch, read_files(storage, batch), strict=True):
             yield WinningCommit(storage, file, data, columns)
-
-
-def _batches(files: Sequence[LogFile]) -> Iterator[list[LogFile]]:
-    batch: list[LogFile] = []
-    for file in files:
-        if batch and sum(f.status.size for f in batch) + file.status.size > _BYTES_AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(file)
-    if batch:
-        yield batch

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaError, UncertainWriteError
+from delta_ds.kernel.data.identity import HIGH_WATER_MARK
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -22,7 +23,6 @@ from delta_ds.kernel.write.task import TaskResult
 
 logger = logging.getLogger("delta_ds")
 
-_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 
@@ -165,7 +165,7 @@ def _marked(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
     def marked(field: StructField) -> StructField:
         if field.name not in marks:
             return field
-        return replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: marks[field.name]})
+        return replace(field, metadata={**field.metadata, HIGH_WATER_MARK: marks[field.name]})
 
     schema = StructType(tuple(marked(field) for field in metadata.schema))
     return replace(metadata, schema_string=schema_to_json(schema))

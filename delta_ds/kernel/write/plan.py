@@ -6,7 +6,6 @@ table (`RowPlan`) and how they are laid into files (`FilePlan`). What cannot be 
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,12 +18,12 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
 from delta_ds.kernel.data.row_plan import RowPlan, plan_rows
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
-from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.enforcement import (
     check_first_write,
     check_write,
@@ -36,9 +35,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.write.replacing import Replacing, plan_replacing
 
 logger = logging.getLogger("delta_ds")
-
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
-_CLUSTERING = "delta.clustering"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,22 +268,9 @@ def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwr
             f"dataChange=false only arranges the rows of {name} anew; it cannot change its schema or partitioning",
             condition="DELTA_DATA_CHANGE_FALSE",
         )
-    metadata = _with_schema(snapshot, schema, partitioning)
+    wanted_metadata = replace(before, schema_string=schema_to_json(schema), partition_columns=partitioning)
+    metadata = settle(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
     return _Outcome(upgraded(snapshot.protocol, metadata), metadata, {}, snapshot)
-
-
-def _with_schema(snapshot: Snapshot, schema: StructType, partitioning: tuple[str, ...]) -> Metadata:
-    properties = dict(snapshot.metadata.configuration)
-    if snapshot.mapping_mode != "none":
-        highest = max(int(properties.get(_MAX_COLUMN_ID, "0")), column_mapping.highest_id(snapshot.schema))
-        schema, highest = column_mapping.assign(schema, highest, keep_names=False)
-        properties[_MAX_COLUMN_ID] = str(highest)
-    return replace(
-        snapshot.metadata,
-        schema_string=schema_to_json(schema),
-        partition_columns=partitioning,
-        configuration=properties,
-    )
 
 
 def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
@@ -314,7 +297,4 @@ def _clustering_columns(outcome: _Outcome) -> tuple[tuple[str, ...], ...]:
     """The physical paths of the clustering columns, which need statistics wherever they stand."""
     if not outcome.protocol.supports("clustering"):
         return ()
-    domains = outcome.domains if outcome.before is None else outcome.before.domains
-    text = domains.get(_CLUSTERING)
-    paths = json.loads(text).get("clusteringColumns", []) if text else []
-    return tuple((path,) if isinstance(path, str) else tuple(path) for path in paths)
+    return clustering_paths(outcome.domains if outcome.before is None else outcome.before.domains)

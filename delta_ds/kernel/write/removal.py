@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
 from delta_ds.kernel.data.partition_values import parse
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
 from delta_ds.kernel.data.statistics import load_statistics
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.plan import WritePlan
-
-_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
-_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @dataclass(slots=True)
@@ -153,7 +151,7 @@ class _Rewriter:
             snapshot.live_files().table, snapshot.physical_partition_columns
         )
         properties = plan.metadata.configuration
-        self._tracking = tuple(properties[k] for k in (_ROW_ID, _ROW_COMMIT_VERSION) if k in properties)
+        self._tracking = tuple(properties[k] for k in (ROW_ID_COLUMN, ROW_VERSION_COLUMN) if k in properties)
         tracked = snapshot.protocol.supports("rowTracking") and len(self._tracking) == 2
         self._reading = ReadPlan(
             table=plan.storage.url,
@@ -163,8 +161,8 @@ class _Rewriter:
             mapping_mode=snapshot.mapping_mode,
             timezone=plan.rows.timezone,
             metadata_columns=("row_id", "row_commit_version") if tracked else (),
-            row_id_column=properties.get(_ROW_ID),
-            row_commit_version_column=properties.get(_ROW_COMMIT_VERSION),
+            row_id_column=properties.get(ROW_ID_COLUMN),
+            row_commit_version_column=properties.get(ROW_VERSION_COLUMN),
         )
         extra = tuple(StructField(name, LONG) for name in self._tracking) if tracked else ()
         self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))

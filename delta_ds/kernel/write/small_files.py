@@ -64,7 +64,7 @@ def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
 
 
 def _join(plan: WritePlan, group: Sequence[Body]) -> list[Body]:
-    names = [_physical(plan, name) for name in plan.files.partition_columns]
+    names = plan.metadata.physical_partition_columns(plan.protocol)
     reading = ReadPlan(
         table=plan.storage.url,
         version=plan.read_version,
@@ -87,11 +87,3 @@ def _join(plan: WritePlan, group: Sequence[Body]) -> list[Body]:
         raise
     plan.storage.delete([plan.storage.resolve(add["path"]) for add in group])
     return joined
-
-
-def _physical(plan: WritePlan, column: str) -> str:
-    from delta_ds.kernel.schema.column_mapping import physical_name
-
-    field = plan.files.schema.find(column)
-    assert field is not None  # the plan's partition columns are of its schema
-    return physical_name(field, plan.files.mapping_mode)

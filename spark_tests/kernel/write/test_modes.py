@@ -220,13 +220,14 @@ def test_row_ids_survive_a_replace_where(tmp_path: Path) -> None:
     assert after[9] not in before.values()
 
 
-def _plan(path: Path, options: Any) -> Any:
+def _plan(path: Path, options: Any, data: pa.Table = FIVE, *, overwrite: bool = False) -> Any:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.plan import newest, plan_write
 
     storage = open_storage(path)
-    return plan_write(storage, newest(storage), schema_from_arrow(FIVE.schema), options, overwrite=False)
+    schema = schema_from_arrow(data.schema)
+    return plan_write(storage, newest(storage), schema, options, overwrite=overwrite)
 
 
 def _row_ids(path: Path) -> dict[int, Any]:
@@ -320,10 +321,7 @@ def test_replace_where_means_the_time_zone_that_the_tasks_know(tmp_path: Path) -
     from datetime import datetime, timezone
 
     from delta_ds.kernel.options.write import parse_write_options
-    from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.filesystem import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     moments = [datetime(2024, 1, 1, hour, tzinfo=timezone.utc) for hour in (0, 12)]
@@ -332,10 +330,7 @@ def test_replace_where_means_the_time_zone_that_the_tasks_know(tmp_path: Path) -
     # Midnight in New York is five o'clock in UTC: the first row stays.
     where = {"path": str(tmp_path), "replaceWhere": "at >= '2024-01-01'"}
     options = parse_write_options(where, overwrite=True)
-    storage = open_storage(tmp_path)
-    planned = plan_write(
-        storage, newest(storage), schema_from_arrow(table.schema), options, overwrite=True, timezone="UTC"
-    )
+    planned = _plan(tmp_path, options, table, overwrite=True)
     result = write_rows(planned.in_time_zone("America/New_York"), table.slice(1).to_batches())
     finish_write(planned, [result])
     assert [row["at"].hour for row in rows(tmp_path)] == [0, 12]
