@@ -49,10 +49,11 @@ def from_spark(schema: SparkStructType) -> StructType:
 
 
 def _public(schema: StructType) -> StructType:
-    return StructType(tuple(_public_field(f) for f in schema))
+    return StructType(tuple(public_field(f) for f in schema))
 
 
-def _public_field(field: StructField) -> StructField:
+def public_field(field: StructField) -> StructField:
+    """A field without what only Delta needs to know, at every level."""
     metadata = {k: v for k, v in field.metadata.items() if not k.startswith(_INTERNAL_METADATA)}
     return replace(field, type=_public_type(field.type), metadata=metadata)
 

@@ -67,7 +67,7 @@ class DeltaSource(DataSource):
         options = self._read_options()
         reading = open_reading(options, None)
         self._pin = reading.pin
-        return schemas.to_spark(_chosen(reading.schema, options, reading.table))
+        return schemas.to_spark(chosen(reading.schema, options, reading.table))
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         """A reader of the columns of a schema, at the version that `schema()` settled on.
@@ -96,7 +96,7 @@ class DeltaSource(DataSource):
         from delta_ds.spark.writer import DeltaWriter
 
         zone = machine_time_zone()
-        self._check_path()
+        check_path(self.options)
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
         storage = open_storage(options.path, options.storage_options)
         data = schema_of(schema.jsonValue())
@@ -105,16 +105,9 @@ class DeltaSource(DataSource):
         )
 
     def _read_options(self) -> ReadOptions:
-        self._check_path()
+        check_path(self.options)
         return parse_read_options(self.options, machine_time_zone())
 
-    def _check_path(self) -> None:
-        if not any(key in self.options for key in ("path", "paths")):
-            raise InvalidOptionError(
-                "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
-                "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
-                "Spark does not hand their location to a Python data source"
-            )
 
 
 class PushdownSource(DeltaSource):
@@ -123,10 +116,27 @@ class PushdownSource(DeltaSource):
     pushdown: ClassVar[bool] = True
 
 
-def open_reading(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
+def check_path(options: Mapping[str, str]) -> None:
+    """Refuse options without a path.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none.
+    """
+    if not any(key.lower() in ("path", "paths") for key in options):
+        raise InvalidOptionError(
+            "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
+            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
+            "Spark does not hand their location to a Python data source"
+        )
+
+
+def open_reading(options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
-    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`.
+    A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it
+    is not known: the machine's).
 
     Raises
     ------
@@ -136,7 +146,7 @@ def open_reading(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     try:
         return _open(options, pin)
     except NotADeltaTableError:
-        travelling = with_path_suffix(options, machine_time_zone())
+        travelling = with_path_suffix(options, session_time_zone or machine_time_zone())
         if travelling == options:
             raise
         return _open(travelling, pin)
@@ -168,7 +178,7 @@ def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     return Rows(snapshot, Pin(None, snapshot.version), options)
 
 
-def _chosen(available: StructType, options: ReadOptions, table: str) -> StructType:
+def chosen(available: StructType, options: ReadOptions, table: str) -> StructType:
     """What a read without a given schema returns: what `columns` and `metadataColumns` ask for, else all."""
     if options.columns is None:
         return available

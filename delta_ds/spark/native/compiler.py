@@ -1,0 +1,47 @@
+"""Small Java classes compiled at run time by the compiler that Spark itself uses for generated code (Janino).
+
+They exist in the driver only: an executor never sees them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta_ds.spark.native.jvm import NotNative
+
+
+def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
+    """Compile a class and make an instance of it.
+
+    Parameters
+    ----------
+    jvm, gateway
+        See `Jvm`.
+    name
+        The full name of the class; it is public and has a constructor without arguments.
+    source
+        Its Java text. Janino knows generics in signatures only as far as it erases them.
+
+    Returns
+    -------
+    py4j.java_gateway.JavaObject
+        The instance.
+
+    Raises
+    ------
+    NotNative
+        This Spark has no such compiler, or other classes than the text speaks of.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+        compiler.cook(source)
+        found = compiler.getClassLoader().loadClass(name)
+        none = gateway.new_array(jvm.java.lang.Object, 0)
+        return found.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(none)
+    except (Py4JError, TypeError) as error:
+        cause = getattr(error, "java_exception", None)
+        text = cause.getMessage() if cause is not None else str(error)
+        raise NotNative(f"this Spark cannot compile {name}: {text}") from error

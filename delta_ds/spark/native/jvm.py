@@ -1,0 +1,232 @@
+"""The internals of Spark that the native path stands on, bound once per session and probed before use.
+
+None of this is public API of Spark: signatures were the same on 4.1, 4.2 and 4.3. Whatever is missing on another
+version is found when the session is bound, and the portable path serves instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_EXECUTION = "org.apache.spark.sql.execution"
+
+
+class NotNative(Exception):  # noqa: N818 - not an error: the portable path is taken
+    """The native path cannot serve here; the portable one does.
+
+    Attributes
+    ----------
+    reason
+        Why, in words for `explain` and `Registration`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Jvm:
+    """Spark's internals as one session sees them; made by `Jvm.of`."""
+
+    _bound: WeakKeyDictionary[SparkSession, Jvm] = WeakKeyDictionary()
+    _lock = threading.Lock()
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Jvm:
+        """The bindings of a session, made on first use.
+
+        Raises
+        ------
+        NotNative
+            A session of Spark Connect, or a Spark without what is needed.
+        """
+        with cls._lock:
+            found = cls._bound.get(spark)
+            if found is None:
+                found = cls._bound[spark] = cls(spark)
+        return found
+
+    def __init__(self, spark: SparkSession) -> None:
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise NotNative("a Spark Connect session has no access to the server's JVM")
+        from py4j.protocol import Py4JError
+
+        # Weak: the bindings are kept under the session as long as it lives, and no longer.
+        from weakref import ref
+
+        self._spark = ref(spark)
+        try:
+            self._bind(spark)
+        except (Py4JError, AttributeError, TypeError) as error:
+            text = str(error).strip().splitlines()
+            raise NotNative(
+                f"Spark {spark.version} lacks internals that the native path needs: {text[0] if text else error!r}"
+            ) from error
+
+    def _bind(self, spark: SparkSession) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        from delta_ds.spark.native.file_listing import compile_listing
+
+        context = spark.sparkContext
+        self.gateway: Any = context._gateway
+        self.jvm: Any = context._jvm
+        ensure_callback_server_started(self.gateway)
+        # Without this every error inside a callback reaches the user as an anonymous Py4JException.
+        self.gateway.python_parameters.propagate_java_exceptions = True
+        sql = self.jvm.org.apache.spark.sql
+        self.HadoopFsRelation = self._class(sql.execution.datasources.HadoopFsRelation)
+        self.PartitionDirectory = self._class(sql.execution.datasources.PartitionDirectory)
+        self.ParquetFileFormat = self._class(sql.execution.datasources.parquet.ParquetFileFormat)
+        self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
+        self.Dataset = self.module("org.apache.spark.sql.classic.Dataset$")
+        self.ExpressionUtils = self.module("org.apache.spark.sql.classic.ExpressionUtils$")
+        self.DataTypeUtils = self.module(f"{_CATALYST}.types.DataTypeUtils$")
+        self.StaticInvoke = self._class(sql.catalyst.expressions.objects.StaticInvoke)
+        self.LocalRelation = self._class(sql.catalyst.plans.logical.LocalRelation)
+        self.Predicate = self.module(f"{_CATALYST}.expressions.Predicate$")
+        self.Filter = self._class(sql.catalyst.plans.logical.Filter)
+        self.DataType = self._class(sql.types.DataType)
+        self.InternalRow = self._class(sql.catalyst.InternalRow)
+        self.Path = self._class(self.jvm.org.apache.hadoop.fs.Path)
+        self.none = self.module("scala.None$")
+        self.TableIdentifier = self._class(sql.catalyst.TableIdentifier)
+        self.CatalogTable = self._class(sql.catalyst.catalog.CatalogTable)
+        self.CatalogTableModule = self.module(f"{_CATALYST}.catalog.CatalogTable$")
+        self.CatalogTableType = self.module(f"{_CATALYST}.catalog.CatalogTableType$")
+        self.CatalogStorageFormat = self.module(f"{_CATALYST}.catalog.CatalogStorageFormat$")
+        constructors = self._named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
+        self.catalog_table_parameters = int(constructors[0].getParameterCount())
+        self.listing = compile_listing(self.jvm, self.gateway)
+        self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
+        self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
+        self._empty_row = self.InternalRow.empty()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; it lives as long as these bindings are used."""
+        found = self._spark()
+        assert found is not None
+        return found
+
+    # --- classes and modules
+
+    def _class(self, package_member: Any) -> Any:
+        from py4j.java_gateway import JavaPackage
+
+        if isinstance(package_member, JavaPackage):
+            raise AttributeError(f"class {package_member._fqn} is missing")
+        return package_member
+
+    def _named(self, name: str) -> Any:
+        return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
+
+    def module(self, name: str) -> Any:
+        """The single instance of a Scala object, by the name of its class (ending in `$`)."""
+        return self._named(name).getField("MODULE$").get(None)
+
+    # --- values
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """A `scala.collection.immutable.Seq` of Java objects."""
+        builder = self.jvm.scala.collection.immutable.VectorBuilder()
+        for item in items:
+            builder.addOne(item)
+        return builder.result()
+
+    def array_seq(self, array: Any) -> Any:
+        """A `Seq` around a Java array."""
+        return self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
+
+    def map(self, items: Mapping[str, str]) -> Any:
+        """A `scala.collection.immutable.Map`."""
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(items))
+
+    def some(self, value: Any) -> Any:
+        """`scala.Some` of a Java object."""
+        return self.jvm.scala.Some(value)
+
+    def struct(self, schema: StructType | str) -> Any:
+        """The JVM's data type of a schema, or of its JSON text."""
+        return self.DataType.fromJson(schema if isinstance(schema, str) else schema.json())
+
+    def internal_rows(self, table: pa.Table, schema: StructType) -> Any:
+        """`InternalRow[]` of an Arrow table, without a job: Spark converts every type itself."""
+        frame = self.spark.createDataFrame(table, schema=schema)
+        return frame._jdf.queryExecution().executedPlan().executeCollect()
+
+    def row_array(self, rows: Sequence[Any]) -> Any:
+        """`InternalRow[]` of single rows."""
+        array = self.gateway.new_array(self.jvm.org.apache.spark.sql.catalyst.InternalRow, len(rows))
+        for position, row in enumerate(rows):
+            array[position] = row
+        return array
+
+    @property
+    def empty_row(self) -> Any:
+        """The row without columns."""
+        return self._empty_row
+
+    # --- between Python and Catalyst
+
+    def column(self, expression: Any) -> Column:
+        """A Catalyst expression as a `Column`."""
+        from pyspark.sql import Column
+
+        return Column(self.ExpressionUtils.column(expression))  # type: ignore[call-arg]
+
+    def expression(self, column: Column) -> Any:
+        """The Catalyst expression of a `Column`."""
+        return self.ExpressionUtils.expression(column._jc)  # type: ignore[attr-defined]
+
+    def data_frame(self, plan: Any) -> DataFrame:
+        """A `DataFrame` of a logical plan."""
+        from pyspark.sql import DataFrame
+
+        spark = self.spark
+        return DataFrame(self.Dataset.ofRows(spark._jsparkSession, plan), spark)  # type: ignore[arg-type]
+
+    def logical_plan(self, frame: DataFrame) -> Any:
+        """The analyzed plan of a `DataFrame`."""
+        return frame._jdf.queryExecution().analyzed()  # type: ignore[operator]
+
+    def is_set(self, bitmap: Column, index: Column) -> Column:
+        """Whether bit `index` (int) of `bitmap` (binary of little-endian 64-bit words) is set; null of null."""
+        from pyspark.sql import functions as F
+
+        base = F.lit(self.byte_array_offset).cast("bigint")
+        arguments = self.seq([self.expression(c) for c in (bitmap, base, index)])
+        # Class, result type, method, arguments, input types, propagateNull, returnNullable, isDeterministic, function.
+        return self.column(
+            self.StaticInvoke(
+                self.bit_set_methods,
+                self.struct('"boolean"'),
+                "isSet",
+                arguments,
+                self.seq([]),
+                True,
+                True,
+                True,
+                self.none,
+            )
+        )
+
+
+def java_error(error: BaseException) -> BaseException:
+    """An error in the form that py4j hands back to the JVM unchanged: pyspark wraps those that it knows."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    origin = getattr(error, "_origin", None)
+    if isinstance(error, CapturedException) and origin is not None:
+        return Py4JJavaError("", origin)
+    return error

@@ -1,0 +1,1 @@
+"""What `spark.read` and `df.write` cannot say to a Python data source, said for them."""
