@@ -1,0 +1,140 @@
+"""Rows of a table as Spark's Parquet writer has to be given them: physical names, ids, partition values as text.
+
+The twin of the kernel's `file_columns` for files that Spark writes.
+Source: PROTOCOL.md, "Column Mapping", "Partition Value Serialization".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.data.partition_text import NULL_DIRECTORY
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from delta_ds.spark.native.columns import spark_schema
+from delta_ds.spark.native.jvm import NotNative
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.kernel.data.file_plan import FilePlan
+
+_PARQUET_ID = "parquet.field.id"
+
+
+def check(plan: FilePlan) -> None:
+    """Whether Spark's writer can make the files that a plan asks for.
+
+    Raises
+    ------
+    NotNative
+        What it cannot do.
+    """
+    if plan.data_pages_v2:
+        raise NotNative("Spark writes data pages of Parquet 1 only")
+    if plan.target_file_size:
+        raise NotNative("delta.targetFileSize is set, and Spark does not close a file by its size")
+    if plan.writes_partition_columns:
+        raise NotNative("data files have to hold the partition columns as well")
+    if plan.codec in ("brotli", "lz4"):
+        raise NotNative(f"Spark has no {plan.codec} as other readers understand it")
+    partitions = set(plan.partition_columns)
+    for field in plan.schema:
+        nested = [f.type for f in every_field(field.type)]
+        if field.type == VARIANT or VARIANT in nested or _holds_variant(field.type):
+            raise NotNative(f"column {field.name} holds variants, which Spark may shred")
+        if VOID in nested:
+            raise NotNative(f"column {field.name} holds void")
+        if field.name in partitions and field.type == BINARY:
+            raise NotNative(
+                f"partition column {field.name} is binary, which the name of a folder cannot hold"
+            )
+
+
+def _holds_variant(data_type: DataType) -> bool:
+    if isinstance(data_type, ArrayType):
+        return data_type.element == VARIANT or _holds_variant(data_type.element)
+    if isinstance(data_type, MapType):
+        return VARIANT in (data_type.key, data_type.value) or any(
+            map(_holds_variant, (data_type.key, data_type.value))
+        )
+    return isinstance(data_type, StructType) and any(_holds_variant(f.type) for f in data_type)
+
+
+def stored_columns(rows: DataFrame, plan: FilePlan) -> tuple[DataFrame, list[str]]:
+    """What is written, and the names of its last columns, by which it is split into folders.
+
+    Parameters
+    ----------
+    rows
+        Exactly the table's columns, by their logical names.
+    plan
+        Of the files; `check` has let it pass.
+    """
+    partitions = list(plan.partition_columns)
+    fields = {f.name: f for f in plan.schema}
+    data = [f for f in plan.schema if f.name not in partitions and f.type != VOID]
+    names = [physical_name(fields[name], plan.mapping_mode) for name in partitions]
+    columns = [_stored(rows[_quoted(f.name)], f, plan.mapping_mode) for f in data]
+    columns += [
+        _text(rows[_quoted(name)], fields[name].type).alias(physical, metadata={})
+        for name, physical in zip(partitions, names, strict=True)
+    ]
+    return rows.select(*columns), names
+
+
+def _stored(column: Column, field: StructField, mode: str) -> Column:
+    if mode == "none":
+        return column.alias(field.name, metadata={})
+    if any(every_field(field.type)):
+        column = column.cast(spark_schema([replace(field, type=_physical(field.type, mode))])[0].dataType)
+    return column.alias(physical_name(field, mode), metadata=_id(field))
+
+
+def _id(field: StructField) -> dict[str, int]:
+    return {_PARQUET_ID: field.metadata[FIELD_ID]} if FIELD_ID in field.metadata else {}
+
+
+def _physical(data_type: DataType, mode: str) -> DataType:
+    if isinstance(data_type, StructType):
+        return StructType(
+            tuple(
+                StructField(physical_name(f, mode), _physical(f.type, mode), True, _id(f)) for f in data_type
+            )
+        )
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_physical(data_type.element, mode), True)
+    if isinstance(data_type, MapType):
+        return MapType(_physical(data_type.key, mode), _physical(data_type.value, mode), True)
+    return data_type
+
+
+def _text(column: Column, data_type: DataType) -> Column:
+    """A partition value as text that means the same in every session; timestamps are in UTC."""
+    from pyspark.sql import functions as F
+
+    if data_type == STRING:
+        # Both are null in the log; Spark would make them folders of the same name as that of null.
+        return F.when(~column.isin("", NULL_DIRECTORY), column)
+    if data_type == TIMESTAMP:
+        since = F.make_timestamp_ntz(*(F.lit(part) for part in (1970, 1, 1, 0, 0, 0)))
+        seconds = (F.unix_micros(column).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(18,6)")
+        moment = since + F.make_dt_interval(secs=seconds)
+        return F.concat(moment.cast("string"), F.lit("Z"))
+    return column.cast("string")
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

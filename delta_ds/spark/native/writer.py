@@ -1,0 +1,202 @@
+"""Writing a table by Spark's own Parquet writer: into a fresh folder of the table, then one commit.
+
+Spark's commit protocol sees to failed and speculative tasks, so that only complete files come to lie in the folder.
+What the log has to know of them is read off their footers.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UncertainWriteError
+from delta_ds.kernel.options.write import parse_write_options
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.char_varchar import schema_of
+from delta_ds.kernel.schema.types import TIMESTAMP, ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.write.existing import leaves_existing
+from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
+from delta_ds.kernel.write.plan import is_done, newest, plan_write
+from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
+from delta_ds.spark.native.scan import file_system, hadoop_root
+from delta_ds.spark.native.stored_columns import check, stored_columns
+from delta_ds.spark.source import check_path
+from delta_ds.spark.writer import engine_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.kernel.write.plan import WritePlan
+
+logger = logging.getLogger("delta_ds")
+
+_OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
+_CODECS = {"none": "uncompressed", "lz4_raw": "lz4_raw"}
+_WRITER_OPTIONS = {
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # Bounds that are cut off cannot be told from others in the footers that pyarrow reads.
+    "parquet.statistics.truncate.length": "2147483647",
+}
+# What the files of a table must be like, whatever the session says of Parquet files in general.
+_SETTINGS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+}
+
+
+def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int | None:
+    """Write rows to a table, or to a new one.
+
+    Parameters
+    ----------
+    df
+        The rows, in a classic session.
+    options
+        As of `df.write`, `path` among them; see `WRITE_OPTIONS`.
+    overwrite
+        The mode is overwrite, not append.
+
+    Returns
+    -------
+    int or None
+        The version; None where there was nothing to commit.
+
+    Raises
+    ------
+    NotNative
+        The portable path has to write this; nothing was written.
+    DeltaError
+        As of `plan_write` and `finish_write`, or a row breaks a constraint; nothing was written.
+    """
+    spark = df.sparkSession
+    jvm = Jvm.of(spark)
+    check_path(options)
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    parsed = parse_write_options(options, overwrite=overwrite, session_time_zone=zone)
+    storage = open_storage(parsed.path, parsed.storage_options)
+    snapshot = newest(storage)
+    if snapshot is not None and (
+        is_done(snapshot, parsed) or leaves_existing(parsed, snapshot.version, storage.url)
+    ):
+        return None
+    plan = plan_write(
+        storage,
+        snapshot,
+        schema_of(df.schema.jsonValue()),
+        parsed,
+        overwrite=overwrite,
+        timezone=zone,
+        columns_of=columns_of(spark),
+    )
+    if plan.replacing.records_changes:
+        raise NotNative("rows of the change data feed are written along with the rows")
+    check(plan.files)
+    root = hadoop_root(jvm, options, parsed.path)
+    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
+    return _write(jvm, stored_rows(df, plan), plan, root, hadoop_options)
+
+
+def _write(
+    jvm: Jvm, rows: DataFrame, plan: WritePlan, root: str | None, hadoop_options: Mapping[str, str]
+) -> int | None:
+    folder = str(uuid.uuid4())
+    root = root or f"file:{plan.storage.url.rstrip('/')}/"
+    target = f"{root}{folder}"
+    try:
+        _write_files(jvm, rows, plan, target, hadoop_options)
+        found = read_files(plan.storage, plan.files, folder)
+        plan.storage.settle([add["path"] for add in found.adds])
+        result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
+        version = finish_write(plan, [result], engine_info=engine_info())
+        _tidy(jvm, target, plan, found)
+        return version
+    except UncertainWriteError:
+        raise
+    except Exception as error:
+        # Nothing refers to the folder, and its name is no other's.
+        _remove(jvm, target, plan)
+        ours = delta_error(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def _write_files(
+    jvm: Jvm, rows: DataFrame, plan: WritePlan, target: str, hadoop_options: Mapping[str, str]
+) -> None:
+    frame, partitions = stored_columns(rows, plan.files)
+    if _is_optimized(plan):
+        # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
+        frame = frame.hint("rebalance", *partitions)
+    writer = _in_session_for(jvm, frame, plan.files.schema).write.options(
+        **_WRITER_OPTIONS, **hadoop_options, compression=_CODECS.get(plan.files.codec, plan.files.codec)
+    )
+    if plan.files.max_records_per_file:
+        writer = writer.option("maxRecordsPerFile", plan.files.max_records_per_file)
+    if partitions:
+        writer = writer.partitionBy(*partitions)
+    writer.mode("error").parquet(target)
+
+
+def _is_optimized(plan: WritePlan) -> bool:
+    wanted = plan.options.optimize_write
+    return bool(value_of(plan.metadata.configuration, _OPTIMIZE_WRITE) if wanted is None else wanted)
+
+
+def _in_session_for(jvm: Jvm, frame: DataFrame, schema: StructType) -> DataFrame:
+    """The same rows in a copy of the session with other settings, where its own would make other files."""
+    from pyspark.sql import DataFrame
+
+    session = frame.sparkSession
+    wanted = {key: value for key, value in _SETTINGS.items() if str(session.conf.get(key)) != value}
+    if not _holds_timestamp(schema):
+        wanted.pop("spark.sql.parquet.outputTimestampType", None)
+    if not wanted:
+        return frame
+    clone = session._jsparkSession.cloneSession()
+    for key, value in wanted.items():
+        clone.conf().set(key, value)
+    return DataFrame(jvm.Dataset.ofRows(clone, jvm.logical_plan(frame)), session)
+
+
+def _holds_timestamp(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_holds_timestamp(f.type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_timestamp(data_type.element)
+    if isinstance(data_type, MapType):
+        return _holds_timestamp(data_type.key) or _holds_timestamp(data_type.value)
+    return data_type == TIMESTAMP
+
+
+def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:
+    """Take away what is no data file: files without rows, and Hadoop's checksums of local files."""
+    if not found.adds:
+        _remove(jvm, target, plan)
+        return
+    paths = list(found.empty)
+    if plan.storage.address.scheme == "file":
+        written = [plan.storage.resolve(add["path"]) for add in found.adds]
+        paths += [f"{head}/.{name}.crc" for head, _, name in (p.rpartition("/") for p in (*written, *paths))]
+    plan.storage.delete(paths)
+
+
+def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
+    """Delete the folder of a write that has no files; what cannot be deleted is logged, and left for VACUUM."""
+    from py4j.protocol import Py4JError
+
+    try:
+        folder = jvm.Path(target)
+        file_system(jvm, folder).delete(folder, True)
+    except Py4JError as error:
+        logger.warning("orphan_files_left table=%s folder=%s reason=%s", plan.storage.url, target, error)
