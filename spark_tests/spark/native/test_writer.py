@@ -1,0 +1,228 @@
+"""Spark's own writer and the Arrow writer make equal tables; what Spark cannot write goes the other way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+
+from delta_ds import DeltaLog, DeltaTable, InvariantViolationError
+from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.writer import save
+
+ROWS = """
+select id, cast(id as int) i, cast(id as short) sh, cast(id as byte) b, id % 2 = 0 as flag,
+  cast(id as float) / 3 f, cast(id as double) / 3 d, cast(id as decimal(10,2)) dec, cast(id as decimal(38,10)) big,
+  if(id = 3, null, concat('name ', id)) s, cast(concat('x', id) as binary) bin,
+  date_add(date'2024-02-28', cast(id as int)) dt, timestamp_micros(id * 1000001) ts,
+  timestamp_ntz'2024-01-01 00:00:00' + make_dt_interval(0, 0, 0, id) ntz,
+  named_struct('x', id, 'y', if(id = 2, null, named_struct('z', cast(id as string)))) st,
+  array(id, null) arr, map(cast(id as string), id) m, repeat(cast(id as string), 40) long_text,
+  if(id = 1, cast('NaN' as double), if(id = 2, cast('-0.0' as double), 1.5)) odd
+from range(0, 7, 1, 1)
+"""
+LAYOUTS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "partitioned by a long": {"partitionBy": "id"},
+    "by a date and a string": {"partitionBy": "dt,s"},
+    "by a timestamp": {"partitionBy": "ts"},
+    "by a timestamp without zone": {"partitionBy": "ntz"},
+    "by a decimal and a boolean": {"partitionBy": "dec,flag"},
+    "by a double": {"partitionBy": "d"},
+    "mapped by name": {"delta.columnMapping.mode": "name", "partitionBy": "flag"},
+    "mapped by id": {"delta.columnMapping.mode": "id"},
+    "two indexed columns": {"delta.dataSkippingNumIndexedCols": "2"},
+    "row tracking": {"delta.enableRowTracking": "true"},
+    "clustered": {"clusterBy": "s,dt"},
+}
+
+
+def write_portable(spark: SparkSession, df: DataFrame, path: Path, options: Mapping[str, str]) -> None:
+    spark.conf.set("spark.pydelta.nativeWrite", "false")
+    try:
+        df.write.format("pydelta").mode("append").options(**options).save(str(path))
+    finally:
+        spark.conf.unset("spark.pydelta.nativeWrite")
+
+
+def logical(names: Mapping[str, str], value: Any) -> Any:
+    """A statistics object with logical names, which random physical ones stand for."""
+    if not isinstance(value, dict):
+        return value
+    return {names.get(key, key): logical(names, inner) for key, inner in value.items()}
+
+
+def described(path: Path) -> list[Any]:
+    """Of every live file: partition values and statistics, under logical names."""
+    snapshot = DeltaLog(path).snapshot()
+    names: dict[str, str] = {}
+
+    def learn(fields: Any) -> None:
+        for field in fields:
+            names[field.metadata.get("delta.columnMapping.physicalName", field.name)] = field.name
+            learn(getattr(field.type, "fields", ()))
+
+    learn(snapshot.schema)
+    found = []
+    for line in DeltaLog(path).storage.read("_delta_log/00000000000000000000.json").splitlines():
+        action = json.loads(line)
+        if "add" in action:
+            add = action["add"]
+            stats = logical(names, json.loads(add["stats"]))
+            found.append([logical(names, add["partitionValues"]), stats, add.get("baseRowId") is not None])
+    return sorted(found, key=json.dumps)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_both_writers_commit_equal_tables(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+    options = LAYOUTS[layout]
+    df = spark.sql(ROWS)
+    assert save(df, {**options, "path": str(tmp_path / "native")}, overwrite=False) == 0
+    write_portable(spark, df, tmp_path / "arrow", options)
+    native, arrow = (spark.read.format("pydelta").load(str(tmp_path / name)) for name in ("native", "arrow"))
+    columns = [c for c in df.columns if c != "m"]  # maps cannot be sorted
+    assert_df_equality(
+        native.select(*columns).orderBy("id"), arrow.select(*columns).orderBy("id"), allow_nan_equality=True
+    )
+    assert native.schema == arrow.schema
+    assert described(tmp_path / "native") == described(tmp_path / "arrow")
+    first, second = (DeltaLog(tmp_path / name).history()[0] for name in ("native", "arrow"))
+    for key in ("operation", "operationParameters", "isBlindAppend", "engineInfo"):
+        assert first[key] == second[key]
+    rows = [
+        {k: v for k, v in h["operationMetrics"].items() if k != "numOutputBytes"} for h in (first, second)
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_partition_timestamps_are_instants_in_every_session_zone(
+    spark: SparkSession, tmp_path: Path, zone: str
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        df = spark.sql("select id, timestamp_micros(1700000000000001 + id * 1800000000) t from range(6)")
+        save(df, {"path": str(tmp_path / "t"), "partitionBy": "t"}, overwrite=False)
+        found = spark.read.format("pydelta").load(str(tmp_path / "t"))
+        assert_df_equality(found.orderBy("id"), df.orderBy("id"), ignore_nullable=True)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_odd_partition_strings_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.createDataFrame(
+        [
+            (1, "a b/c=d%e:f#g+h\u00e9"),
+            (2, ""),
+            (3, None),
+            (4, "__HIVE_DEFAULT_PARTITION__"),
+            (5, "a%20b"),
+            (6, ".x"),
+        ],
+        "id int, p string",
+    )
+    save(df, {"path": str(tmp_path / "t"), "partitionBy": "p"}, overwrite=False)
+    found = {row.id: row.p for row in spark.read.format("pydelta").load(str(tmp_path / "t")).collect()}
+    assert found == {1: "a b/c=d%e:f#g+h\u00e9", 2: None, 3: None, 4: None, 5: "a%20b", 6: ".x"}
+
+
+def test_constraint_that_breaks_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    save(spark.range(3), {"path": str(path)}, overwrite=False)
+    DeltaTable.forPath(spark, str(path)).addConstraint("small", "id < 10")
+    before = sorted(p.name for p in path.iterdir())
+    with pytest.raises(InvariantViolationError, match="small") as caught:
+        save(spark.range(20), {"path": str(path)}, overwrite=False)
+    assert caught.value.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    assert sorted(p.name for p in path.iterdir()) == before
+    assert DeltaLog(path).snapshot().version == 1
+
+
+def test_write_without_rows_leaves_no_folder(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    save(spark.range(3), {"path": str(path)}, overwrite=False)
+    before = sorted(p.name for p in path.iterdir())
+    assert save(spark.range(3).where("id > 5"), {"path": str(path)}, overwrite=False) is None
+    assert sorted(p.name for p in path.iterdir()) == before
+
+
+def test_no_checksums_of_hadoop_are_left_beside_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    save(
+        spark.range(10).selectExpr("id", "id % 2 p"),
+        {"path": str(tmp_path / "t"), "partitionBy": "p"},
+        overwrite=False,
+    )
+    assert not [p for p in (tmp_path / "t").rglob("*.crc") if "_delta_log" not in p.parts]
+
+
+def test_optimized_write_gathers_the_rows_of_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 p")
+    save(df, {"path": str(tmp_path / "t"), "partitionBy": "p", "optimizeWrite": "true"}, overwrite=False)
+    assert DeltaLog(tmp_path / "t").snapshot().live_files().num_rows == 2
+
+
+def test_files_are_cut_by_their_number_of_records(spark: SparkSession, tmp_path: Path) -> None:
+    save(spark.range(0, 10, 1, 1), {"path": str(tmp_path / "t"), "maxRecordsPerFile": "4"}, overwrite=False)
+    stats = DeltaLog(tmp_path / "t").snapshot().live_files().stats_json().to_pylist()
+    assert sorted(json.loads(text)["numRecords"] for text in stats) == [2, 4, 4]
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_files_have_the_ids_of_column_mapping(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    import pyarrow.parquet as pq
+
+    save(
+        spark.sql("select 1 a, named_struct('x', 2) s"),
+        {"path": str(tmp_path / "t"), "delta.columnMapping.mode": mode},
+        overwrite=False,
+    )
+    (file,) = (tmp_path / "t").rglob("*.parquet")
+    schema = pq.read_schema(file)
+    fields = [schema.field(0), schema.field(1), schema.field(1).type.field(0)]
+    assert [int(f.metadata[b"PARQUET:field_id"]) for f in fields] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "reason"),
+    [
+        ("select parse_json('1') v", {}, "variants"),
+        ("select 1 a, cast('x' as binary) b", {"partitionBy": "b"}, "binary"),
+        ("select 1 a", {"delta.targetFileSize": "1mb"}, "targetFileSize"),
+    ],
+)
+def test_what_spark_cannot_write_is_left_to_the_portable_path(
+    spark: SparkSession, tmp_path: Path, sql: str, options: dict[str, str], reason: str
+) -> None:
+    df = spark.sql(sql)
+    with pytest.raises(NotNative, match=reason):
+        save(df, {**options, "path": str(tmp_path / "t")}, overwrite=False)
+    assert not (tmp_path / "t").exists()
+    df.write.format("pydelta").options(**options).save(str(tmp_path / "t"))
+    assert spark.read.format("pydelta").load(str(tmp_path / "t")).count() == 1
+
+
+def test_session_settings_of_parquet_do_not_reach_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
+    try:
+        df = spark.sql("select timestamp'2024-01-01 00:00:00.123456' t, cast(1.5 as decimal(5,2)) d")
+        save(df, {"path": str(tmp_path / "t")}, overwrite=False)
+    finally:
+        spark.conf.unset("spark.sql.parquet.writeLegacyFormat")
+    (file,) = (tmp_path / "t").rglob("*.parquet")
+    assert pq.read_schema(file).field("t").type == pa.timestamp("us", tz="UTC")
+    assert pq.ParquetFile(file).metadata.schema.column(1).physical_type == "INT32"
+
+
+def test_table_is_read_and_overwritten_in_one_query(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    save(spark.range(10), {"path": path}, overwrite=False)
+    save(spark.read.format("pydelta").load(path).where("id % 2 = 0"), {"path": path}, overwrite=True)
+    assert [r.id for r in spark.read.format("pydelta").load(path).orderBy("id").collect()] == [0, 2, 4, 6, 8]
