@@ -16,6 +16,7 @@ from delta_ds.kernel.data import char_padding
 from delta_ds.kernel.data.existing_default import KEY as EXISTS_DEFAULT
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
 from delta_ds.kernel.schema.types import (
+    PRIMITIVES,
     VOID,
     ArrayType,
     DataType,
@@ -40,9 +41,7 @@ _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
 # What of a field's metadata changes how Spark reads it.
 _READING = (EXISTS_DEFAULT, _CHAR_VARCHAR, _COLLATIONS)
-_PRIMITIVES = frozenset(
-    "string boolean byte short integer long float double date timestamp timestamp_ntz binary variant".split()
-)
+_PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
 # In mode id a nested field must not have its logical name in the reader's schema: Spark's pruning of nested
 # columns drops their ids, and finds nothing (or worse, something else) by name. Another name keeps it away.
 _BY_ID = "#"
@@ -127,7 +126,9 @@ def scan_columns(snapshot: Snapshot) -> ScanColumns:
     output = StructType(tuple(_relation_field(f, mode, by_id, renames) for f in stored))
     partitions = StructType(
         tuple(
-            StructField(physical_name(f, mode), f.type) for f in map(table.find, snapshot.partition_columns) if f
+            StructField(physical_name(f, mode), f.type)
+            for f in map(table.find, snapshot.partition_columns)
+            if f
         )
     )
     keys = {f.name.lower() for f in partitions}
@@ -164,9 +165,7 @@ def _check_type(data_type: DataType, where: str, top: bool = False) -> None:
     elif data_type == VOID:
         if not top:
             raise NotNative(f"column {where} holds a void type")
-    elif not isinstance(data_type, DecimalType) and not (
-        isinstance(data_type, PrimitiveType) and data_type.name in _PRIMITIVES
-    ):
+    elif not isinstance(data_type, DecimalType) and data_type not in _PRIMITIVES:
         raise NotNative(f"column {where} is of type {data_type}")
 
 
@@ -219,7 +218,10 @@ def _nullable(data_type: DataType) -> DataType:
         return replace(data_type, element=_nullable(data_type.element), contains_null=True)
     if isinstance(data_type, MapType):
         return replace(
-            data_type, key=_nullable(data_type.key), value=_nullable(data_type.value), value_contains_null=True
+            data_type,
+            key=_nullable(data_type.key),
+            value=_nullable(data_type.value),
+            value_contains_null=True,
         )
     return data_type
 

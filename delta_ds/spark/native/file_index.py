@@ -17,6 +17,7 @@ from delta_ds.exceptions import DeltaError, PredicateError
 from delta_ds.kernel.data.deletion_vector import read_positions
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
+from delta_ds.kernel.scan.not_null import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.scan.skipping import prune, row_numbers
@@ -89,6 +90,9 @@ class DeltaFileIndex:
         self._numbered = numbered
         self.schema = spark_schema([*columns.partitions, *self.hidden])
         self._json = self.schema.json()
+        # Files that were found to have no nulls where the schema promises so.
+        self._promises = any(not f.nullable for f in snapshot.schema)
+        self._kept_promises = np.zeros(self.live.num_rows, np.bool_)
         self.identity = self._identify()
         self._alive[self.identity] = self
 
@@ -169,6 +173,8 @@ class DeltaFileIndex:
     def _list(self, partition_filters: Any, data_filters: Any) -> Any:
         zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
         rows = self._kept(partition_filters, data_filters, zone)
+        if self._promises:
+            self._check_promises(rows)
         groups = _groups(self._codes(zone).take(rows), rows, self._own_directory(rows))
         values = self._values(groups, zone)
         if values is None:
@@ -182,13 +188,23 @@ class DeltaFileIndex:
         self.last_listed = len(groups.rows)
         return self._directories(groups, internal)
 
+    def _check_promises(self, rows: pa.Array) -> None:
+        import pyarrow as pa
+
+        numbers = np.asarray(rows, np.int64)
+        new = numbers[~self._kept_promises[numbers]]
+        check_not_null(self.snapshot, pa.array(new))
+        self._kept_promises[new] = True
+
     def _directories(self, groups: _Groups, internal: Any) -> Any:
         if not len(groups.counts):
             return self._jvm.seq([])
         import pyarrow as pa
 
         files = self.live.table.select(["path", "size", "modificationTime"]).take(pa.array(groups.rows))
-        return list_files(self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage)
+        return list_files(
+            self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
+        )
 
     def _kept(self, partition_filters: Any, data_filters: Any, zone: str) -> pa.Array:
         """The rows of live files that may match, ascending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,9 +60,7 @@ class Jvm:
             raise NotNative("a Spark Connect session has no access to the server's JVM")
         from py4j.protocol import Py4JError
 
-        # Weak: the bindings are kept under the session as long as it lives, and no longer.
-        from weakref import ref
-
+        # The bindings are kept under the session as long as it lives, and no longer.
         self._spark = ref(spark)
         try:
             self._bind(spark)
@@ -77,10 +75,10 @@ class Jvm:
 
         from delta_ds.spark.native.file_listing import compile_listing
 
-        context = spark.sparkContext
+        context: Any = spark.sparkContext
         self.gateway: Any = context._gateway
         self.jvm: Any = context._jvm
-        ensure_callback_server_started(self.gateway)
+        ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
         # Without this every error inside a callback reaches the user as an anonymous Py4JException.
         self.gateway.python_parameters.propagate_java_exceptions = True
         sql = self.jvm.org.apache.spark.sql
@@ -182,22 +180,22 @@ class Jvm:
         """A Catalyst expression as a `Column`."""
         from pyspark.sql import Column
 
-        return Column(self.ExpressionUtils.column(expression))  # type: ignore[call-arg]
+        return Column(self.ExpressionUtils.column(expression))
 
     def expression(self, column: Column) -> Any:
         """The Catalyst expression of a `Column`."""
-        return self.ExpressionUtils.expression(column._jc)  # type: ignore[attr-defined]
+        return self.ExpressionUtils.expression(column._jc)
 
     def data_frame(self, plan: Any) -> DataFrame:
         """A `DataFrame` of a logical plan."""
         from pyspark.sql import DataFrame
 
         spark = self.spark
-        return DataFrame(self.Dataset.ofRows(spark._jsparkSession, plan), spark)  # type: ignore[arg-type]
+        return DataFrame(self.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
     def logical_plan(self, frame: DataFrame) -> Any:
         """The analyzed plan of a `DataFrame`."""
-        return frame._jdf.queryExecution().analyzed()  # type: ignore[operator]
+        return frame._jdf.queryExecution().analyzed()
 
     def is_set(self, bitmap: Column, index: Column) -> Column:
         """Whether bit `index` (int) of `bitmap` (binary of little-endian 64-bit words) is set; null of null."""
@@ -228,5 +226,6 @@ def java_error(error: BaseException) -> BaseException:
 
     origin = getattr(error, "_origin", None)
     if isinstance(error, CapturedException) and origin is not None:
-        return Py4JJavaError("", origin)
+        wrapped: BaseException = Py4JJavaError("", origin)
+        return wrapped
     return error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.options.read import ReadOptions
     from delta_ds.kernel.snapshot import Snapshot
 
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
@@ -30,9 +29,7 @@ _PORTABLE_OPTIONS = {"metadatacolumns": "metadataColumns", "maxpartitionbytes": 
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
 
 
-def load(
-    spark: SparkSession, options: Mapping[str, str], schema: SparkStructType | None = None
-) -> DataFrame:
+def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructType | None = None) -> DataFrame:
     """The rows that read options ask for.
 
     Parameters
@@ -67,7 +64,7 @@ def load(
     frame = scan(
         spark,
         reading.snapshot,
-        root=hadoop_root(jvm, options, parsed),
+        root=hadoop_root(jvm, options, parsed.path),
         hadoop_options={k: v for k, v in options.items() if is_hadoop_setting(k)},
         timezone=parsed.time_zone,
     )
@@ -118,9 +115,8 @@ def scan(
     columns = scan_columns(snapshot)
     if root is None:
         root = _local_root(snapshot)
-    index = DeltaFileIndex(
-        jvm, root, snapshot, columns, rows=rows, numbered=numbered, timezone=timezone
-    )
+        _check_names(snapshot)
+    index = DeltaFileIndex(jvm, root, snapshot, columns, rows=rows, numbered=numbered, timezone=timezone)
     frame = _relation(jvm, index, columns, {**_READER_OPTIONS, **(hadoop_options or {})})
     if index.has_deletions:
         frame = frame.where(_is_live(jvm, frame))
@@ -130,7 +126,7 @@ def scan(
 
 def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Mapping[str, str]) -> DataFrame:
     """The relation by itself: physical names, hidden columns last, deleted rows included."""
-    session = jvm.spark._jsparkSession  # type: ignore[attr-defined]
+    session = jvm.spark._jsparkSession
     if columns.by_id:
         # In a session of its own, where the setting changes nothing else.
         session = session.newSession()
@@ -161,7 +157,7 @@ def _is_live(jvm: Jvm, frame: DataFrame) -> Column:
     return ~F.coalesce(deleted, F.lit(False))
 
 
-def hadoop_root(jvm: Jvm, options: Mapping[str, str], parsed: ReadOptions) -> str | None:
+def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:
     """The table's folder as Hadoop opens it; None for a local one.
 
     Raises
@@ -169,7 +165,6 @@ def hadoop_root(jvm: Jvm, options: Mapping[str, str], parsed: ReadOptions) -> st
     NotNative
         Spark's JVM cannot open the store: it lacks the file system's classes or the credentials.
     """
-    path = parsed.path
     if not has_scheme(path) or path.lower().startswith("file:"):
         return None
     given = [name for name in options if name.lower().startswith("storage.")]
@@ -181,18 +176,34 @@ def hadoop_root(jvm: Jvm, options: Mapping[str, str], parsed: ReadOptions) -> st
 def _opened(jvm: Jvm, root: str) -> str:
     from py4j.protocol import Py4JError
 
-    spark = jvm.spark
-    for candidate in (root, re.sub(r"^s3n?://", "s3a://", root)):
+    def problem(candidate: str) -> str | None:
         try:
-            folder = jvm.Path(candidate)
-            configuration = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
-            if folder.getFileSystem(configuration).exists(jvm.Path(f"{candidate}_delta_log")):
-                return candidate
-            problem = "it sees no _delta_log there"
+            log = jvm.Path(f"{candidate}_delta_log")
+            return None if file_system(jvm, log).exists(log) else "it sees no _delta_log there"
         except Py4JError as error:
             cause = getattr(error, "java_exception", None)
-            problem = str(cause.toString() if cause is not None else error).splitlines()[0]
-    raise NotNative(f"Hadoop cannot open {root}: {problem}")
+            return str(cause.toString() if cause is not None else error).splitlines()[0]
+
+    found = None
+    for candidate in (root, re.sub(r"^s3n?://", "s3a://", root)):
+        found = problem(candidate)
+        if found is None:
+            return candidate
+    raise NotNative(f"Hadoop cannot open {root}: {found}")
+
+
+def file_system(jvm: Jvm, path: Any) -> Any:
+    """Hadoop's file system of a path, as the session is configured."""
+    return path.getFileSystem(jvm.spark._jsparkSession.sessionState().newHadoopConf())
+
+
+def _check_names(snapshot: Snapshot) -> None:
+    """Hadoop looks for a checksum beside each local file, and takes a colon in its name for a URI's."""
+    import pyarrow.compute as pc
+
+    odd = pc.match_substring_regex(snapshot.live_files().table["path"], r"(:|%3[aA])[^/]*$")
+    if pc.any(odd, min_count=0).as_py():
+        raise NotNative("the names of data files hold colons, which Hadoop cannot open on a local disk")
 
 
 def _local_root(snapshot: Snapshot) -> str:
