@@ -5,13 +5,20 @@ They exist in the driver only: an executor never sees them.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from delta_ds.spark.native.jvm import NotNative
 
 
+# Once a JVM: py4j finds methods by the name of a class, and takes two classes of one name for the same.
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
 def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
-    """Compile a class and make an instance of it.
+    """The one instance in the JVM of a class, compiled on first use.
 
     Parameters
     ----------
@@ -32,6 +39,14 @@ def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
     NotNative
         This Spark has no such compiler, or other classes than the text speaks of.
     """
+    with _lock:
+        known = _compiled.setdefault(gateway, {})
+        if name not in known:
+            known[name] = _compile(jvm, gateway, name, source)
+        return known[name]
+
+
+def _compile(jvm: Any, gateway: Any, name: str, source: str) -> Any:
     from py4j.protocol import Py4JError
 
     try:
