@@ -6,18 +6,18 @@ They exist in the driver only: an executor never sees them.
 from __future__ import annotations
 
 import threading
+from importlib.resources import files
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.spark.native.jvm import NotNative
-
 
 # Once a JVM: py4j finds methods by the name of a class, and takes two classes of one name for the same.
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
+def compile_class(jvm: Any, gateway: Any, name: str) -> Any:
     """The one instance in the JVM of a class, compiled on first use.
 
     Parameters
@@ -25,9 +25,8 @@ def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
     jvm, gateway
         See `Jvm`.
     name
-        The full name of the class; it is public and has a constructor without arguments.
-    source
-        Its Java text. Janino knows generics in signatures only as far as it erases them.
+        Of the class, which stands in a file of its name beside this module. It is public, in no package, and has a
+        constructor without arguments. Janino knows generics only as far as it erases them.
 
     Returns
     -------
@@ -42,13 +41,14 @@ def compile_class(jvm: Any, gateway: Any, name: str, source: str) -> Any:
     with _lock:
         known = _compiled.setdefault(gateway, {})
         if name not in known:
-            known[name] = _compile(jvm, gateway, name, source)
+            known[name] = _compile(jvm, gateway, name)
         return known[name]
 
 
-def _compile(jvm: Any, gateway: Any, name: str, source: str) -> Any:
+def _compile(jvm: Any, gateway: Any, name: str) -> Any:
     from py4j.protocol import Py4JError
 
+    source = files("delta_ds.spark.native").joinpath(f"{name}.java").read_text("utf-8")
     try:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())

@@ -19,65 +19,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.storage.filesystem import Storage
 
-_NAME = "org.pydelta.TableFiles"
-_SOURCE = """
-package org.pydelta;
-
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory$;
-import scala.collection.immutable.Map$;
-import scala.collection.immutable.VectorBuilder;
-import scala.math.BigInt$;
-
-public class TableFiles {
-    public Object list(String root, InternalRow[] values, byte[] message) {
-        ByteBuffer in = ByteBuffer.wrap(message).order(ByteOrder.LITTLE_ENDIAN);
-        int files = in.getInt();
-        int[] counts = new int[values.length];
-        for (int i = 0; i < counts.length; i++) counts[i] = in.getInt();
-        int sizes = in.position(), times = sizes + 8 * files, at = times + 8 * files, file = 0;
-        VectorBuilder out = new VectorBuilder();
-        for (int group = 0; group < counts.length; group++) {
-            FileStatus[] found = new FileStatus[counts[group]];
-            for (int i = 0; i < found.length; i++, file++) {
-                int end = at;
-                while (message[end] != 0) end++;
-                String text = new String(message, at, end - at, StandardCharsets.UTF_8);
-                at = end + 1;
-                Path path = new Path(text.startsWith("/") ? text.substring(1) : root + text);
-                found[i] = new FileStatus(
-                    in.getLong(sizes + 8 * file), false, 1, 134217728L, in.getLong(times + 8 * file), path);
-            }
-            out.addOne(PartitionDirectory$.MODULE$.apply(values[group], found));
-        }
-        return out.result();
-    }
-
-    public Object statistics(long bytes, long rows) {
-        scala.Option counted = rows < 0 ? scala.None$.MODULE$ : new scala.Some(BigInt$.MODULE$.apply(rows));
-        return new CatalogStatistics(BigInt$.MODULE$.apply(bytes), counted, Map$.MODULE$.empty());
-    }
-
-    public String[] paths(String root, byte[] message) {
-        java.util.ArrayList out = new java.util.ArrayList();
-        int at = 0;
-        while (at < message.length) {
-            int end = at;
-            while (message[end] != 0) end++;
-            String text = new String(message, at, end - at, StandardCharsets.UTF_8);
-            at = end + 1;
-            out.add(new Path(text.startsWith("/") ? text.substring(1) : root + text).toUri().toString());
-        }
-        return (String[]) out.toArray(new String[0]);
-    }
-}
-"""
+_NAME = "TableFiles"
 
 
 def compile_listing(jvm: Any, gateway: Any) -> Any:
@@ -88,7 +30,7 @@ def compile_listing(jvm: Any, gateway: Any) -> Any:
     NotNative
         See `compile_class`.
     """
-    return compile_class(jvm, gateway, _NAME, _SOURCE)
+    return compile_class(jvm, gateway, _NAME)
 
 
 def list_files(

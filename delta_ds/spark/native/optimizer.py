@@ -12,7 +12,6 @@ plans with any filter, join, limit or sample below the aggregate are not touched
 from __future__ import annotations
 
 import logging
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from delta_ds.spark.native import aggregates
@@ -86,8 +85,7 @@ def _probed(jvm: Jvm) -> Any:
     """The rule, after it has left alone a plan with an aggregate that is not ours."""
     from py4j.protocol import Py4JError
 
-    source = files("delta_ds.spark.native").joinpath(f"{_RULE}.java").read_text("utf-8")
-    rule = compile_class(jvm.jvm, jvm.gateway, _RULE, source)
+    rule = compile_class(jvm.jvm, jvm.gateway, _RULE)
     rule.asking(_Answers())
     try:
         plan = jvm.spark.range(1).groupBy().count()._jdf.queryExecution().optimizedPlan()
