@@ -7,12 +7,21 @@ Source: delta-spark, `TransactionalWrite.writeFiles` and `ColumnWithDefaultExprU
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
+from delta_ds.exceptions import (
+    InvariantViolationError,
+    PredicateError,
+    SchemaError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
 from delta_ds.kernel.data.char_lengths import lengths
 from delta_ds.kernel.data.generated_values import (
+    COLUMN_DEFAULTS,
+    CURRENT_DEFAULT,
     Default,
     Generated,
     generation_expression,
@@ -23,8 +32,21 @@ from delta_ds.kernel.data.generated_values import (
 )
 from delta_ds.kernel.data.identity import Identity, plan_identities
 from delta_ds.kernel.data.row_casts import can_store, match_names
-from delta_ds.kernel.data.row_checks import Condition, RowCheck, constraints, schema_checks
-from delta_ds.kernel.schema.types import VOID, StructType
+from delta_ds.kernel.data.row_checks import (
+    CONSTRAINT_PREFIX,
+    Condition,
+    RowCheck,
+    constraints,
+    schema_checks,
+)
+from delta_ds.kernel.data.row_expressions import Clause
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
+
+VERIFICATION = "Generated Column"  # the name of the check that given values are those generated
+FOREIGN = "sql"  # the name of the call that stands for an expression which the kernel cannot read
+ColumnsOf = Callable[[str], Sequence[tuple[str, ...]]]
+_Owner = TypeVar("_Owner", Condition, Generated, Default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +87,7 @@ def plan_rows(
     partition_columns: Sequence[str] = (),
     table_name: str,
     timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
 ) -> RowPlan:
     """Decide what is done to the rows of a write.
 
@@ -85,6 +108,11 @@ def plan_rows(
         The table as messages name it.
     timezone
         The session time zone, as far as it is known.
+    columns_of
+        Given where another engine than `RowPipeline` completes and checks the rows by the SQL of the clauses:
+        the paths of the columns that an SQL expression reads, or a `PredicateError` for what is no expression.
+        Expressions then need not be ones that the kernel can read or evaluate, and are not tried out; see
+        `is_foreign`.
 
     Raises
     ------
@@ -103,13 +131,14 @@ def plan_rows(
     given = _given(data, table)
     identities = plan_identities(table, given, features, table_name)
     _refuse_partitioning(identities, partition_columns, table_name)
-    generated, verified = _generated(table, given, features, now, table_name)
+    generated, verified = _generated(table, given, features, now, table_name, columns_of)
     filled = given | {i.column for i in identities} | {g.column for g in generated}
-    found = [d for f in table if f.name not in filled and (d := read_default(f, features, now, table_name))]
+    missing = [f for f in table if f.name not in filled]
+    found = [d for f in missing if (d := _default(f, features, now, table_name, columns_of))]
     filled |= {d.column for d in found}
     _refuse_missing(data, table, filled - given, table_name)
     checks: list[RowCheck] = [
-        *constraints(properties, table_name, now),
+        *_constraints(properties, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,
@@ -123,8 +152,68 @@ def plan_rows(
         tuple(in_order(generated, table, filled - {g.column for g in generated})),
         tuple(checks),
     )
-    _try_out(plan)
+    if columns_of is None:
+        _try_out(plan)
     return plan
+
+
+def is_foreign(clause: Clause) -> bool:
+    """Whether the kernel could not read the expression: its tree only names the columns that it reads."""
+
+    def found(node: Expression) -> bool:
+        if isinstance(node, Cast):
+            return found(node.child)
+        return isinstance(node, Call) and (node.name == FOREIGN or any(map(found, node.args)))
+
+    return found(clause.tree)
+
+
+def _read(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None) -> _Owner:
+    """What `read` makes of an SQL text, even of one that only another engine understands, where one is there."""
+    try:
+        return read(text)
+    except UnsupportedFeatureError as error:
+        if columns_of is None:
+            raise
+        try:
+            paths: Sequence[tuple[str, ...]] = columns_of(text)
+        except PredicateError:
+            raise error from None
+        owner = read("NULL")
+        tree = Call(FOREIGN, (Literal(text, STRING), *map(Column, paths)))
+        return replace(owner, clause=replace(owner.clause, text=text, tree=tree))
+
+
+def _constraints(
+    properties: Mapping[str, str], table_name: str, now: datetime.datetime, columns_of: ColumnsOf | None
+) -> Iterator[Condition]:
+    for key in sorted(properties):
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+
+            def read(text: str, key: str = key) -> Condition:
+                (condition,) = constraints({key: text}, table_name, now)
+                return condition
+
+            yield _read(read, properties[key], columns_of)
+
+
+def _default(
+    field: StructField,
+    features: Collection[str],
+    now: datetime.datetime,
+    table_name: str,
+    columns_of: ColumnsOf | None,
+) -> Default | None:
+    text = field.metadata.get(CURRENT_DEFAULT)
+    if COLUMN_DEFAULTS not in features or not isinstance(text, str):
+        return read_default(field, features, now, table_name)
+
+    def read(text: str) -> Default:
+        found = read_default(replace(field, metadata={CURRENT_DEFAULT: text}), features, now, table_name)
+        assert found is not None
+        return found
+
+    return _read(read, text, columns_of)
 
 
 def _given(data: StructType, table: StructType) -> frozenset[str]:
@@ -146,7 +235,12 @@ def _given(data: StructType, table: StructType) -> frozenset[str]:
 
 
 def _generated(
-    table: StructType, given: Collection[str], features: Collection[str], now: datetime.datetime, name: str
+    table: StructType,
+    given: Collection[str],
+    features: Collection[str],
+    now: datetime.datetime,
+    name: str,
+    columns_of: ColumnsOf | None,
 ) -> tuple[list[Generated], list[Condition]]:
     """The generated columns to compute, and the conditions on those whose values are given."""
     missing: list[Generated] = []
@@ -155,9 +249,13 @@ def _generated(
         text = generation_expression(field, features)
         if text is None:
             continue
-        generated = read_generated(field, text, now, name)
+
+        def read(text: str, field: StructField = field) -> Generated:
+            return read_generated(field, text, now, name)
+
+        generated = _read(read, text, columns_of)
         if field.name in given:
-            verified.append(Condition("Generated Column", verification(generated)))
+            verified.append(Condition(VERIFICATION, verification(generated)))
         else:
             missing.append(generated)
     return missing, verified

@@ -20,7 +20,7 @@ from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
-from delta_ds.kernel.data.row_plan import RowPlan, plan_rows
+from delta_ds.kernel.data.row_plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
@@ -120,6 +120,7 @@ def plan_write(
     *,
     overwrite: bool,
     timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
 ) -> WritePlan:
     """Plan a write of rows of a schema to a table, or to a new one.
 
@@ -137,6 +138,8 @@ def plan_write(
         The mode is overwrite, not append.
     timezone
         The session time zone, as far as it is known; the option `timeZone` goes before it.
+    columns_of
+        Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
 
     Raises
     ------
@@ -168,6 +171,7 @@ def plan_write(
         partition_columns=metadata.partition_columns,
         table_name=storage.url,
         timezone=zone,
+        columns_of=columns_of,
     )
     files = file_plan(
         storage.url,

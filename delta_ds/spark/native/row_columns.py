@@ -1,0 +1,180 @@
+"""Rows on their way into a table, completed and checked by Spark itself.
+
+The twin of the kernel's `RowPipeline` for writes that Spark's own Parquet writer does: the same plan, as a projection.
+A row that breaks a check makes the query fail with an error that `delta_error` turns into the one that the Arrow path
+raises. The order is that of the Arrow path too: values that do not fit, then the checks as they are planned. Of several
+such rows Spark tells the one that it comes to first; the Arrow path converts whole batches before it checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.kernel.data.generated_values import Default, Generated
+from delta_ds.kernel.data.row_casts import match_names
+from delta_ds.kernel.data.row_plan import RowPlan, is_foreign
+from delta_ds.kernel.expressions.coercion import is_nested
+from delta_ds.kernel.schema.types import VOID, StructType
+from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
+from delta_ds.spark.native.row_conditions import Rule, quoted, rules
+from delta_ds.spark.native.row_errors import delta_error, raised
+from delta_ds.spark.native.sql_clauses import Analyst, columns_of
+from delta_ds.spark.schema import from_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.kernel.write.plan import WritePlan
+
+__all__ = ["columns_of", "delta_error", "stored_rows"]
+
+_COLLATIONS = "__COLLATIONS"
+
+
+def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
+    """The rows of a write as the table stores them.
+
+    Parameters
+    ----------
+    df
+        The rows that the write was planned for; columns are found by name, ignoring case.
+    plan
+        From `plan_write`, best with `columns_of(spark)`: expressions that only Spark understands are then planned too.
+
+    Returns
+    -------
+    DataFrame
+        Lazy; exactly the table's columns in the table's order, by their logical names and types, all nullable and
+        without metadata. Every row of it meets the table's checks, or the query fails: see `delta_error`. All
+        columns have to be written, since the checks hang on one of them.
+
+    Raises
+    ------
+    NotNative
+        Spark Connect, identity columns to generate, or types that Spark does not store this way.
+    SchemaError
+        The rows have columns that the table does not have.
+    PredicateError, UnsupportedFeatureError
+        An expression of the table does not fit it, or cannot be evaluated row by row.
+    """
+    rows = plan.rows
+    if rows.identities:
+        names = ", ".join(i.column for i in rows.identities)
+        raise NotNative(f"the values of identity columns are given out by the Arrow writer: {names}")
+    if any(f.type == VOID for f in rows.table):
+        raise NotNative("Spark does not write columns of type void")
+    analyst = Analyst.of(df.sparkSession, rows.timezone, rows.table)
+    with analyst.at_work():
+        prefix = _unused(rows.table)
+        given = analyst.frame(analyst.jvm.logical_plan(df))
+        # By position: no name, alias or duplicate of the user's gets in the way.
+        given = given.toDF(*(f"{prefix}{i}" for i in range(len(df.columns))))
+        overflows, frame = _converted(given, from_spark(df.schema), rows, analyst)
+        for generated in rows.generated:
+            frame = _with_generated(frame, generated, rows.table, analyst)
+        frame = _checked(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
+        resolved = analyst.jvm.logical_plan(frame)
+    return analyst.jvm.data_frame(resolved)
+
+
+def _unused(table: StructType) -> str:
+    """What no column of the table starts with."""
+    prefix = "given "
+    while any(name.lower().startswith(prefix) for name in table.names):
+        prefix = f"_{prefix}"
+    return prefix
+
+
+# --- completing
+
+
+def _converted(
+    given: DataFrame, source: StructType, rows: RowPlan, analyst: Analyst
+) -> tuple[list[Rule], DataFrame]:
+    """The columns that the rows bring, in the types of the table, and those that are null or have a default.
+
+    Returns
+    -------
+    list of Rule
+        Nothing that a row breaks, but Spark converts all that may not fit before it goes on to the next rule.
+    DataFrame
+        Under the table's names; generated columns are not in it yet, incoming ones that may not fit still are.
+    """
+    from pyspark.sql import functions as F
+
+    caster = Caster(analyst.jvm)
+    defaults = {d.column: d for d in rows.defaults}
+    generated = {g.column for g in rows.generated}
+    overflows: list[Rule] = []
+    columns: list[Column] = []
+    names = given.columns
+    for field, at in zip(rows.table, match_names(source.names, rows.table), strict=True):
+        if field.name in generated:
+            continue
+        if at is not None:
+            found = source.fields[at]
+            value = F.col(quoted(names[at]))
+            if _COLLATIONS in found.metadata:
+                value = caster.cast(value, found.type)
+            stored = caster.convert(value, found.type, field.type, field.name)
+            if may_overflow(found.type, field.type):
+                lost = F.col(quoted(names[at])).isNotNull() & F.col(quoted(field.name)).isNull()
+                overflows.append(Rule(lost, raised(overflow(found.type, field.type, field.name))))
+                columns.append(F.col(quoted(names[at])))
+        elif field.name in defaults:
+            stored = _default(defaults[field.name], caster, analyst)
+        else:
+            stored = caster.null(field.type)
+        columns.append(stored.alias(field.name, metadata={}))
+    return overflows, given.select(*columns)
+
+
+def _default(default: Default, caster: Caster, analyst: Analyst) -> Column:
+    """A constant; what cannot be computed is told now, as the Arrow path does."""
+    clause = default.clause
+    if not is_foreign(clause):
+        with suppress(UnsupportedFeatureError):  # Spark may be able to all the same
+            default.value(analyst.timezone)
+    nothing = analyst.private.range(1).select()
+    return caster.cast(analyst.jvm.column(analyst.resolve(nothing, clause, clause.text)), default.type)
+
+
+def _with_generated(frame: DataFrame, generated: Generated, table: StructType, analyst: Analyst) -> DataFrame:
+    field = table.find(generated.column)
+    assert field is not None
+    value = analyst.jvm.column(analyst.resolve(frame, generated.clause, generated.clause.text))
+    return frame.select("*", Caster(analyst.jvm).cast(value, field.type).alias(field.name, metadata={}))
+
+
+# --- checking
+
+
+def _checked(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst: Analyst) -> DataFrame:
+    """The table's columns in order, one of them only to be had from rows that meet all checks."""
+    from pyspark.sql import functions as F
+
+    carrier = _carrier(plan)
+    columns = []
+    for field in plan.rows.table:
+        column = F.col(quoted(field.name))
+        if checks and field.name == carrier:
+            first, *others = checks
+            guarded = F.when(first.broken, first.error)
+            for check in others:
+                guarded = guarded.when(check.broken, check.error)
+            column = guarded.otherwise(column)
+        columns.append(column.alias(field.name, metadata={}))
+    return frame.select(*columns)
+
+
+def _carrier(plan: WritePlan) -> str:
+    """The column that the checks hang on: one that is cheap to pass on."""
+    table = plan.rows.table
+    partitions = {name.lower() for name in plan.metadata.partition_columns}
+    stored = [f for f in table if f.name.lower() not in partitions]
+    flat = [f for f in stored if not is_nested(f.type)]
+    return (flat or stored or list(table.fields))[0].name

@@ -1,0 +1,229 @@
+"""The checks of a table's rows as Spark expressions: when a row breaks one, and the error that tells it.
+
+The twin of the `finder` and `violation` of each check of the kernel; message and order are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.data import char_padding
+from delta_ds.kernel.data.char_lengths import Length
+from delta_ds.kernel.data.row_checks import Condition, NotNull
+from delta_ds.kernel.data.row_plan import VERIFICATION, RowPlan
+from delta_ds.kernel.expressions.tree import Call, columns
+from delta_ds.kernel.expressions.tree import Column as TreeColumn
+from delta_ds.kernel.schema.types import (
+    STRING,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    arrow_schema,
+)
+from delta_ds.kernel.write.replacing import ReplaceCheck
+from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.row_errors import Told, raised
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.sql_clauses import Analyst
+
+
+_LIMIT = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check in Spark's terms.
+
+    Attributes
+    ----------
+    broken
+        Whether a row breaks it; never null.
+    error
+        Raises.
+    """
+
+    broken: Column
+    error: Column
+
+
+def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
+    """The checks of a plan, in its order.
+
+    Parameters
+    ----------
+    plan
+        Of the write.
+    frame
+        Rows as the table stores them, in the analyst's session.
+    analyst
+        Resolves SQL.
+
+    Raises
+    ------
+    PredicateError, UnsupportedFeatureError
+        An expression does not fit the table, or cannot be evaluated.
+    NotNative
+        A check that is not known here.
+    """
+    nulls = _row_of_nulls(plan.table)
+    for check in plan.checks:
+        if isinstance(check, (Condition, ReplaceCheck)):
+            condition = check.condition if isinstance(check, ReplaceCheck) else check
+            broken = _broken(condition, frame, analyst)
+            values = _values(condition, plan.table)
+        elif isinstance(check, NotNull):
+            broken, values = value(check.path).isNull(), {}
+        elif isinstance(check, Length):
+            text = _length(check, plan.table)
+            if text is None:
+                continue
+            broken, values = text.isNotNull(), {check.column: Told(text)}
+        else:
+            raise NotNative(f"the check {check!r} is not known here")
+        error = check.violation(nulls, 0, plan.table, plan.timezone)
+        assert isinstance(error, DeltaError)
+        yield Rule(broken, raised(error, values))
+
+
+def _row_of_nulls(table: StructType) -> Any:
+    import pyarrow as pa
+
+    schema = arrow_schema(table)
+    fields = [f.with_nullable(True) for f in schema]
+    return pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in fields], schema=pa.schema(fields))
+
+
+def value(path: tuple[str, ...]) -> Column:
+    """A column, or a field inside structs, by its exact path."""
+    from pyspark.sql import functions as F
+
+    found = F.col(quoted(path[0]))
+    for name in path[1:]:
+        found = found.getField(name)
+    return found
+
+
+def quoted(name: str) -> str:
+    """A column's name as `col` takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+# --- expressions
+
+
+def _broken(check: Condition, frame: DataFrame, analyst: Analyst) -> Column:
+    from pyspark.sql import functions as F
+
+    clause = check.clause
+    verified = verified_column(check)
+    if verified is None:
+        passed = analyst.jvm.column(analyst.resolve(frame, clause, clause.text, predicate=True))
+    else:
+        text = clause.text[len(verified) + len(" <=> ") :]
+        passed = value((verified,)).eqNullSafe(analyst.jvm.column(analyst.resolve(frame, clause, text)))
+    return ~F.coalesce(passed.cast("boolean"), F.lit(False))
+
+
+def _values(check: Condition, table: StructType) -> dict[str, Told]:
+    """The values that the error of a condition tells, by their names."""
+    paths = sorted(dict.fromkeys(_exact(c.path, table) for c in columns(check.clause.tree)))
+    return {".".join(path): Told.of(value(path), _type_at(path, table)) for path in paths}
+
+
+def _type_at(path: tuple[str, ...], table: StructType) -> DataType:
+    kind: DataType = table
+    for name in path:
+        field = kind.find(name) if isinstance(kind, StructType) else None
+        assert field is not None
+        kind = field.type
+    return kind
+
+
+def verified_column(check: Condition) -> str | None:
+    """The generated column whose given values a check verifies; None for any other check."""
+    tree = check.clause.tree
+    if check.name != VERIFICATION or not isinstance(tree, Call) or tree.name != "<=>":
+        return None
+    column = tree.args[0]
+    if not isinstance(column, TreeColumn) or not check.clause.owner.startswith("generated column "):
+        return None
+    return column.path[0]
+
+
+def _exact(path: tuple[str, ...], table: StructType) -> tuple[str, ...]:
+    """The path in the table's spelling, as far as it leads through structs."""
+    level: DataType = table
+    found: list[str] = []
+    for name in path:
+        field = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            break
+        found.append(field.name)
+        level = field.type
+    return tuple(found)
+
+
+# --- lengths
+
+
+def _length(check: Length, table: StructType) -> Column | None:
+    field = table.find(check.column)
+    return None if field is None else _too_long(value((field.name,)), field.type, check.declared)
+
+
+def _too_long(found: Column, kind: DataType, declared: str | None) -> Column | None:
+    """The first text that is longer than declared, null if there is none; None where none is declared."""
+    from pyspark.sql import functions as F
+
+    if kind == STRING:
+        limit = _LIMIT.fullmatch(declared or "")
+        return F.when(F.char_length(found) > int(limit[1]), found) if limit else None
+    if isinstance(kind, StructType):
+        parts = char_padding.of_struct(declared, kind)
+        return _least(_too_long(found.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True))
+    if isinstance(kind, ArrayType):
+        part = char_padding.of_element(declared)
+        return _first(found, lambda item: _too_long(item, kind.element, part))
+    if isinstance(kind, MapType):
+        key, item = char_padding.of_map(declared)
+
+        def of_entry(entry: Column) -> Column | None:
+            return _least(
+                [
+                    _too_long(entry.getField("key"), kind.key, key),
+                    _too_long(entry.getField("value"), kind.value, item),
+                ]
+            )
+
+        return _first(F.map_entries(found), of_entry)
+    return None
+
+
+def _least(texts: Iterable[Column | None]) -> Column | None:
+    from pyspark.sql import functions as F
+
+    found = [text for text in texts if text is not None]
+    return F.least(*found) if len(found) > 1 else next(iter(found), None)
+
+
+def _first(items: Column, text_of: Callable[[Column], Column | None]) -> Column | None:
+    """The first text that items of an array give."""
+    from pyspark.sql import functions as F
+
+    if text_of(F.lit(None)) is None:
+        return None
+    texts = F.transform(items, lambda item: _present(text_of(item)))
+    return F.get(F.filter(texts, lambda text: text.isNotNull()), F.lit(0))
+
+
+def _present(text: Column | None) -> Column:
+    assert text is not None
+    return text

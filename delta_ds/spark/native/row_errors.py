@@ -1,0 +1,240 @@
+"""Errors of rows that Spark finds: raised inside a query, told again as this package's own errors.
+
+The text of `raise_error` carries the error as JSON, with the values of the row. Whatever Spark wraps around it on the
+way to the driver, the JSON is found again.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import DeltaError, InvariantViolationError
+from delta_ds.kernel.expressions.coercion import FRACTIONAL, is_nested
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_type,
+    parse_schema,
+    schema_to_json,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+logger = logging.getLogger("delta_ds")
+
+MARK = "pydelta-violation:"
+# A query plan in a message may hold the marker too, but not where Spark starts to tell an error.
+_RAISED = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Exception: )" + re.escape(MARK))
+_VALUES, _VALUE = "values", "value"
+_JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A value of a row that an error tells.
+
+    Attributes
+    ----------
+    text
+        As Spark casts it to text; JSON of a nested value.
+    kind
+        The type of a nested value.
+    """
+
+    text: Column
+    kind: DataType | None = None
+
+    @classmethod
+    def of(cls, value: Column, kind: DataType) -> Told:
+        from pyspark.sql import functions as F
+
+        if is_nested(kind):
+            return cls(F.to_json(value, _JSON_OPTIONS), kind)
+        return cls(value.cast("string"))
+
+
+def raised(error: DeltaError, values: Mapping[str, Told] | None = None) -> Column:
+    """An expression of any type that raises an error.
+
+    Parameters
+    ----------
+    error
+        The error; with `values`, as it is for a row in which all of them are null.
+    values
+        The row's values by the names they have in the message; null is told as `null`. An error whose parameters
+        have no `values` takes the only one as its `value`.
+    """
+    from pyspark.sql import functions as F
+
+    start, end = _around(error, list(values or ()))
+    told: dict[str, Any] = {
+        "text": [start, end],
+        "condition": error.condition,
+        "parameters": error.parameters,
+        "names": list(values or ()),
+        "types": [_schema_text(v.kind) for v in (values or {}).values()],
+    }
+    marker = MARK + json.dumps(told)
+    if not values:
+        return F.raise_error(F.lit(marker))
+    texts = F.to_json(F.array(*(v.text for v in values.values())))
+    return F.raise_error(F.concat(F.lit(marker[:-1] + ', "found": '), texts, F.lit("}")))
+
+
+def _around(error: DeltaError, names: list[str]) -> tuple[str, str]:
+    """The parts of the message before and after the values."""
+    if _VALUES in error.parameters:
+        lines = _lines(dict.fromkeys(names, "null"))
+        assert error.text.endswith(lines)
+        return error.text[: len(error.text) - len(lines)], ""
+    if names:
+        start, _, end = error.text.partition('""')
+        return f'{start}"', f'"{end}'
+    return error.text, ""
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    return "\n".join(f" - {column} : {value}" for column, value in values.items())
+
+
+def delta_error(error: BaseException) -> DeltaError | None:
+    """The error of this package that made a query fail; None if it failed for another reason.
+
+    Parameters
+    ----------
+    error
+        What pyspark or py4j raised.
+    """
+    for text in _texts(error):
+        for found in _RAISED.finditer(text):
+            told = _read(text[found.end() :])
+            if told is not None:
+                return _told(told)
+    return None
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    try:
+        told, _ = json.JSONDecoder(strict=False).raw_decode(text)
+    except ValueError:
+        return None  # cut off, or somebody else's
+    complete = isinstance(told, dict) and {"text", "condition", "parameters", "names", "types"} <= told.keys()
+    return told if complete else None
+
+
+def _told(told: dict[str, Any]) -> DeltaError:
+    parameters = dict(told["parameters"])
+    start, end = told["text"]
+    middle = ""
+    texts = [_text(*found) for found in zip(told.get("found", []), told["types"], strict=True)]
+    if _VALUES in parameters:
+        values = dict(zip(told["names"], texts, strict=True))
+        parameters[_VALUES] = values
+        middle = _lines(values)
+    elif texts:
+        (middle,) = texts
+        parameters[_VALUE] = middle
+    return InvariantViolationError(
+        f"{start}{middle}{end}", condition=told["condition"], parameters=parameters
+    )
+
+
+# --- nested values, which the Arrow path tells as Python writes them
+
+
+def plain(kind: DataType) -> DataType:
+    """The type without metadata, all nullable."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name, plain(f.type)) for f in kind))
+    if isinstance(kind, ArrayType):
+        return ArrayType(plain(kind.element))
+    if isinstance(kind, MapType):
+        return MapType(plain(kind.key), plain(kind.value))
+    return kind
+
+
+def _schema_text(kind: DataType | None) -> str | None:
+    return None if kind is None else schema_to_json(StructType((StructField("v", plain(kind)),)))
+
+
+def _text(found: str | None, schema: str | None) -> str:
+    if found is None:
+        return "null"
+    if schema is None:
+        return found
+    import pyarrow as pa
+
+    kind = parse_schema(schema).fields[0].type
+    try:
+        value = _value(json.loads(found, parse_float=Decimal), kind)
+        return str(pa.array([value], arrow_type(kind))[0].as_py())
+    except (ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
+        logger.warning("violating_value_told_as_json type=%s reason=%r", kind, error)
+        return found
+
+
+def _value(found: Any, kind: DataType) -> Any:
+    """What `to_json` wrote, as Python has it."""
+    if found is None:
+        return None
+    if isinstance(kind, StructType):
+        return {f.name: _value(found.get(f.name), f.type) for f in kind}
+    if isinstance(kind, ArrayType):
+        return [_value(item, kind.element) for item in found]
+    if isinstance(kind, MapType):
+        return [(_key(name, kind.key), _value(item, kind.value)) for name, item in found.items()]
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        return datetime.datetime.fromisoformat(found.replace("Z", "+00:00"))
+    if kind == DATE:
+        return datetime.date.fromisoformat(found)
+    if kind == BINARY:
+        return base64.b64decode(found)
+    if isinstance(kind, DecimalType):
+        return round(Decimal(found), kind.scale)
+    return float(found) if kind in FRACTIONAL else found
+
+
+def _key(name: str, kind: DataType) -> Any:
+    return name if kind == STRING else _value(json.loads(name, parse_float=Decimal), kind)
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error says, then what its causes say, in Python and in Java."""
+    from py4j.protocol import Py4JError
+
+    seen: BaseException | None = error
+    while seen is not None:
+        yield str(seen)
+        java = getattr(seen, "_origin", None) or getattr(seen, "java_exception", None)
+        for _ in range(20):  # a chain of causes is short, unless it is a circle
+            if java is None:
+                break
+            try:
+                yield f"Exception: {java.getMessage()}"
+                yield str(java.getMessage())
+                java = java.getCause()
+            except Py4JError:
+                break  # the gateway is gone; the texts are all there is
+        seen = seen.__cause__ or seen.__context__

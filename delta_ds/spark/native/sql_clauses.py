@@ -1,0 +1,272 @@
+"""SQL of a table's metadata, resolved by Spark in a session of its own.
+
+What constraints, defaults and generated columns mean must not depend on the user's session: there, temporary
+functions and variables could take over names, and settings turn errors into nulls. A private session per time zone
+parses and analyses them, always in ANSI mode; the resolved expressions keep that in any session.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
+from delta_ds.kernel.data.row_plan import ColumnsOf, is_foreign
+from delta_ds.spark.native.jvm import Jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.kernel.data.row_expressions import Clause
+    from delta_ds.kernel.schema.types import StructType
+
+# The defaults of Spark 4, whatever the machine's or the application's configuration says.
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+_BUILTIN: tuple[list[str], ...] = ([], ["builtin"], ["system", "builtin"])
+_lock = threading.Lock()
+_private: WeakKeyDictionary[SparkSession, dict[str, SparkSession]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Analyst:
+    """Resolves the clauses of one table; made by `Analyst.of`.
+
+    Attributes
+    ----------
+    jvm
+        The internals of the user's session.
+    private
+        The session that expressions are resolved in.
+    timezone
+        The session time zone of the rows.
+    table
+        The table's schema.
+    """
+
+    jvm: Jvm
+    private: SparkSession
+    timezone: str
+    table: StructType
+
+    @classmethod
+    def of(cls, spark: SparkSession, timezone: str, table: StructType) -> Analyst:
+        """The analyst of a session.
+
+        Raises
+        ------
+        NotNative
+            See `Jvm.of`.
+        """
+        return cls(Jvm.of(spark), _session(spark, timezone), timezone, table)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Make the private session the one that Spark looks up settings in, on this thread."""
+        with _active(self.jvm, self.private):
+            yield
+
+    def frame(self, plan: Any) -> DataFrame:
+        """A DataFrame of the private session over an analysed plan."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self.jvm.Dataset.ofRows(self.private._jsparkSession, plan), self.private)
+
+    def resolve(self, frame: DataFrame, clause: Clause, text: str, *, predicate: bool = False) -> Any:
+        """The Catalyst expression of a clause over the columns of a frame of the private session.
+
+        Parameters
+        ----------
+        frame
+            Its columns have the table's names.
+        clause
+            For messages.
+        text
+            The SQL: the clause's, or the part of it that SQL has to say.
+        predicate
+            Whether the result has to be boolean.
+
+        Raises
+        ------
+        PredicateError
+            It names an unknown column, its types do not fit, or it is no predicate.
+        UnsupportedFeatureError
+            It cannot be evaluated row by row: an aggregate, a window, a subquery, a random number, a user's
+            function, ...
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            parsed = _parse(self.private, text)
+            self._refuse_functions(parsed, clause, predicate)
+            resolved = self.jvm.logical_plan(frame.select(self.jvm.column(parsed).alias("value")))
+        except (DeltaError, PySparkException) as error:
+            raise self._failure(clause, error, predicate) from error
+        if resolved.nodeName() != "Project" or not resolved.child().fastEquals(self.jvm.logical_plan(frame)):
+            raise self._refusal(clause, predicate, "an aggregate, a window function or a generator")
+        expression = resolved.projectList().head().child()
+        if self._has_subquery(expression):
+            raise self._refusal(clause, predicate, "a subquery")
+        if not expression.deterministic():
+            raise self._refusal(clause, predicate, "what is not the same each time")
+        kind = expression.dataType().typeName()
+        if predicate and kind not in ("boolean", "void"):
+            mismatch = PredicateError(f"a predicate must be boolean, but {text} is of type {kind}")
+            raise self._failure(clause, mismatch, predicate)
+        return expression
+
+    def _refuse_functions(self, node: Any, clause: Clause, predicate: bool) -> None:
+        builtin = self.jvm.module("org.apache.spark.sql.catalyst.analysis.FunctionRegistry$").expressions()
+        for found in walk(node):
+            if _kind(found) == "UnresolvedFunction":
+                *qualifier, name = (part.lower() for part in _strings(found.nameParts()))
+                if qualifier not in _BUILTIN or not builtin.contains(name):
+                    raise self._refusal(clause, predicate, f"{'.'.join([*qualifier, name])}()")
+
+    def _has_subquery(self, expression: Any) -> bool:
+        module = self.jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
+        return bool(module.hasSubquery(expression))
+
+    # --- errors
+
+    def _known(self, clause: Clause, predicate: bool) -> None:
+        """Raise what the kernel has to say against the clause, so that both paths say the same."""
+        if not is_foreign(clause):
+            clause.bound(self.table, self.timezone, predicate=predicate)
+
+    def _failure(self, clause: Clause, error: Exception, predicate: bool) -> DeltaError:
+        try:
+            self._known(clause, predicate)
+        except DeltaError as known:
+            return known
+        if isinstance(error, UnsupportedFeatureError):
+            return error
+        condition = getattr(error, "getCondition", lambda: None)() or getattr(error, "condition", None)
+        text = error.text if isinstance(error, DeltaError) else _first_paragraph(error)
+        return clause.failure(PredicateError(text, condition=condition))
+
+    def _refusal(self, clause: Clause, predicate: bool, part: str) -> DeltaError:
+        try:
+            self._known(clause, predicate)
+        except DeltaError as known:
+            return known
+        return UnsupportedFeatureError(
+            f"{clause} holds {part}, which cannot be evaluated here. {clause.remedy} Nothing was written.",
+            condition=clause.condition,
+            parameters={"expression": clause.text, "part": part},
+        )
+
+
+def columns_of(spark: SparkSession) -> ColumnsOf:
+    """The `columns_of` of `plan_write` for a session in which Spark evaluates the expressions.
+
+    Raises
+    ------
+    NotNative
+        See `Jvm.of`.
+    """
+    from pyspark.errors import PySparkException
+
+    jvm, private = Jvm.of(spark), _session(spark, "UTC")
+
+    def find(text: str) -> Sequence[tuple[str, ...]]:
+        with _active(jvm, private):
+            try:
+                parsed = _parse(private, text)
+            except PySparkException as error:
+                raise PredicateError(_first_paragraph(error)) from error
+            return list(dict.fromkeys(_columns(parsed, frozenset())))
+
+    return find
+
+
+# --- sessions
+
+
+def _session(spark: SparkSession, timezone: str) -> SparkSession:
+    Jvm.of(spark)
+    with _lock:
+        sessions = _private.setdefault(spark, {})
+        if timezone not in sessions:
+            session = spark.newSession()
+            for key, value in {**_SETTINGS, "spark.sql.session.timeZone": timezone}.items():
+                session.conf.set(key, value)
+            sessions[timezone] = session
+        return sessions[timezone]
+
+
+@contextmanager
+def _active(jvm: Jvm, session: SparkSession) -> Iterator[None]:
+    sessions = jvm.module("org.apache.spark.sql.classic.SparkSession$")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def _first_paragraph(error: Exception) -> str:
+    """Spark's message without the query plan below it."""
+    text = str(error).split("\n\nJVM stacktrace")[0]
+    for cut in (";\n", "\n\n== SQL", "\n== SQL", " SQLSTATE:"):
+        text = text.split(cut)[0]
+    return text.strip()
+
+
+# --- parsed trees
+
+
+def _parse(session: SparkSession, text: str) -> Any:
+    return session._jsparkSession.sessionState().sqlParser().parseExpression(text)
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A Catalyst expression and all below it."""
+    yield node
+    for child in _items(node.children()):
+        yield from walk(child)
+
+
+def _columns(node: Any, variables: frozenset[str]) -> Iterator[tuple[str, ...]]:
+    """The columns that a parsed expression names; inside a lambda the parser takes them for its variables."""
+    kind = _kind(node)
+    if kind in ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable"):
+        path = tuple(_strings(node.nameParts()))
+        if kind == "UnresolvedAttribute" or path[0].lower() not in variables:
+            yield path
+        return
+    if kind == "LambdaFunction":
+        arguments = {_strings(a.nameParts())[0].lower() for a in _items(node.arguments())}
+        yield from _columns(node.function(), variables | arguments)
+        return
+    for child in _items(node.children()):
+        yield from _columns(child, variables)
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def _strings(sequence: Any) -> list[str]:
+    return [str(text) for text in _items(sequence)]
