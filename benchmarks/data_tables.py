@@ -35,11 +35,11 @@ def write_data_table(root: Path, rows: int, files: int, deleted_share: float = 0
     features = ["deletionVectors"] if deleted_share else []
     lines = [commit_info(0), json.dumps({"protocol": protocol(features)})]
     lines.append(json.dumps({"metaData": metadata([(n, k) for n, k, _ in COLUMNS], [])}))
-    vectors = _VectorFile(root) if deleted_share else None
+    vectors = VectorFile(root) if deleted_share else None
     bounds = [rows * n // files for n in range(files + 1)]
     for n in range(files):
         name = f"part-{n:05d}-{stable_uuid(n, salt=3)}.c000.snappy.parquet"
-        table = _rows(bounds[n], bounds[n + 1])
+        table = rows_between(bounds[n], bounds[n + 1])
         pq.write_table(table, root / name, compression="snappy", row_group_size=1_000_000)
         add: dict[str, Any] = {"path": name, "partitionValues": {}, "size": (root / name).stat().st_size}
         add |= {"modificationTime": CREATED_MS, "dataChange": True, "stats": _row_stats(table, bool(vectors))}
@@ -53,7 +53,8 @@ def write_data_table(root: Path, rows: int, files: int, deleted_share: float = 0
     return root
 
 
-def _rows(start: int, stop: int) -> pa.Table:
+def rows_between(start: int, stop: int) -> pa.Table:
+    """The rows with these ids, `stop` excluded."""
     ids = np.arange(start, stop, dtype=np.int64)
     chance = np.random.default_rng(start)
     cities = pa.array(["Aachen", "Berlin", "Gdansk", "Lyon", "Nantes", "Porto", "Torun", "Zwolle"])
@@ -85,7 +86,7 @@ def _row_stats(table: pa.Table, has_vector: bool) -> str:
     return json.dumps(record)
 
 
-class _VectorFile:
+class VectorFile:
     """A deletion vector file in the making. Source: PROTOCOL.md, Deletion Vector Format."""
 
     def __init__(self, root: Path) -> None:
@@ -94,6 +95,12 @@ class _VectorFile:
         self._path = root / f"deletion_vector_{number}.bin"
         self._parts = [b"\x01"]
         self._offset = 1
+
+    def __enter__(self) -> VectorFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def append(self, positions: np.ndarray[Any, np.dtype[np.uint32]]) -> dict[str, Any]:
         from pyroaring import BitMap

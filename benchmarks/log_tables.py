@@ -223,14 +223,15 @@ def _stats(n: int) -> str:
     names = [name for name, _, _ in COLUMNS]
     record = {
         "numRecords": ROWS_PER_FILE,
-        "minValues": dict(zip(names, map(_stat_json, lowest), strict=True)),
-        "maxValues": dict(zip(names, map(_stat_json, highest), strict=True)),
+        "minValues": dict(zip(names, map(stat_json, lowest), strict=True)),
+        "maxValues": dict(zip(names, map(stat_json, highest), strict=True)),
         "nullCount": dict.fromkeys(names, 0),
     }
     return json.dumps(record, separators=(",", ":"))
 
 
-def _stat_json(value: Any) -> Any:
+def stat_json(value: Any) -> Any:
+    """A value as statistics spell it."""
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     if isinstance(value, datetime.date):

@@ -1,15 +1,17 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
-    --only PART      imports, load, plan, scan, append, partitioned, commits, writers or checkpoint; may be repeated
+    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers or checkpoint; may be
+                     repeated
     --files N        files of the tables that are only a log (300,000)
-    --rows N         rows of large reads and writes (10,000,000); partitioned writes take a fifth and a fiftieth
+    --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
+                     partitioned writes take a fifth and a fiftieth
     --commits N      commits one after the other (200)
     --writers N      writers at the same time (8), with
     --appends N      appends each (25)
     --rounds N       rounds of every measurement; medians are shown (3)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
-    --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the writes in Spark
+    --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
     --keep           keep the generated tables in benchmarks/.work for the next run
 
 The rounds of a case go through all competitors in turn, so that whatever else the machine does hits all of
@@ -29,7 +31,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks import spark_parts, write_parts
+from benchmarks import native_parts, spark_parts, write_parts
 from benchmarks.harness import (
     HERE,
     OURS,
@@ -58,6 +60,7 @@ def main() -> None:
         "load": load,
         "plan": plan,
         "scan": spark_parts.scan,
+        "native": native_parts.native,
         "append": spark_parts.append,
         "partitioned": spark_parts.partitioned,
         "commits": commits,
@@ -68,14 +71,14 @@ def main() -> None:
     print(f"# Benchmarks of delta_ds\n\n{_machine(options)}\n")
     with work_folder(options.keep) as folder:
         for name in options.only or parts:
-            print("\n".join(parts[name](options, folder)), "\n", flush=True)
+            print("\n".join(parts[name](_of_part(options, name), folder)), "\n", flush=True)
 
 
 def _arguments(parts: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", choices=parts)
     parser.add_argument("--files", type=int, default=300_000)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--writers", type=int, default=8)
     parser.add_argument("--appends", type=int, default=25)
@@ -85,6 +88,12 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--delta-spark-jars", default="")
     parser.add_argument("--keep", action="store_true")
     return parser.parse_args()
+
+
+def _of_part(options: argparse.Namespace, part: str) -> argparse.Namespace:
+    """The options with the number of rows that the part takes unless told otherwise."""
+    default = 20_000_000 if part == "native" else 10_000_000
+    return argparse.Namespace(**{**vars(options), "rows": options.rows or default})
 
 
 def _machine(options: argparse.Namespace) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 
 from benchmarks.data_tables import write_data_table
 from benchmarks.harness import as_table, made_once, spark_seconds
+from benchmarks.spark_scans import PORTABLE
 
 
 def scan(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Scans in Spark against its own Parquet reader."""
+    """Scans by the portable path against Spark's own Parquet reader."""
     tables = [_data_table(folder, options.rows, share) for share in (0.0, 0.01)]
     found = spark_seconds(
         [sys.executable, "-m", "benchmarks.spark_scans", *tables, str(options.rounds)],
@@ -28,8 +29,8 @@ def scan(options: argparse.Namespace, folder: Path) -> list[str]:
             rows.append([case, reader, f"{first:.2f} s", f"{taken:.2f} s", f"{taken / yardstick:.2f}"])
     title = f"## Scans in Spark {found['spark']}, local[2], {options.rows:,} rows of 8 columns in 100 files\n"
     note = (
-        "Yardstick: `spark.read.parquet` of the same files. For the filter, which one file in a hundred can "
-        "match, of just those files with the filter; for deletion vectors, which hide 1 % of the rows of "
+        "The portable path. Yardstick: `spark.read.parquet` of the same files. For the filter, which one file in "
+        "a hundred can match, of just those files with the filter; for deletion vectors, which hide 1 % of the rows of "
         "every file, of the files without vectors. The first round, with cold Python workers (and for the first "
         "line a cold JVM), does not count."
     )
@@ -44,30 +45,32 @@ def _data_table(folder: Path, rows: int, deleted_share: float) -> str:
 # ---------------------------------------------------------------- writes
 
 _NOTE = (
-    "Each competitor writes the same rows, computed as they are written (*source alone*: to Spark's `noop` sink), and "
-    "appends to an empty table of its own. Ratios to Spark's own Parquet writer with the same codec in the same "
-    "session. It leaves its files in the page cache, while pydelta's are on the device when a write returns: *then "
-    "flushed* adds an `fsync` of each file. The first round does not count."
+    "The portable path. Each competitor writes the same rows, computed as they are written (*source alone*: to "
+    "Spark's `noop` sink), and appends to an empty table of its own. Ratios to Spark's own Parquet writer with the "
+    "same codec in the same session. It leaves its files in the page cache, while pydelta's are on the device when a "
+    "write returns: *then flushed* adds an `fsync` of each file. The first round does not count."
 )
 
 
 def append(options: argparse.Namespace, folder: Path) -> list[str]:
-    """A large append against Spark's Parquet writer."""
+    """A large append by the portable path against Spark's Parquet writer."""
     rows = []
-    for _, found in _sessions(options, folder, {"case": "append", "rows": options.rows}):
+    case = {"case": "append", "rows": options.rows, "confs": PORTABLE}
+    for _, found in _sessions(options, folder, case):
         rows += _large_rows(f"Spark {found['spark']}", found)
     title = f"## Append in Spark, local[2], {options.rows:,} rows of 10 columns in 8 tasks\n"
     return [title, _NOTE, "", *as_table(["session", *_LARGE_HEAD], rows)]
 
 
 def partitioned(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Partitioned appends against Spark's Parquet writer."""
+    """Partitioned appends by the portable path against Spark's Parquet writer."""
     shapes = [(options.rows // 5, 100, True), (options.rows // 50, 10_000, False)]
     rows = []
     for size, partitions, spread in shapes:
         size = max(10, size)
         parts = min(partitions, size)
         settings = {"case": "partitioned", "rows": size, "partitions": parts, "spread": spread}
+        settings["confs"] = PORTABLE
         for _, found in _sessions(options, folder, settings):
             where = "each in all 4 tasks" if spread else "each in one of 2 tasks"
             rows += _large_rows(

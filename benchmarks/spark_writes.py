@@ -63,7 +63,8 @@ class Writer:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def session(settings: Settings) -> SparkSession:
+def session(settings: Settings, register: bool = True) -> SparkSession:
+    """A session that has the format of the settings; `register` False leaves pydelta's registration to the caller."""
     from pyspark.sql import SparkSession
 
     # Spark's workers start from the environment, not from this process' sys.path.
@@ -74,6 +75,7 @@ def session(settings: Settings) -> SparkSession:
         .appName("delta_ds benchmarks")
         .config("spark.driver.memory", "3g")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
     if settings["format"] == "delta":
@@ -85,10 +87,12 @@ def session(settings: Settings) -> SparkSession:
         )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if settings["format"] == "pydelta":
+    if settings["format"] == "pydelta" and register:
         import delta_ds
 
         delta_ds.register(spark)
+        for key, value in settings.get("confs", {}).items():
+            spark.conf.set(key, value)
     return spark
 
 
@@ -136,14 +140,14 @@ def large_writes(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         seconds["source alone"].append(_timed(lambda: frame.write.format("noop").mode("overwrite").save()))
         for name, writer in writers.items():
             path = folder / "target"
-            _create(frame, writer, partition_by, path)
+            create_target(frame, writer, partition_by, path)
             os.sync()
-            taken = _timed(partial(_save, frame, writer, partition_by, path))
+            taken = _timed(partial(save, frame, writer, partition_by, path))
             seconds.setdefault(name, []).append(taken)
             if writer.format == "parquet":
                 flushed = taken + _timed(partial(_flush, path))
                 seconds.setdefault(f"{name}, then flushed", []).append(flushed)
-            files = _data_files(path)
+            files = data_files(path)
             sizes[name] = [sum(file.stat().st_size for file in files), len(files)]
             shutil.rmtree(path)
     return {"seconds": seconds, "sizes": sizes}
@@ -155,13 +159,14 @@ def _timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _create(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path) -> None:
+def create_target(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path) -> None:
     """The empty table to append to; Parquet needs none."""
     if writer.format != "parquet":
-        _save(frame.limit(0), writer, partition_by, path)
+        save(frame.limit(0), writer, partition_by, path)
 
 
-def _save(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path) -> None:
+def save(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path) -> None:
+    """Append rows as this writer does."""
     to = frame.write.format(writer.format).mode("append").option("compression", writer.codec)
     to = to.options(**writer.properties)
     if partition_by and writer.format == "pydelta":
@@ -172,13 +177,14 @@ def _save(frame: DataFrame, writer: Writer, partition_by: list[str], path: Path)
     to.save(str(path))
 
 
-def _data_files(path: Path) -> list[Path]:
+def data_files(path: Path) -> list[Path]:
+    """The Parquet files under a table or folder, those of the log left out."""
     return [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
 
 
 def _flush(path: Path) -> None:
     """What a writer does that wants to be sure: every file and folder to the device."""
-    for place in [*_data_files(path), path, *(p for p in path.rglob("*") if p.is_dir())]:
+    for place in [*data_files(path), path, *(p for p in path.rglob("*") if p.is_dir())]:
         handle = os.open(place, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -201,7 +207,7 @@ def small_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         for fmt in ("parquet", settings["format"]):
             path = Path(settings["folder"]) / "target"
             writer = Writer(fmt, "zstd")
-            _create(frame, writer, [], path)
+            create_target(frame, writer, [], path)
             taken = _timed(partial(_save_often, settings["count"], frame, writer, path))
             seconds.setdefault(fmt, []).append(taken)
             shutil.rmtree(path)
@@ -210,7 +216,7 @@ def small_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
 
 def _save_often(count: int, frame: DataFrame, writer: Writer, path: Path) -> None:
     for _ in range(count):
-        _save(frame, writer, [], path)
+        save(frame, writer, [], path)
 
 
 def racing_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
@@ -220,13 +226,13 @@ def racing_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
     rounds = []
     for _ in range(settings["rounds"] + 1):
         path = Path(settings["folder"]) / "target"
-        _create(frame, writer, [], path)
+        create_target(frame, writer, [], path)
         errors: Counter[str] = Counter()
 
         def work(path: Path = path, errors: Counter[str] = errors) -> None:
             # Makes the session the active one of this thread, without which Spark finds no Python data source.
             spark.createDataFrame([(1,)], "a int")
-            errors.update(failures(partial(_save, frame, writer, [], path), settings["count"]))
+            errors.update(failures(partial(save, frame, writer, [], path), settings["count"]))
 
         threads = [threading.Thread(target=work) for _ in range(settings["writers"])]
         start = time.perf_counter()
@@ -235,7 +241,7 @@ def racing_appends(spark: SparkSession, settings: Settings) -> dict[str, Any]:
         for thread in threads:
             thread.join()
         taken = time.perf_counter() - start
-        rounds.append({"seconds": taken, "errors": errors, "files": len(_data_files(path))})
+        rounds.append({"seconds": taken, "errors": errors, "files": len(data_files(path))})
         shutil.rmtree(path)
     return {"rounds": rounds}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.data_tables import write_data_table, z85
 from benchmarks.log_tables import write_log_table
 from benchmarks.measure import failures, run_once
+from benchmarks.native_tables import WIDE, write_dimension, write_vector_table, write_wide_table
 from benchmarks.write_tables import add_body, added_in, commits_of, write_small_table
 from delta_ds import DeltaLog
 
@@ -100,6 +102,49 @@ def test_spark_parts_that_write_print_their_tables() -> None:
     assert done.returncode == 0, done.stderr
     assert "## Append in Spark" in done.stdout
     assert "pydelta, zstd, no statistics" in done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_native_part_prints_a_table_for_each_of_its_cases() -> None:
+    command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "2000", "--files", "60"]
+    done = subprocess.run([*command, "--only", "native"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for title in ("### Reads", "### Planning, 60 files", "### Append of 1,000 rows", "### First query"):
+        assert title in done.stdout
+    assert "broadcast was chosen before running: pydelta yes" in done.stdout
+    assert "delta-spark was left out" in done.stdout
+    appended = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("| snappy | pydelta", "| zstd | pydelta"))
+    ]
+    assert [line.split("|")[-2].strip() for line in appended] == ["9", "9"]
+
+
+def test_wide_table_holds_the_rows_and_statistics_of_all_columns(tmp_path: Path) -> None:
+    table = write_wide_table(tmp_path / "wide", rows=1000, files=4)
+    snapshot = DeltaLog(table).snapshot()
+    assert sorted(snapshot.scan().to_arrow()["id"].to_pylist()) == list(range(1000))
+    for text in snapshot.files()["stats"].to_pylist():
+        found = json.loads(text)
+        assert set(found["nullCount"]) == {name for name, _ in WIDE}
+        assert set(found["minValues"]) == set(found["nullCount"]) - {"flag"}
+    assert snapshot.files("id BETWEEN 500 AND 509").num_rows == 1
+    assert snapshot.files("user > 'user-~'").num_rows == 0
+
+
+def test_vectors_hide_their_share_of_another_tables_files(tmp_path: Path) -> None:
+    plain = write_wide_table(tmp_path / "wide", rows=1000, files=4)
+    rows = DeltaLog(write_vector_table(tmp_path / "vectors", plain, 0.05)).snapshot().scan().to_arrow()
+    assert sorted(rows["id"].to_pylist()) == [n for n in range(1000) if n % 250 % 20]
+
+
+def test_dimension_has_each_day_once(tmp_path: Path) -> None:
+    wide = DeltaLog(write_wide_table(tmp_path / "wide", rows=1000, files=1)).snapshot().scan().to_arrow()
+    days = DeltaLog(write_dimension(tmp_path / "days")).snapshot().scan().to_arrow()["sold_on"].to_pylist()
+    assert len(set(days)) == len(days)
+    assert set(wide["sold_on"].to_pylist()) <= set(days)
 
 
 def test_failures_are_counted_by_name() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from spark_tests.yardsticks.acceptance import Verdict, run_case, run_kernel_case
 from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
 from spark_tests.yardsticks.engines import Engine, KernelEngine
+from spark_tests.yardsticks.sampling import sample
 
 CANNOT_RUN = 2
 
@@ -23,9 +24,6 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.yardstick == "conflicts":
         return run_conflicts(options.files)
-    if options.engine == "native":
-        print("the native engine is not there yet: run --engine kernel or --engine spark", file=sys.stderr)
-        return CANNOT_RUN
     try:
         cases = [case for directory in options.directories for case in find_cases(directory)]
     except NoCasesError as error:
@@ -35,8 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
     if not cases:
         print(f"no case matches {options.case!r}", file=sys.stderr)
         return CANNOT_RUN
-    if options.engine == "spark":
-        return report(_run_here(cases, _spark_engine()), options.verbose)
+    if options.sample:
+        cases = sample(cases)
+    if options.engine != "kernel":
+        engine = _spark_engine(options.engine)
+        return CANNOT_RUN if engine is None else report(_run_here(cases, engine), options.verbose)
     return report(_run_in_processes(cases, options.jobs), options.verbose)
 
 
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     acceptance.add_argument("directories", nargs="+", metavar="DIR", help="cases, their tables/, or one case")
     acceptance.add_argument("--engine", choices=("kernel", "spark", "native"), default="kernel")
     acceptance.add_argument("--case", default="*", metavar="PATTERN", help="only cases of such a name (glob)")
+    acceptance.add_argument("--sample", action="store_true", help="few cases that show every feature tag")
     acceptance.add_argument("--jobs", type=int, default=1, help="processes (kernel engine only)")
     acceptance.add_argument("--verbose", action="store_true", help="every failure, and seconds of each case")
     conflicts = commands.add_parser("conflicts", help="run recorded commit conflicts through Transaction")
@@ -54,10 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _spark_engine() -> Engine:
+def _spark_engine(name: str) -> Engine | None:
+    """The engine of that name in a session of its own; None, and a word on why, where Spark lacks it."""
+    from delta_ds.spark.native.jvm import NotNative
+    from spark_tests.yardsticks.native_engine import NativeEngine
     from spark_tests.yardsticks.spark_engine import SparkEngine
 
-    return SparkEngine()
+    try:
+        return NativeEngine() if name == "native" else SparkEngine()
+    except NotNative as refusal:
+        print(f"there is no native scan here: {refusal.reason}", file=sys.stderr)
+        return None
 
 
 def _run_here(cases: Iterable[Case], engine: Engine) -> Iterator[Verdict]:
@@ -105,8 +114,10 @@ def report(verdicts: Iterable[Verdict], verbose: bool = False) -> int:
     """Print what failed and why, what was not compared, and the totals; return the exit status."""
     passed = failed = 0
     uncounted: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
     for verdict in verdicts:
         uncounted.update(verdict.uncounted)
+        notes.update(verdict.notes)
         if verdict.disputed:
             outcome = f"differs: {verdict.line()}" if verdict.failures else "agrees"
             print(f"disputed {verdict.name}: not counted ({outcome}); {verdict.disputed}", flush=True)
@@ -119,6 +130,8 @@ def report(verdicts: Iterable[Verdict], verbose: bool = False) -> int:
             print(f"  {verdict.name} {verdict.seconds:.2f} s", *verdict.failures, sep="\n    ", flush=True)
     for reason, count in sorted(uncounted.items()):
         print(f"not compared: file counts of {count} filters ({reason})")
+    for reason, count in sorted(notes.items()):
+        print(f"served by another path: {count} reads ({reason})")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -39,12 +39,16 @@ KNOWN_CASE_KEYS = {
 
 @dataclass(slots=True)
 class Verdict:
-    """What came out of one case; it has passed when there are no failures."""
+    """What came out of one case; it has passed when there are no failures.
+
+    `uncounted`: filters whose files could not be counted, by the reason. `notes`: see `OpenTable`.
+    """
 
     name: str
     disputed: str | None = None
     failures: list[str] = field(default_factory=list)
     uncounted: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def line(self) -> str:
@@ -112,6 +116,7 @@ def run_case(case: Case, engine: Engine) -> Verdict:
         for check in CHECKS:
             with judge.attempt(check.__name__.removeprefix("check_")):
                 check(judge)
+        verdict.notes.update(judge.table.notes)
     verdict.seconds = time.monotonic() - started
     return verdict
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -36,7 +37,12 @@ class Failure:
 
 
 class OpenTable(Protocol):
-    """One table under one engine. Each method may raise; `Engine.failure` says what the error was."""
+    """One table under one engine. Each method may raise; `Engine.failure` says what the error was.
+
+    `notes` counts, by the reason, the reads that another path than the engine's own had to serve.
+    """
+
+    notes: Counter[str]
 
     def open(self) -> None:
         """Do what comes before reading data: open the latest version and plan a full scan of it."""
@@ -99,6 +105,7 @@ class KernelTable:
 
         self._open: Callable[[], Any] = lambda: DeltaLog(path)
         self._timezone = zone
+        self.notes: Counter[str] = Counter()
 
     def _snapshot(self, version: int | None) -> Any:
         return self._open().snapshot(version=version)

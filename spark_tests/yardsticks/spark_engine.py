@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
+FORMAT = "pydelta"
+NATIVE_SCAN = "spark.pydelta.nativeScan"
 TIME_ZONE = "spark.sql.session.timeZone"
 NOT_PUSHED = "Spark does not push all of the filter to a Python source; their rows were compared"
 
@@ -42,7 +45,7 @@ _OUR_ERROR = re.compile(r"delta_ds\.exceptions\.(\w+): \[([\w.]+)\]")
 
 
 class SparkEngine:
-    """`spark.read.format("pydelta")` in one classic session.
+    """`spark.read.format("pydelta")` by the public data source API, in one classic session.
 
     Parameters
     ----------
@@ -51,6 +54,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    native = False
 
     def __init__(self, session: SparkSession | None = None) -> None:
         import delta_ds
@@ -58,8 +62,9 @@ class SparkEngine:
 
         self._own = session is None
         self.spark = _start() if session is None else session
-        self._zone = str(self.spark.conf.get(TIME_ZONE))
+        self._before = {key: self.spark.conf.get(key, None) for key in (TIME_ZONE, NATIVE_SCAN)}
         delta_ds.register(self.spark)
+        self.spark.conf.set(NATIVE_SCAN, str(self.native).lower())
         self.spark.dataSource.register(RecordingSource)
 
     def table(self, path: str, zone: str) -> OpenTable:
@@ -72,12 +77,16 @@ class SparkEngine:
         found = _OUR_ERROR.findall(str(error))
         if not found:
             lines = [line for line in str(error).splitlines() if line.strip()]
-            return Failure(None, None, f"{type(error).__name__}: {' | '.join([*lines[:1], *lines[-2:]])}")
+            return Failure(None, None, f"{type(error).__name__}: {' | '.join([*lines[:2], *lines[-2:]])}")
         kind, condition = found[-1]
         return Failure(getattr(errors, kind), condition, f"{type(error).__name__} of {kind} [{condition}]")
 
     def close(self) -> None:
-        self.spark.conf.set(TIME_ZONE, self._zone)
+        for key, value in self._before.items():
+            if value is None:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, value)
         if self._own:
             self.spark.stop()
 
@@ -115,6 +124,7 @@ class SparkTable:
         self._path = path
         self._log: Callable[[], Any] = lambda: DeltaLog(path)
         self._versions: dict[int | None, DataFrame] = {}
+        self.notes: Counter[str] = Counter()
 
     def _version(self, version: int | None) -> DataFrame:
         """A version, loaded once: each load costs a Python process."""
@@ -122,7 +132,7 @@ class SparkTable:
             self._versions[version] = self._load(versionAsOf=version)
         return self._versions[version]
 
-    def _load(self, format_: str = "pydelta", **options: Any) -> DataFrame:
+    def _load(self, format_: str = FORMAT, **options: Any) -> DataFrame:
         return self._reader(format_, options).load(self._path)
 
     def _reader(self, format_: str, options: Mapping[str, Any]) -> DataFrameReader:
@@ -130,7 +140,7 @@ class SparkTable:
         return self._spark.read.format(format_).options(**given)
 
     def open(self) -> None:
-        _plan(self._load())
+        plan(self._load())
 
     def state(self, version: int | None) -> dict[str, Any]:
         snapshot = self._log().snapshot(version=version)
@@ -171,11 +181,8 @@ class SparkTable:
         return _encoded(df, encodings).toArrow()
 
     def version_at(self, timestamp_ms: int) -> int:
-        moment = datetime.fromtimestamp(timestamp_ms // 1000, timezone.utc)
-        text = f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03d}Z"
-        assert milliseconds(datetime.fromisoformat(text.replace("Z", "+00:00"))) == timestamp_ms
         with _recording(self._spark) as record:
-            _plan(self._load("pydelta_yardstick", recordTo=str(record), timestampAsOf=text))
+            plan(self._load("pydelta_yardstick", recordTo=str(record), timestampAsOf=spelled(timestamp_ms)))
             return int(json.loads(record.read_text())["version"])
 
     def filtered(self, predicate: str, scan: bool) -> Filtered:
@@ -186,12 +193,20 @@ class SparkTable:
             reader = self._reader("pydelta_yardstick", {"recordTo": record, "timeZone": zone})
             # A schema that is given costs no Python process to find it.
             df = reader.schema(self._version(None).schema).load(self._path).where(predicate)
-            _plan(df)
+            plan(df)
             # Without a record nothing was planned: Spark found by itself that no row can match.
             planned = json.loads(record.read_text()) if record.exists() else {"files": 0, "filters": 0}
             in_full = planned["filters"] >= _conjuncts(df._jdf.queryExecution().optimizedPlan())
-            rows = _without_variants(df).toArrow() if scan else None
+            rows = without_variants(df).toArrow() if scan else None
         return Filtered(planned["files"], rows) if in_full else Filtered(None, rows, NOT_PUSHED)
+
+
+def spelled(timestamp_ms: int) -> str:
+    """Milliseconds since 1970 as an option spells them."""
+    moment = datetime.fromtimestamp(timestamp_ms // 1000, timezone.utc)
+    text = f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+    assert milliseconds(datetime.fromisoformat(text.replace("Z", "+00:00"))) == timestamp_ms
+    return text
 
 
 @contextmanager
@@ -208,7 +223,7 @@ def _recording(spark: SparkSession) -> Iterator[Path]:
         spark.conf.set(PUSHDOWN_CONF, before)
 
 
-def _plan(df: DataFrame) -> None:
+def plan(df: DataFrame) -> None:
     """Let Spark plan a query down to its tasks without running them."""
     df._jdf.queryExecution().toRdd().getNumPartitions()
 
@@ -226,7 +241,7 @@ def _terms(condition: Any) -> int:
     return 1
 
 
-def _without_variants(df: DataFrame) -> DataFrame:
+def without_variants(df: DataFrame) -> DataFrame:
     """The columns that pyspark's Arrow conversion can carry: it fails on nulls among nested variants."""
     plain = [f.name for f in df.schema if "variant" not in f.dataType.simpleString()]
     return df.select(*("`" + name.replace("`", "``") + "`" for name in plain))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.testing import FIRST_COMMIT_MS, MINUTE_MS, TableBuilder
-from spark_tests.yardsticks.__main__ import main
+from spark_tests.yardsticks.__main__ import main, report
 from spark_tests.yardsticks.acceptance import Verdict, run_case
 from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases, prepare
 from spark_tests.yardsticks.engines import KernelEngine
@@ -170,6 +171,15 @@ def test_command_ends_with_counts_and_status(case: Case, capsys: pytest.CaptureF
     ]
 
 
+def test_command_tells_of_reads_that_another_path_served(capsys: pytest.CaptureFixture[str]) -> None:
+    served = [
+        Verdict("a", notes=Counter({"a change feed": 2})),
+        Verdict("b", notes=Counter({"a change feed": 1})),
+    ]
+    assert report(served) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "served by another path: 3 reads (a change feed)"
+
+
 def test_disputed_case_is_told_and_not_counted(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.record.update(disputed="nobody knows", txns={})
     (case.folder / "case.json").write_text(json.dumps(case.record))
@@ -183,7 +193,6 @@ def test_disputed_case_is_told_and_not_counted(case: Case, capsys: pytest.Captur
     "arguments",
     [
         ["conflicts", "some.json"],
-        ["acceptance", "{case}", "--engine", "native"],
         ["acceptance", "/nowhere"],
         ["acceptance", "{case}", "--case", "other-*"],
     ],

@@ -5,8 +5,13 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory$;
 import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
 import scala.collection.immutable.VectorBuilder;
 import scala.math.BigInt$;
 
@@ -41,6 +46,27 @@ public class TableFiles {
             out.addOne(PartitionDirectory$.MODULE$.apply(values[group], found));
         }
         return out.result();
+    }
+
+    /** The numbers of the rows that satisfy all conditions, as little-endian ints; attributes name the rows' columns. */
+    public byte[] matching(Seq conditions, Seq attributes, InternalRow[] rows) {
+        Expression whole = (Expression) conditions.apply(0);
+        for (int i = 1; i < conditions.size(); i++) whole = new And(whole, (Expression) conditions.apply(i));
+        BasePredicate predicate = Predicate$.MODULE$.create(whole, attributes);
+        predicate.initialize(0);
+        ByteBuffer out = ByteBuffer.allocate(4 * rows.length).order(ByteOrder.LITTLE_ENDIAN);
+        for (int i = 0; i < rows.length; i++) {
+            if (predicate.eval(rows[i])) out.putInt(i);
+        }
+        return java.util.Arrays.copyOf(out.array(), out.position());
+    }
+
+    /** Some of the rows, by their numbers in the form that matching gives. */
+    public InternalRow[] pick(InternalRow[] rows, byte[] numbers) {
+        ByteBuffer in = ByteBuffer.wrap(numbers).order(ByteOrder.LITTLE_ENDIAN);
+        InternalRow[] out = new InternalRow[numbers.length / 4];
+        for (int i = 0; i < out.length; i++) out[i] = rows[in.getInt()];
+        return out;
     }
 
     /** CatalogStatistics; negative rows are unknown. */

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
-from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.exceptions import DeltaError, PredicateError
 from delta_ds.kernel.data.deletion_vector import read_positions
@@ -36,9 +35,6 @@ logger = logging.getLogger("delta_ds")
 
 DELETED = "__pydelta_dv"
 FILE_NUMBER = "__pydelta_file"
-_NUMBER = "__number"
-# So many partition tuples are judged one by one; more, as a table in one query.
-_FEW_TUPLES = 64
 
 
 class DeltaFileIndex:
@@ -128,7 +124,9 @@ class DeltaFileIndex:
         except DeltaError as error:
             from py4j.protocol import Py4JJavaError
 
-            raise Py4JJavaError("", self._jvm.jvm.org.apache.spark.SparkException(str(error))) from error
+            # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
+            text = f"delta_ds.exceptions.{type(error).__name__}: {error}"
+            raise Py4JJavaError("", self._jvm.jvm.org.apache.spark.SparkException(text)) from error
         except Exception as error:
             raise java_error(error) from error
 
@@ -181,10 +179,10 @@ class DeltaFileIndex:
             self.last_listed = len(groups.rows)
             return self._directories(groups, self._jvm.row_array([self._jvm.empty_row]))
         internal = self._jvm.internal_rows(values, self.schema)
-        keep = self._exact(internal, values, partition_filters)
+        keep = self._exact(internal, partition_filters)
         if keep is not None:
-            groups = groups.only(keep)
-            internal = self._jvm.row_array([internal[number] for number in keep])
+            groups = groups.only(np.frombuffer(keep, "<i4").astype(np.int64))
+            internal = self._jvm.listing.pick(internal, keep)
         self.last_listed = len(groups.rows)
         return self._directories(groups, internal)
 
@@ -280,46 +278,23 @@ class DeltaFileIndex:
             found.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
         return found
 
-    def _exact(self, internal: Any, values: pa.Table, filters: Any) -> list[int] | None:
-        """The directories whose values satisfy the partition filters, by Spark's own evaluation; None for all."""
-        if filters.isEmpty() or not values.num_rows:
+    def _exact(self, internal: Any, filters: Any) -> bytes | None:
+        """The directories whose values satisfy the partition filters, by Spark's own evaluation; None for all.
+
+        Numbers of directories as little-endian 32-bit integers.
+        """
+        if filters.isEmpty():
             return None
-        conditions = [filters.apply(i) for i in range(filters.size())]
         references: dict[str, Any] = {}
-        for condition in conditions:
-            found = condition.references().toSeq()
-            for i in range(found.size()):
-                references[found.apply(i).name()] = found.apply(i)
+        for i in range(filters.size()):
+            found = filters.apply(i).references().toSeq()
+            for k in range(found.size()):
+                references[found.apply(k).name()] = found.apply(k)
         attributes = self._jvm.DataTypeUtils.toAttributes(self._jvm.struct(self._json))
         named = [attributes.apply(i) for i in range(attributes.size())]
+        # The filters know the columns by ids, which differ from one use of the relation to the next.
         named = [references.get(a.name(), a) for a in named]
-        if values.num_rows <= _FEW_TUPLES:
-            return self._exact_by_row(internal, values.num_rows, conditions, named)
-        return self._exact_by_query(values, conditions, named)
-
-    def _exact_by_row(self, internal: Any, length: int, conditions: list[Any], named: list[Any]) -> list[int]:
-        whole = conditions[0]
-        for condition in conditions[1:]:
-            whole = self._jvm.jvm.org.apache.spark.sql.catalyst.expressions.And(whole, condition)
-        predicate = self._jvm.Predicate.create(whole, self._jvm.seq(named))
-        predicate.initialize(0)
-        return [i for i in range(length) if predicate.eval(internal[i])]
-
-    def _exact_by_query(self, values: pa.Table, conditions: list[Any], named: list[Any]) -> list[int]:
-        """As a query over a local relation, which Spark answers without a job."""
-        import pyarrow as pa
-
-        jvm = self._jvm
-        numbers = pa.array(np.arange(values.num_rows, dtype=np.int32))
-        schema = spark_schema([StructField(_NUMBER, INTEGER)])
-        number = jvm.DataTypeUtils.toAttributes(jvm.struct(schema)).apply(0)
-        rows = jvm.internal_rows(
-            values.append_column(_NUMBER, numbers), SparkStructType([*self.schema.fields, *schema.fields])
-        )
-        plan = jvm.LocalRelation(jvm.seq([*named, number]), jvm.array_seq(rows), False, jvm.none)
-        for condition in conditions:
-            plan = jvm.Filter(condition, plan)
-        return [row[0] for row in jvm.data_frame(plan).select(_NUMBER).collect()]
+        return bytes(self._jvm.listing.matching(filters, self._jvm.seq(named), internal))
 
 
 class _Groups:
@@ -343,12 +318,11 @@ class _Groups:
         self.codes = codes
         self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])[:-1]
 
-    def only(self, numbers: list[int]) -> _Groups:
-        """Some of the directories."""
-        chosen = np.array(numbers, np.int64)
-        pieces = [self.rows[self.starts[n] : self.starts[n] + self.counts[n]] for n in numbers]
-        rows = np.concatenate(pieces) if pieces else self.rows[:0]
-        return _Groups(rows, self.counts[chosen], self.codes[chosen])
+    def only(self, numbers: npt.NDArray[np.int64]) -> _Groups:
+        """Some of the directories, by ascending numbers."""
+        chosen = np.zeros(len(self.counts), np.bool_)
+        chosen[numbers] = True
+        return _Groups(self.rows[np.repeat(chosen, self.counts)], self.counts[numbers], self.codes[numbers])
 
 
 def _groups(codes: pa.Array, rows: pa.Array, alone: npt.NDArray[np.bool_] | None) -> _Groups:

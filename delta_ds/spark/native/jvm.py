@@ -83,16 +83,12 @@ class Jvm:
         self.gateway.python_parameters.propagate_java_exceptions = True
         sql = self.jvm.org.apache.spark.sql
         self.HadoopFsRelation = self._class(sql.execution.datasources.HadoopFsRelation)
-        self.PartitionDirectory = self._class(sql.execution.datasources.PartitionDirectory)
         self.ParquetFileFormat = self._class(sql.execution.datasources.parquet.ParquetFileFormat)
         self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
         self.Dataset = self.module("org.apache.spark.sql.classic.Dataset$")
         self.ExpressionUtils = self.module("org.apache.spark.sql.classic.ExpressionUtils$")
         self.DataTypeUtils = self.module(f"{_CATALYST}.types.DataTypeUtils$")
         self.StaticInvoke = self._class(sql.catalyst.expressions.objects.StaticInvoke)
-        self.LocalRelation = self._class(sql.catalyst.plans.logical.LocalRelation)
-        self.Predicate = self.module(f"{_CATALYST}.expressions.Predicate$")
-        self.Filter = self._class(sql.catalyst.plans.logical.Filter)
         self.DataType = self._class(sql.types.DataType)
         self.InternalRow = self._class(sql.catalyst.InternalRow)
         self.Path = self._class(self.jvm.org.apache.hadoop.fs.Path)
@@ -140,10 +136,6 @@ class Jvm:
         for item in items:
             builder.addOne(item)
         return builder.result()
-
-    def array_seq(self, array: Any) -> Any:
-        """A `Seq` around a Java array."""
-        return self.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
 
     def map(self, items: Mapping[str, str]) -> Any:
         """A `scala.collection.immutable.Map`."""
