@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
+    from delta_ds.spark.register import unregister as unregister
     from delta_ds.spark.table import DeltaTable as DeltaTable
 
 __version__ = "0.1.0"
@@ -111,6 +112,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
+    "unregister": "delta_ds.spark.register",
     "DeltaTable": "delta_ds.spark.table",
     "DeltaTableBuilder": "delta_ds.spark.builder",
     "IdentityGenerator": "delta_ds.spark.builder",

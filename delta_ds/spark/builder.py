@@ -18,11 +18,9 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel.alter import create
-from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import StructField, StructType
-from delta_ds.spark.timezone import machine_time_zone
+from delta_ds.spark.server import open_log, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,9 +184,9 @@ class DeltaTableBuilder:
                 "the table has no place yet: call .location(path) before execute()",
                 condition="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
-        options = parse_read_options({**self._options, "path": self._location}, machine_time_zone())
-        create.create_table(
-            DeltaLog(options.path, options.storage_options),
+        run(
+            open_log(self._spark, self._location, self._options),
+            create.create_table,
             StructType(tuple(self._fields)),
             self._partitioning,
             self._properties,
@@ -214,14 +212,15 @@ def spark_type(data_type: str | SparkDataType) -> SparkDataType:
     from pyspark.errors import ParseException
 
     try:
-        # In a struct, so that the text is read as a type and never as a list of columns.
-        wrapped = SparkDataType.fromDDL(f"struct<c: {data_type}>")
+        parsed = SparkDataType.fromDDL(f"c {data_type}")
     except ParseException as error:
+        problem = str(error).strip().splitlines()[0]
         raise SchemaError(
-            f"{data_type!r} is not a data type: {str(error).splitlines()[0]}", condition="PARSE_SYNTAX_ERROR"
+            f"{data_type!r} is not a data type: {problem}", condition="PARSE_SYNTAX_ERROR"
         ) from error
-    fields = wrapped.fields if isinstance(wrapped, SparkStructType) else []
-    if len(fields) != 1:
+    fields = parsed.fields if isinstance(parsed, SparkStructType) else []
+    # More than a type: further columns, NOT NULL, or a comment.
+    if len(fields) != 1 or fields != [SparkStructField("c", fields[0].dataType)]:
         raise SchemaError(f"{data_type!r} is not one data type", condition="PARSE_SYNTAX_ERROR")
     return fields[0].dataType
 

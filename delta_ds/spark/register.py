@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from delta_ds.spark import session
 from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
+from delta_ds.spark.server import is_connect
 from delta_ds.spark.source import FORMAT, DeltaSource, PushdownSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,15 @@ class Registration:
     source
         The data source itself.
     pushdown
-        Files are skipped by the filters of a query.
-    native_scan
-        Files are read by Spark's own Parquet reader.
+        The data source skips files by the filters of a query; the native scan always does.
+    session_integration
+        `spark.read` and `df.write` know all save modes, `partitionBy`, `clusterBy` and tables by their path.
+    native_scan, native_write
+        Files are read and written by Spark itself.
+    log_aggregates
+        `count(*)`, `min` and `max` are answered from the log where it knows them.
+    sql_function
+        `SELECT ... FROM pydelta('/path')`.
     """
 
     format: str
@@ -51,7 +63,11 @@ class Registration:
     spark_version: str
     source: Capability
     pushdown: Capability
+    session_integration: Capability
     native_scan: Capability
+    native_write: Capability
+    log_aggregates: Capability
+    sql_function: Capability
 
     def __str__(self) -> str:
         head = f"{self.format} on Spark {self.spark_version} ({self.session})"
@@ -63,7 +79,7 @@ class Registration:
 def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registration:
     """Register the data source in a session; doing so again is harmless.
 
-    Sessions that find the package on the Python path know the source without this.
+    Sessions that find the package on the Python path know the source without this, but nothing more.
 
     Parameters
     ----------
@@ -88,14 +104,71 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     spark.dataSource.register(PushdownSource if chosen and pushdown else DeltaSource)
     if chosen:
         spark.conf.set(PUSHDOWN_CONF, "true")
+    session.install(spark)
+    native = _attempt(lambda: _native(spark))
     return Registration(
         format=FORMAT,
-        session="connect" if type(spark).__module__.startswith("pyspark.sql.connect") else "classic",
+        session="connect" if is_connect(spark) else "classic",
         spark_version=spark.version,
         source=Capability(True, f"spark.read.format({FORMAT!r})"),
         pushdown=chosen,
-        native_scan=Capability(False, "not available in this version of delta_ds"),
+        session_integration=Capability(True, "all save modes, partitionBy, clusterBy, tables by their path"),
+        native_scan=_switched(spark, session.NATIVE_SCAN_CONF, native),
+        native_write=_switched(spark, session.NATIVE_WRITE_CONF, native),
+        log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
+        sql_function=_attempt(lambda: _function(spark)) if native else native,
     )
+
+
+def unregister(spark: SparkSession) -> None:
+    """Undo what `register` did to a session; harmless where it did nothing.
+
+    The data source stays known, as Spark has no way to forget one.
+    """
+    session.uninstall(spark)
+    if not is_connect(spark):
+        from delta_ds.spark.native import function, optimizer
+        from delta_ds.spark.native.jvm import NotNative
+
+        try:
+            optimizer.uninstall(spark)
+            function.unregister_function(spark)
+        except NotNative as why:
+            # Then there was nothing to take out.
+            logger.info("unregister_native_skipped reason=%s", why.reason)
+
+
+def _attempt(install: Callable[[], str]) -> Capability:
+    from delta_ds.spark.native.jvm import NotNative
+
+    try:
+        return Capability(True, install())
+    except NotNative as why:
+        return Capability(False, why.reason)
+
+
+def _native(spark: SparkSession) -> str:
+    from delta_ds.spark.native.probe import probe
+
+    return probe(spark)
+
+
+def _aggregates(spark: SparkSession) -> str:
+    from delta_ds.spark.native import optimizer
+
+    optimizer.install(spark)
+    return "count(*), min and max of what the log knows exactly"
+
+
+def _function(spark: SparkSession) -> str:
+    from delta_ds.spark.native import function
+
+    function.register_function(spark)
+    return f"SELECT ... FROM {function.NAME}('/path', 'versionAsOf', 3)"
+
+
+def _switched(spark: SparkSession, conf: str, native: Capability) -> Capability:
+    return Capability(False, f"{conf} is false") if native and session.is_off(spark, conf) else native
 
 
 def _pushdown(wanted: bool | None) -> Capability:

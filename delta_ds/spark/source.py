@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
@@ -18,7 +18,7 @@ from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.schema.types import StructType
@@ -92,22 +92,34 @@ class DeltaSource(DataSource):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.write.plan import newest, plan_write
+        from delta_ds.kernel.write.existing import leaves_existing
+        from delta_ds.kernel.write.plan import is_done, newest, plan_write
         from delta_ds.spark.writer import DeltaWriter
 
         zone = machine_time_zone()
         check_path(self.options)
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
         storage = open_storage(options.path, options.storage_options)
+        snapshot = newest(storage)
+        if (
+            snapshot is not None
+            and not is_done(snapshot, options)
+            and leaves_existing(options, snapshot.version, storage.url)
+        ):
+            return NothingWriter()
         data = schema_of(schema.jsonValue())
-        return DeltaWriter(
-            plan_write(storage, newest(storage), data, options, overwrite=overwrite, timezone=zone)
-        )
+        return DeltaWriter(plan_write(storage, snapshot, data, options, overwrite=overwrite, timezone=zone))
 
     def _read_options(self) -> ReadOptions:
         check_path(self.options)
         return parse_read_options(self.options, machine_time_zone())
 
+
+class NothingWriter(DataSourceWriter):
+    """Where there is a table already and the save mode is `ignore`: takes no row, commits nothing."""
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return WriterCommitMessage()
 
 
 class PushdownSource(DeltaSource):
@@ -132,7 +144,9 @@ def check_path(options: Mapping[str, str]) -> None:
         )
 
 
-def open_reading(options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None) -> Rows | Changes:
+def open_reading(
+    options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None
+) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
     A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it

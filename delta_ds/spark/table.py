@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructField as SparkStructField
 
-from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, NotADeltaTableError
+from delta_ds.exceptions import InvalidOptionError, InvariantViolationError
 from delta_ds.kernel.alter import clustering, constraints, create
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.drop_feature import drop_feature_support
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.schema.char_varchar import declared
+from delta_ds.spark import log_calls
 from delta_ds.spark.builder import DeltaTableBuilder, spark_type, to_kernel
-from delta_ds.spark.source import FORMAT
-from delta_ds.spark.timezone import machine_time_zone
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.server import Log, ask, open_log, run
+from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,16 +69,24 @@ _DETAIL = {
 class DeltaTable:
     """A Delta table by its path; made by `forPath` or by a builder.
 
-    The log is read and committed to in this process, rows are read by the data source.
+    In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
+    server. Rows are read by the data source.
     """
 
     def __init__(
-        self, spark: SparkSession, log: DeltaLog, options: Mapping[str, str], alias: str | None = None
+        self,
+        spark: SparkSession,
+        log: Log,
+        options: Mapping[str, str],
+        alias: str | None = None,
+        *,
+        where: str,
     ) -> None:
         self._spark = spark
         self._log = log
         self._options = dict(options)
         self._alias = alias
+        self._where = where
 
     @classmethod
     def forPath(
@@ -102,36 +111,25 @@ class DeltaTable:
         >>> DeltaTable.forPath(spark, "examples/data/sales").toDF().count()  # doctest: +SKIP
         """
         options = dict(hadoopConf or {})
-        log = _open_log(path, options)
-        try:
-            log.snapshot()
-        except NotADeltaTableError as error:
-            raise NotADeltaTableError(
-                f"`{log.storage.url}` is not a Delta table: {error.text}",
-                condition="DELTA_MISSING_DELTA_TABLE",
-            ) from error
-        return cls(sparkSession, log, {**options, "path": str(path)})
+        log = open_log(sparkSession, path, options)
+        where = ask(log, log_calls.location)
+        return cls(
+            sparkSession, log, {**options, "path": where if where.startswith("/") else str(path)}, where=where
+        )
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path is that of a table, or of a folder inside one."""
-        log = _open_log(identifier, {})
-        parent = log.storage.url.rstrip("/").rpartition("/")[0]
-        try:
-            log.snapshot()
-        except NotADeltaTableError:
-            at_the_top = not parent or parent.endswith((":", "/"))
-            return not at_the_top and cls.isDeltaTable(sparkSession, parent)
-        return True
+        return bool(ask(open_log(sparkSession, identifier, {}), log_calls.belongs_to_a_table))
 
     def toDF(self) -> DataFrame:
         """The rows of the latest version."""
-        df = self._spark.read.format(FORMAT).options(**self._options).load()
+        df = read(self._spark, self._options)
         return df.alias(self._alias) if self._alias else df
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that expressions can use."""
-        return DeltaTable(self._spark, self._log, self._options, aliasName)
+        return DeltaTable(self._spark, self._log, self._options, aliasName, where=self._where)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """What was committed, newest first, under the 15 columns of delta-spark.
@@ -143,11 +141,11 @@ class DeltaTable:
         """
         if limit is not None and limit < 1:
             raise InvalidOptionError(f"history needs a limit of at least 1, not {limit}")
-        return self._frame(self._log.history(limit), _HISTORY)
+        return self._frame(ask(self._log, DeltaLog.history, limit), _HISTORY)
 
     def detail(self) -> DataFrame:
         """One row about the latest version: location, size, properties, protocol."""
-        detail = self._log.snapshot().detail()
+        detail = ask(self._log, log_calls.detail)
         location = detail["location"]
         if location.startswith("/"):
             detail["location"] = f"file:{location}"
@@ -182,23 +180,23 @@ class DeltaTable:
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
         """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added."""
-        alter_properties.set_properties(self._log, properties)
+        run(self._log, alter_properties.set_properties, properties)
 
     def unsetProperties(self, keys: Sequence[str]) -> None:
         """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`."""
-        alter_properties.unset_properties(self._log, keys)
+        run(self._log, alter_properties.unset_properties, keys)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to these versions; it is never lowered."""
-        alter_properties.upgrade_table_protocol(self._log, readerVersion, writerVersion)
+        run(self._log, alter_properties.upgrade_table_protocol, readerVersion, writerVersion)
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Make the table support a feature and what it depends on."""
-        alter_properties.add_feature_support(self._log, featureName)
+        run(self._log, alter_properties.add_feature_support, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
         """Take the support of a feature away once nothing uses it; see `drop_feature.drop_feature_support`."""
-        drop_feature_support(self._log, featureName, truncate_history=bool(truncateHistory))
+        run(self._log, drop_feature_support, featureName, truncate_history=bool(truncateHistory))
 
     # --- columns
 
@@ -210,15 +208,15 @@ class DeltaTable:
         columns
             Names, types and comments. Rows that are there have null in them.
         """
-        alter_columns.add_columns(self._log, to_kernel(columns.fields), first, after)
+        run(self._log, alter_columns.add_columns, to_kernel(columns.fields), first, after)
 
     def renameColumn(self, old: str, new: str) -> None:
         """Rename a column (`s.a` for a field of a struct) to a plain name; needs column mapping."""
-        alter_columns.rename_column(self._log, old, new)
+        run(self._log, alter_columns.rename_column, old, new)
 
     def dropColumns(self, names: Sequence[str]) -> None:
         """Drop columns without touching data files; needs column mapping."""
-        alter_columns.drop_columns(self._log, names)
+        run(self._log, alter_columns.drop_columns, names)
 
     def alterColumn(
         self,
@@ -250,8 +248,9 @@ class DeltaTable:
         field = (
             None if dataType is None else to_kernel([SparkStructField("c", spark_type(dataType))]).fields[0]
         )
-        alter_column(
+        run(
             self._log,
+            alter_column,
             name,
             data_type=field.type if field else None,
             char_varchar=declared(field) if field else None,
@@ -266,39 +265,46 @@ class DeltaTable:
 
     def addConstraint(self, name: str, expression: str) -> None:
         """Add a CHECK constraint; fails if a row that is there breaks it."""
-        constraints.add_constraint(self._log, name, expression, self._verify(name))
+        log = self._log
+        if isinstance(log, DeltaLog):
+            constraints.add_constraint(
+                log, name, expression, lambda text: self._check(self.toDF(), name, text)
+            )
+            return
+        version = log.ask(log_calls.constraint_to_check, name, expression)
+        options = {**self._options, "versionAsOf": str(version)}
+        self._check(read(self._spark, options), name, expression)
+        log.run(log_calls.add_checked_constraint, name, expression, version)
 
     def dropConstraint(self, name: str) -> None:
         """Drop a CHECK constraint."""
-        constraints.drop_constraint(self._log, name)
+        run(self._log, constraints.drop_constraint, name)
 
     def clusterBy(self, columns: Sequence[str]) -> None:
         """Change the clustering columns of a clustered table; none: no clustering any more."""
-        clustering.cluster_by(self._log, columns)
+        run(self._log, clustering.cluster_by, columns)
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the latest version now."""
-        self._log.checkpoint()
+        run(self._log, DeltaLog.checkpoint)
 
-    def _verify(self, name: str) -> Callable[[str], None]:
-        def verify(expression: str) -> None:
-            broken = self.toDF().where(f"NOT coalesce(({expression}), false)").limit(1).count()
-            if broken:
-                raise InvariantViolationError(
-                    f"rows of {self._log.storage.url} break the new CHECK constraint {name} ({expression}); "
-                    "correct or delete them first. Nothing was written",
-                    condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-                    parameters={"constraint": name, "expression": expression},
-                )
-
-        return verify
+    def _check(self, rows: DataFrame, name: str, expression: str) -> None:
+        with delta_errors():
+            broken = rows.where(f"NOT coalesce(({expression}), false)").limit(1).count()
+        if broken:
+            raise InvariantViolationError(
+                f"rows of {self._where} break the new CHECK constraint {name} ({expression}); "
+                "correct or delete them first. Nothing was written",
+                condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+                parameters={"constraint": name, "expression": expression},
+            )
 
     def _frame(self, rows: list[dict[str, Any]], columns: Mapping[str, str]) -> DataFrame:
         schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
         return self._spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
 
     def __repr__(self) -> str:
-        return f"DeltaTable({self._log.storage.url!r})"
+        return f"DeltaTable({self._where!r})"
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
@@ -310,8 +316,3 @@ def _session(spark: SparkSession | None) -> SparkSession:
     if found is None:
         raise InvalidOptionError("there is no active Spark session: give one, as in DeltaTable.create(spark)")
     return found
-
-
-def _open_log(path: str, options: Mapping[str, str]) -> DeltaLog:
-    parsed = parse_read_options({**options, "path": path}, machine_time_zone())
-    return DeltaLog(parsed.path, parsed.storage_options)

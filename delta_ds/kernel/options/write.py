@@ -14,6 +14,7 @@ from delta_ds.kernel.options.read import READ_OPTIONS
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.secret_options import SecretOptions
 
+ERROR, IGNORE = "error", "ignore"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
 
 
@@ -54,6 +55,9 @@ class WriteOptions:
         The zone of local times; None: the session's.
     properties
         Table properties for a table that this write creates: `delta.*` names to text.
+    if_exists
+        What a write that shall create its table does where there is one: `error` or `ignore` (nothing is
+        written). None: it adds to the table.
     """
 
     path: str = field(repr=False)
@@ -73,6 +77,7 @@ class WriteOptions:
     storage_options: dict[str, Any] = field(default_factory=SecretOptions, repr=False)
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    if_exists: str | None = None
 
 
 def _overwrite_mode(text: str, zone: tzinfo) -> bool:
@@ -96,6 +101,13 @@ def _whole_number(text: str, zone: tzinfo) -> int:
 def _row_limit(text: str, zone: tzinfo) -> int | None:
     number = _whole_number(text, zone)
     return number if number > 0 else None
+
+
+def _if_exists(text: str, zone: tzinfo) -> str:
+    word = text.strip().lower()
+    if word not in (ERROR, IGNORE):
+        raise ValueError(f"it is {ERROR} or {IGNORE}")
+    return word
 
 
 def _codec(text: str, zone: tzinfo) -> str:
@@ -150,6 +162,10 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option("compression", "text", "the table's", f"codec: {', '.join(CODECS)}", "compression", _codec),
     Option("timeZone", "time zone", "the session's", "the zone of local times", "time_zone", time_zone_name),
+    Option(
+        "ifExists", "text", "add to it", "where there is a table already: error, or ignore (write nothing)",
+        "if_exists", _if_exists,
+    ),
 )  # fmt: skip
 
 _ONLY_READ = {
@@ -157,6 +173,7 @@ _ONLY_READ = {
     for option in READ_OPTIONS
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
+_PROPERTY_NAMES = {name.lower(): name for name in properties.PROPERTIES}
 WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
 
 
@@ -183,12 +200,18 @@ def parse_write_options(
     given = WRITE.parse(options, session_time_zone)
     if not given.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
-    parsed = WriteOptions(storage_options=given.storage_options, properties=given.properties, **given.values)
+    # Spark hands names over to a data source in lower case.
+    named = {_PROPERTY_NAMES.get(name.lower(), name): text for name, text in given.properties.items()}
+    parsed = WriteOptions(storage_options=given.storage_options, properties=named, **given.values)
     _check_combination(parsed, overwrite)
     return parsed
 
 
 def _check_combination(options: WriteOptions, overwrite: bool) -> None:
+    if options.if_exists is not None and overwrite:
+        raise InvalidOptionError(
+            "'ifExists' is for writes that create a table; an overwrite replaces the one that is there"
+        )
     if (options.txn_app_id is None) != (options.txn_version is None):
         raise InvalidOptionError(
             "an idempotent write needs both 'txnAppId' and 'txnVersion'", condition=_IDEMPOTENT

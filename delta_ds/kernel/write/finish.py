@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from delta_ds.exceptions import DeltaError, UncertainWriteError
+from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UncertainWriteError
 from delta_ds.kernel.data.identity import HIGH_WATER_MARK
 from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
+from delta_ds.kernel.write.existing import leaves_existing
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.removal import Removed, remove_replaced
 from delta_ds.kernel.write.replacing import MATCHING, PARTITIONS
@@ -23,6 +25,8 @@ from delta_ds.kernel.write.task import TaskResult
 
 logger = logging.getLogger("delta_ds")
 
+# Spark's save modes, as delta-spark's history shows them.
+_MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
 _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 
@@ -49,11 +53,13 @@ def finish_write(
     Returns
     -------
     int or None
-        The version; None where there was nothing to commit (no rows to add or to replace, or an application's
-        transaction that the table has already).
+        The version; None where there was nothing to commit (no rows to add or to replace, an application's
+        transaction that the table has already, or a table where `ifExists` is `ignore`).
 
     Raises
     ------
+    TableExistsError
+        `ifExists` is `error`, and there is a table: since the write was planned, or before.
     DeltaConcurrentModificationException
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where its outcome is not known (`UncertainWriteError`).
@@ -67,6 +73,9 @@ def finish_write(
         staged += [add["path"] for add in adds]
         if plan.done:
             return None
+        if plan.read_version >= 0 and leaves_existing(plan.options, plan.read_version, plan.storage.url):
+            discard(plan.storage, staged)
+            return None
         if transaction is None:
             transaction = Transaction(plan.storage, _pinned(plan), engine_info=engine_info)
         removed = Removed()
@@ -77,6 +86,13 @@ def finish_write(
             return None
         return _commit(plan, transaction, results, adds, removed)
     except UncertainWriteError:
+        raise
+    except DeltaConcurrentModificationException as error:
+        discard(plan.storage, staged)
+        # Another one made the table since the write was planned.
+        created = plan.read_version < 0
+        if created and leaves_existing(plan.options, error.winning_version or 0, plan.storage.url):
+            return None
         raise
     except Exception:
         discard(plan.storage, staged)
@@ -174,7 +190,7 @@ def _marked(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
 def _parameters(plan: WritePlan) -> dict[str, Any]:
     options = plan.options
     parameters: dict[str, Any] = {
-        "mode": "Overwrite" if plan.overwrite else "Append",
+        "mode": "Overwrite" if plan.overwrite else _MODES[options.if_exists],
         "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":")),
     }
     if options.cluster_by and plan.read_version < 0:

@@ -23,7 +23,7 @@ from delta_ds.kernel.scan.skipping import prune, row_numbers
 from delta_ds.kernel.schema.types import BINARY, INTEGER, StructField
 from delta_ds.spark.native.columns import ScanColumns, spark_schema
 from delta_ds.spark.native.file_listing import list_files, path_bytes
-from delta_ds.spark.native.jvm import Jvm, java_error
+from delta_ds.spark.native.jvm import Jvm, passed_on
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -116,19 +116,13 @@ class DeltaFileIndex:
     # --- FileIndex
 
     def rootPaths(self) -> Any:
-        return self._jvm.seq([self._jvm.Path(self._root)])
+        # Two, as INSERT INTO writes past the log into the folder of a partitioned relation that has only one.
+        commit = f"{self._root}_delta_log/{self.snapshot.version:020d}.json"
+        return self._jvm.seq([self._jvm.Path(path) for path in (self._root, commit)])
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
-        try:
+        with passed_on(self._jvm):
             return self._list(partition_filters, data_filters)
-        except DeltaError as error:
-            from py4j.protocol import Py4JJavaError
-
-            # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
-            text = f"delta_ds.exceptions.{type(error).__name__}: {error}"
-            raise Py4JJavaError("", self._jvm.jvm.org.apache.spark.SparkException(text)) from error
-        except Exception as error:
-            raise java_error(error) from error
 
     def inputFiles(self) -> Any:
         paths = self.live.table["path"].take(self.rows)

@@ -11,26 +11,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from delta_ds.spark.native.compiler import compile_class
-
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from delta_ds.kernel.storage.filesystem import Storage
-
-_NAME = "TableFiles"
-
-
-def compile_listing(jvm: Any, gateway: Any) -> Any:
-    """The instance that `list_files` calls.
-
-    Raises
-    ------
-    NotNative
-        See `compile_class`.
-    """
-    return compile_class(jvm, gateway, _NAME)
 
 
 def list_files(
@@ -46,7 +31,7 @@ def list_files(
     Parameters
     ----------
     listing
-        From `compile_listing`.
+        The `TableFiles` of the JVM.
     root
         The table's folder as Hadoop names it, ending in `/`.
     values

@@ -7,9 +7,12 @@ version is found when the session is bound, and the portable path serves instead
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
+
+from delta_ds.exceptions import DeltaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +76,7 @@ class Jvm:
     def _bind(self, spark: SparkSession) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        from delta_ds.spark.native.file_listing import compile_listing
+        from delta_ds.spark.native.compiler import compile_class
 
         context: Any = spark.sparkContext
         self.gateway: Any = context._gateway
@@ -82,7 +85,6 @@ class Jvm:
         # Without this every error inside a callback reaches the user as an anonymous Py4JException.
         self.gateway.python_parameters.propagate_java_exceptions = True
         sql = self.jvm.org.apache.spark.sql
-        self.HadoopFsRelation = self._class(sql.execution.datasources.HadoopFsRelation)
         self.ParquetFileFormat = self._class(sql.execution.datasources.parquet.ParquetFileFormat)
         self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
         self.Dataset = self.module("org.apache.spark.sql.classic.Dataset$")
@@ -100,7 +102,8 @@ class Jvm:
         self.CatalogStorageFormat = self.module(f"{_CATALYST}.catalog.CatalogStorageFormat$")
         constructors = self._named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
         self.catalog_table_parameters = int(constructors[0].getParameterCount())
-        self.listing = compile_listing(self.jvm, self.gateway)
+        self.listing = compile_class(self.jvm, self.gateway, "TableFiles")
+        self.relations = compile_class(self.jvm, self.gateway, "TableRelation")
         self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
         self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
         self._empty_row = self.InternalRow.empty()
@@ -209,6 +212,21 @@ class Jvm:
                 self.none,
             )
         )
+
+
+@contextmanager
+def passed_on(jvm: Jvm) -> Iterator[None]:
+    """Errors of a callback in the form that the JVM passes on: its own unchanged, ours by name and text."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except DeltaError as error:
+        # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
+        text = f"delta_ds.exceptions.{type(error).__name__}: {error}"
+        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(text)) from error
+    except Exception as error:
+        raise java_error(error) from error
 
 
 def java_error(error: BaseException) -> BaseException:

@@ -12,6 +12,7 @@ from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.native.columns import ScanColumns, scan_columns
 from delta_ds.spark.native.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
+from delta_ds.spark.native.insert import Insert
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.planner_statistics import catalog_table
 
@@ -131,14 +132,14 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
         # In a session of its own, where the setting changes nothing else.
         session = session.newSession()
         session.conf().set(_FIELD_IDS, "true")
-    relation = jvm.HadoopFsRelation(
+    relation = jvm.relations.of(
         index,
         index.partitionSchema(),
         jvm.struct(columns.data),
-        jvm.none,
         jvm.ParquetFileFormat(),
         jvm.map(options),
         session,
+        Insert(jvm, index.snapshot, {k: v for k, v in options.items() if is_hadoop_setting(k)}),
     )
     hidden = [f for f in index.schema.fields if f.name in {h.name for h in index.hidden}]
     output = type(index.schema)([*columns.output.fields, *hidden])

@@ -338,6 +338,68 @@ def test_scan_of_a_changing_session_zone_reads_old_partition_timestamps_in_it(
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+def test_insert_into_a_view_goes_by_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(3).selectExpr("id", "id % 2 p").write.format("pydelta").save(path)
+    read(spark, path).createOrReplaceTempView("native_view")
+    try:
+        spark.sql("INSERT INTO native_view VALUES (10, 0)")
+        assert sorted(r.id for r in read(spark, path).collect()) == [0, 1, 2, 10]
+        assert DeltaLog(path).history()[0]["operation"] == "WRITE"
+        spark.sql("INSERT OVERWRITE native_view SELECT 5L, 1L")
+        assert [tuple(r) for r in read(spark, path).collect()] == [(5, 1)]
+        assert read(spark, path, versionAsOf=0).count() == 3
+        DeltaTable.forPath(spark, path).addConstraint("small", "id < 10")
+        with pytest.raises(Exception, match="small"):
+            spark.sql("INSERT INTO native_view VALUES (11, 0)")
+    finally:
+        spark.catalog.dropTempView("native_view")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO native_view VALUES (1, 2)",
+        "INSERT OVERWRITE native_view SELECT 5L, 1L",
+        "INSERT OVERWRITE native_view PARTITION (p = 1) SELECT 7L",
+    ],
+)
+def test_spark_does_not_write_past_the_log_into_a_partitioned_table(
+    spark: SparkSession, tmp_path: Path, sql: str
+) -> None:
+    path = str(tmp_path / "t")
+    spark.range(3).selectExpr("id", "id % 2 p").write.format("pydelta").partitionBy("p").save(path)
+    read(spark, path).createOrReplaceTempView("native_view")
+    before = sorted(tmp_path.rglob("*"))
+    try:
+        with pytest.raises(Exception, match="MULTI_PATH"):
+            spark.sql(sql)
+    finally:
+        spark.catalog.dropTempView("native_view")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert read(spark, path).count() == 3
+
+
+def test_batches_of_a_stream_read_and_write_natively(spark: SparkSession, tmp_path: Path) -> None:
+    path, names = str(tmp_path / "t"), str(tmp_path / "names")
+    spark.range(10).selectExpr("id", "concat('n', id) name").write.format("pydelta").save(names)
+    spark.range(6).write.parquet(str(tmp_path / "in"))
+
+    def step(batch: DataFrame, number: int) -> None:
+        known = read(batch.sparkSession, names)
+        batch.join(known, "id").write.format("pydelta").mode("append").save(path)
+
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+    query = (
+        stream.writeStream.foreachBatch(step)
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(r.name for r in read(spark, path).collect()) == [f"n{i}" for i in range(6)]
+
+
 @pytest.fixture(autouse=True)
 def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """What cannot be used for skipping must not go unnoticed here."""

@@ -1,0 +1,33 @@
+"""A table where a write wanted to create one: Spark's save modes `errorifexists` and `ignore`."""
+
+from __future__ import annotations
+
+from delta_ds.exceptions import TableExistsError
+from delta_ds.kernel.options.write import ERROR, IGNORE, WriteOptions
+
+
+def leaves_existing(options: WriteOptions, version: int, table: str) -> bool:
+    """Whether a write leaves the table that it found as it is.
+
+    Parameters
+    ----------
+    options
+        Of the write.
+    version
+        Of the table that is there.
+    table
+        Its address, for messages.
+
+    Raises
+    ------
+    TableExistsError
+        `ifExists` is `error`.
+    """
+    if options.if_exists == ERROR:
+        raise TableExistsError(
+            f"there is a table at {table} already (version {version}), and the save mode is errorifexists. Use "
+            "mode('append'), mode('overwrite') or mode('ignore'). Nothing was written",
+            condition="DELTA_PATH_EXISTS",
+            parameters={"path": table, "version": version},
+        )
+    return options.if_exists == IGNORE

@@ -1,0 +1,263 @@
+"""Makes `spark.read` and `df.write` of a session say to this package what they cannot say to a Python data source.
+
+Spark refuses the default save mode, `ignore`, `partitionBy` and tables by path before a Python data source is asked,
+and moves every row through Python. `install` replaces the few methods that end a read or a write; a call is taken over
+if its session has this installed and its format is ours, every other goes to the original. Classic sessions are marked
+by a setting, which sessions made from them inherit (`foreachBatch`), those of Spark Connect by their id.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakSet
+
+from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.spark.server import is_connect
+from delta_ds.spark.session import patching, state
+from delta_ds.spark.session.identifiers import is_ours, path_of
+from delta_ds.spark.session.reading import read, with_path
+from delta_ds.spark.session.writer_v2 import PathWriter
+from delta_ds.spark.session.writing import insert_into, save, save_as_table
+from delta_ds.spark.source import FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MARK = "spark.pydelta.session"
+_DEFAULT_SOURCE_CONF = "spark.sql.sources.default"
+
+_Concerns: TypeAlias = Callable[[Any, dict[str, Any]], bool]
+_Patch: TypeAlias = tuple[type, str, _Concerns, patching.Handler]
+
+_lock = threading.Lock()
+_sessions: WeakSet[SparkSession] = WeakSet()
+_connect_ids: set[str] = set()
+
+
+def install(spark: SparkSession) -> None:
+    """Install in a session, classic or Connect; doing so again is harmless."""
+    with _lock:
+        for patch in _patches(is_connect(spark)):
+            patching.apply(*patch)
+        if is_connect(spark):
+            _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
+        else:
+            spark.conf.set(MARK, "true")
+        _sessions.add(spark)
+
+
+def uninstall(spark: SparkSession) -> None:
+    """Take it out of a session; with the last one of its kind Spark's own methods are back in place."""
+    with _lock:
+        connect = is_connect(spark)
+        if connect:
+            _connect_ids.discard(spark.session_id)  # type: ignore[attr-defined]
+        else:
+            spark.conf.unset(MARK)
+        for session in list(_sessions):
+            if _is_stopped(session) or not is_installed(session):
+                _sessions.discard(session)
+        if not any(is_connect(session) == connect for session in _sessions):
+            for owner, name, _, _ in _patches(connect):
+                patching.undo(owner, name)
+
+
+def is_installed(spark: SparkSession) -> bool:
+    """Whether reads and writes of a session come here."""
+    if is_connect(spark):
+        return spark.session_id in _connect_ids  # type: ignore[attr-defined]
+    return spark.conf.get(MARK, "false") == "true"
+
+
+def _is_stopped(spark: SparkSession) -> bool:
+    if is_connect(spark):
+        return bool(spark.is_stopped)  # type: ignore[attr-defined]
+    return spark._sc._jsc is None
+
+
+def _patches(connect: bool) -> list[_Patch]:
+    if connect:
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+        from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
+        from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
+
+        # `load` says there all that it has to; `SparkSession.table` goes through the reader.
+        return [
+            (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
+            *_writer_patches(ConnectWriter),
+            (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+        ]
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+    from pyspark.sql.session import SparkSession
+
+    return [
+        (DataFrameReader, "load", _loads_ours, _load),
+        (DataFrameReader, "table", _names_path("tableName", "_spark"), _table),
+        (SparkSession, "table", _names_path("tableName", None), _session_table),
+        *_writer_patches(DataFrameWriter),
+        (ClassicFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+    ]
+
+
+def _writer_patches(writer: type) -> list[_Patch]:
+    return [
+        (writer, "save", _saves_ours, _save),
+        (writer, "saveAsTable", _names_path("name", "_spark"), _save_as_table),
+        (writer, "insertInto", _names_path("tableName", "_spark"), _insert_into),
+    ]
+
+
+# --- which calls are taken over
+
+
+def _names_path(argument: str, session: str | None) -> _Concerns:
+    def concerns(target: Any, arguments: dict[str, Any]) -> bool:
+        if path_of(arguments.get(argument)) is None:
+            return False
+        return is_installed(getattr(target, session) if session else target)
+
+    return concerns
+
+
+def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
+    source = arguments.get("format") or state.reader_source(reader)
+    return is_ours(source) and is_installed(reader._spark)
+
+
+def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
+    source = arguments.get("format") or _source(writer)
+    return is_ours(source) and is_installed(writer._spark)
+
+
+def _source(writer: Any) -> str | None:
+    found = state.writer_source(writer)
+    if found is None and writer._spark.session_id in _connect_ids:
+        return str(writer._spark.conf.get(_DEFAULT_SOURCE_CONF))
+    return found
+
+
+# --- what is done instead
+
+
+def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
+    if arguments.get("format") is not None:
+        reader.format(arguments["format"])
+    if arguments.get("schema") is not None:
+        reader.schema(arguments["schema"])
+    reader.options(**arguments.get("options", {}))
+    told = state.reader_state(reader)
+    return read(reader._spark, with_path(told.options, arguments.get("path"), "load"), told.schema)
+
+
+def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
+    told = state.reader_state(reader)
+    return _read_table(reader._spark, told.options, told.schema is not None, arguments["tableName"])
+
+
+def _connect_table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
+    options = state.connect_reader_options(reader)
+    has_schema = state.connect_reader_has_schema(reader)
+    return _read_table(reader._client, options, has_schema, arguments["tableName"])
+
+
+def _session_table(original: Callable[..., Any], spark: Any, arguments: dict[str, Any]) -> DataFrame:
+    return _read_table(spark, {}, False, arguments["tableName"])
+
+
+def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, name: str) -> DataFrame:
+    if has_schema:
+        raise InvalidOptionError(
+            f"a schema cannot be given for {name}: use spark.read.format({FORMAT!r}).schema(...).load(path)",
+            condition="_LEGACY_ERROR_TEMP_1189",
+        )
+    return read(spark, with_path(options, path_of(name), "table"))
+
+
+def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
+    told = _told(writer, arguments)
+    _check_layout(told)
+    df = _rows(writer)
+    save(df, arguments.get("path"), told.mode, told.options, told.partition_by, told.cluster_by)
+    _report(writer, df)
+
+
+def _save_as_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
+    told = _told(writer, arguments)
+    _check_layout(told)
+    _check_format(writer, arguments["name"])
+    df = _rows(writer)
+    path = str(path_of(arguments["name"]))
+    save_as_table(df, path, told.mode, told.options, told.partition_by, told.cluster_by)
+    _report(writer, df)
+
+
+def _insert_into(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
+    overwrite = arguments.get("overwrite")
+    if overwrite is not None:
+        writer.mode("overwrite" if overwrite else "append")
+    told = state.writer_state(writer)
+    _check_layout(told)
+    if told.partition_by or told.cluster_by:
+        raise UnsupportedOperationError(
+            f"insertInto cannot say partitionBy or clusterBy: {arguments['tableName']} has its layout already. "
+            "Nothing was written",
+            condition="PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
+        )
+    df = _rows(writer)
+    insert_into(df, str(path_of(arguments["tableName"])), told.mode, told.options)
+    _report(writer, df)
+
+
+def _write_to(original: Callable[..., Any], df: Any, arguments: dict[str, Any]) -> PathWriter:
+    return PathWriter(df, str(path_of(arguments["table"])))
+
+
+def _told(writer: Any, arguments: dict[str, Any]) -> state.WriterState:
+    """What a writer knows after the arguments of its last call, which it takes in as Spark does."""
+    writer.mode(arguments.get("mode")).options(**arguments.get("options", {}))
+    if arguments.get("partitionBy") is not None:
+        writer.partitionBy(arguments["partitionBy"])
+    if arguments.get("format") is not None:
+        writer.format(arguments["format"])
+    return state.writer_state(writer)
+
+
+def _check_layout(told: state.WriterState) -> None:
+    if told.bucket_by:
+        raise UnsupportedOperationError(
+            f"bucketBy({', '.join(told.bucket_by)}) is not supported for Delta tables; use partitionBy or clusterBy. "
+            "Nothing was written",
+            condition="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+        )
+    if told.sort_by:
+        raise InvalidOptionError(
+            f"sortBy({', '.join(told.sort_by)}) must be used together with bucketBy, which Delta tables do not have; "
+            "sort the DataFrame, or use clusterBy. Nothing was written",
+            condition="SORT_BY_WITHOUT_BUCKETING",
+        )
+
+
+def _check_format(writer: Any, name: str) -> None:
+    """A format that was not given is the session's default: it cannot be told from one that was."""
+    source = state.writer_source(writer)
+    if source is None or is_ours(source) or source == writer._spark.conf.get(_DEFAULT_SOURCE_CONF):
+        return
+    raise InvalidOptionError(f"{name} is a table of {FORMAT}, it cannot be written with format({source!r})")
+
+
+def _rows(writer: Any) -> DataFrame:
+    if not state.is_connect(writer):
+        df: DataFrame = writer._df
+        return df
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame(writer._df, writer._spark)
+
+
+def _report(writer: Any, df: Any) -> None:
+    """Hand the metrics of the write to the DataFrame that the user has (Spark Connect)."""
+    if state.is_connect(writer) and df.executionInfo is not None:
+        writer._callback(df.executionInfo)

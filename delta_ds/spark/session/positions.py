@@ -1,0 +1,111 @@
+"""Rows whose columns go into a table by their place, not by their names: `insertInto`.
+
+Source: delta-spark, `DeltaInsertCastSupport`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from delta_ds.exceptions import SchemaError
+from delta_ds.spark.session.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_ANSI_CONF = "spark.sql.ansi.enabled"
+
+
+def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
+    """The rows with the names and types of the table's columns at the same places.
+
+    Where all names are the table's and their types fit, nothing is done: fields of structs then go by their names.
+    Columns beyond the table's keep their names, for `mergeSchema` to take or refuse. Values are cast as Spark casts
+    them in ANSI mode; in a session without it types stay, and the write takes or refuses them.
+
+    Raises
+    ------
+    SchemaError
+        There are fewer columns, or fields of a struct, than the table has.
+    """
+    given, wanted = df.schema.fields, table.schema.fields
+    if len(given) < len(wanted):
+        raise _too_few(table, None, len(given), len(wanted))
+    pairs = list(zip(given, wanted, strict=False))
+    if all(g.name == w.name and _fits(g.dataType, w.dataType) for g, w in pairs):
+        return df
+    casts = str(df.sparkSession.conf.get(_ANSI_CONF, "true")).lower() == "true"
+    widens = _widens(table, options)
+    # By their places: names may be there more than once.
+    places = df.toDF(*[f"c{i}" for i in range(len(given))])
+    columns: list[Column] = []
+    for place, field in enumerate(given):
+        column = F.col(f"c{place}")
+        if place < len(wanted):
+            target = wanted[place]
+            stored = _placed(field.dataType, target.dataType, table, target.name, casts and not widens)
+            column = column if stored == field.dataType else column.cast(stored)
+            columns.append(column.alias(target.name))
+        else:
+            columns.append(column.alias(field.name))
+    return places.select(*columns)
+
+
+def _fits(given: DataType, wanted: DataType) -> bool:
+    """Whether values of a type can be taken by the names of their fields, without a cast."""
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        fields = {field.name.lower(): field for field in wanted.fields}
+        return all(
+            (target := fields.get(field.name.lower())) is not None and _fits(field.dataType, target.dataType)
+            for field in given.fields
+        )
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+    return given.simpleString() == wanted.simpleString()
+
+
+def _placed(given: DataType, wanted: DataType, table: Table, path: str, casts: bool) -> DataType:
+    """The type that a column is cast to: the table's names at the places of the given ones, and its types."""
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        if len(given.fields) < len(wanted.fields):
+            raise _too_few(table, path, len(given.fields), len(wanted.fields))
+        fields = [
+            StructField(
+                wanted.fields[i].name,
+                _placed(field.dataType, wanted.fields[i].dataType, table, f"{path}.{field.name}", casts),
+            )
+            if i < len(wanted.fields)
+            else field
+            for i, field in enumerate(given.fields)
+        ]
+        return StructType(fields)
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        inner = _placed(given.elementType, wanted.elementType, table, f"{path}.element", casts)
+        return ArrayType(inner, given.containsNull)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        key = _placed(given.keyType, wanted.keyType, table, f"{path}.key", casts)
+        value = _placed(given.valueType, wanted.valueType, table, f"{path}.value", casts)
+        return MapType(key, value, given.valueContainsNull)
+    return wanted if casts else given
+
+
+def _widens(table: Table, options: Mapping[str, str]) -> bool:
+    """Whether the table's types follow wider ones, which must not be cast away then."""
+    merges = any(k.lower() == "mergeschema" and v.strip().lower() == "true" for k, v in options.items())
+    enabled = table.properties.get("delta.enableTypeWidening", "false")
+    return merges and enabled.strip().lower() == "true"
+
+
+def _too_few(table: Table, path: str | None, given: int, wanted: int) -> SchemaError:
+    where, what = (f"column {path} of {table.address}", "fields") if path else (table.address, "columns")
+    return SchemaError(
+        f"insertInto goes by position: {where} has {wanted} {what}, but the rows have {given}. Nothing was written",
+        condition="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+        parameters={"table": table.address, "columns": wanted, "given": given},
+    )

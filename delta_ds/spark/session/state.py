@@ -1,0 +1,118 @@
+"""What a reader or writer of Spark has been told, read back from it.
+
+So `.format`, `.option`, `.mode`, `.partitionBy` and the like need no replacement. A classic reader or writer keeps it
+in the JVM, one of Spark Connect in its own attributes. Getters of the JVM are protected in Scala, public in bytecode.
+Source: Spark, `DataFrameReader.scala` and `DataFrameWriter.scala`; the same from 4.1 to 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+_SEPARATOR = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """What a `DataFrameReader` knows; `schema` is what the user gave."""
+
+    options: dict[str, str] = field(default_factory=dict)
+    schema: StructType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """What a `DataFrameWriter` knows."""
+
+    mode: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    bucket_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+
+
+def is_connect(reader_or_writer: Any) -> bool:
+    """Whether it belongs to Spark Connect."""
+    return type(reader_or_writer).__module__.startswith("pyspark.sql.connect")
+
+
+def reader_source(reader: Any) -> str | None:
+    """The name of the data source that a classic reader would use."""
+    return _text(reader._jreader.source())
+
+
+def writer_source(writer: Any) -> str | None:
+    """The name of the data source that a writer would use; None where a client does not know the default."""
+    if is_connect(writer):
+        return _text(writer._write.source)
+    return _text(writer._jwrite.source())
+
+
+def reader_state(reader: Any) -> ReaderState:
+    """What a classic reader has been told."""
+    schema = reader._jreader.userSpecifiedSchema()
+    return ReaderState(
+        options=_options(reader._jreader.extraOptions()),
+        schema=StructType.fromJson(json.loads(schema.get().json())) if schema.isDefined() else None,
+    )
+
+
+def connect_reader_options(reader: Any) -> dict[str, str]:
+    """The options of a reader of Spark Connect."""
+    return {name: text for name, text in reader._options.items() if text is not None}
+
+
+def connect_reader_has_schema(reader: Any) -> bool:
+    """Whether the user gave a reader of Spark Connect a schema."""
+    return bool(reader._schema)
+
+
+def writer_state(writer: Any) -> WriterState:
+    """What a writer has been told."""
+    if is_connect(writer):
+        told = writer._write
+        return WriterState(
+            mode=told.mode,
+            options={name: text for name, text in told.options.items() if text is not None},
+            partition_by=tuple(told.partitioning_cols),
+            cluster_by=tuple(told.clustering_cols),
+            bucket_by=tuple(told.bucket_cols),
+            sort_by=tuple(told.sort_cols),
+        )
+    told = writer._jwrite
+    return WriterState(
+        mode=told.curmode().name(),
+        options=_options(told.extraOptions()),
+        partition_by=_names(told.partitioningColumns()),
+        cluster_by=_names(told.clusteringColumns()),
+        bucket_by=_names(told.bucketColumnNames()),
+        sort_by=_names(told.sortColumnNames()),
+    )
+
+
+def _options(case_insensitive_map: Any) -> dict[str, str]:
+    """Names as the user wrote them to texts; up to Spark 4.2, an option set to None is there as null."""
+    options: dict[str, str] = {}
+    entries = case_insensitive_map.originalMap().iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        text = entry._2()
+        if text is not None:
+            options[entry._1()] = text
+    return options
+
+
+def _names(option: Any) -> tuple[str, ...]:
+    """A Scala `Option[Seq[String]]`, in one call."""
+    if option.isEmpty() or option.get().isEmpty():
+        return ()
+    return tuple(option.get().mkString(_SEPARATOR).split(_SEPARATOR))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

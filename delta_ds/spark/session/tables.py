@@ -1,0 +1,93 @@
+"""What a write has to know of the table that it finds: asked of the log, wherever that is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
+
+from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.kernel.options.parsing import STORAGE_PREFIX
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.server import ask, open_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.delta_log import DeltaLog
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The latest version of a table.
+
+    Attributes
+    ----------
+    address
+        Its full path or URL, without secrets.
+    schema
+        As users see it.
+    properties
+        Of its metadata.
+    """
+
+    address: str
+    schema: StructType
+    properties: Mapping[str, str]
+
+
+def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
+    """The table at the path of a write's options; None where there is none.
+
+    Parameters
+    ----------
+    spark
+        The session: in one of Spark Connect, the server looks.
+    options
+        `path`, and what the filesystem needs; others are not looked at.
+    """
+    path = next((text for name, text in options.items() if name.lower() == "path"), "")
+    log = open_log(spark, path, {k: v for k, v in options.items() if _of_the_filesystem(k)})
+    found = ask(log, describe)
+    if found is None:
+        return None
+    return Table(found["address"], StructType.fromJson(json.loads(found["schema"])), found["properties"])
+
+
+def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -> Table:
+    """The table at the path of a write's options, which must be there; arguments as for `find_table`.
+
+    Raises
+    ------
+    NotADeltaTableError
+        It is not there; `call` says who asked.
+    """
+    table = find_table(spark, options)
+    if table is None:
+        raise NotADeltaTableError(
+            f"{call} adds to a table that is there, but there is none at the path. Create it first, with "
+            "df.write.format('pydelta').save(path) or df.writeTo(...).create(). Nothing was written"
+        )
+    return table
+
+
+def describe(log: DeltaLog) -> dict[str, Any] | None:
+    """What `Table` holds, in JSON's types; None where there is no table."""
+    try:
+        snapshot = log.snapshot()
+    except NotADeltaTableError:
+        return None
+    return {
+        "address": log.storage.url,
+        "schema": schemas.to_spark(snapshot.schema).json(),
+        "properties": dict(snapshot.metadata.configuration),
+    }
+
+
+def _of_the_filesystem(name: str) -> bool:
+    folded = name.lower()
+    return folded.startswith(STORAGE_PREFIX) or is_hadoop_setting(folded)

@@ -1,0 +1,158 @@
+"""What ``df.writeTo("pydelta.`/path`")`` returns: the calls of Spark's `DataFrameWriterV2` on a table by path.
+
+Source: Spark, `DataFrameWriterV2`; conditions and outcomes as delta-spark's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.kernel.options.write import ERROR
+from delta_ds.kernel.properties import PREFIX
+from delta_ds.spark.session import tables
+from delta_ds.spark.session.conditions import column_name, sql_of
+from delta_ds.spark.session.identifiers import is_ours
+from delta_ds.spark.session.writing import APPEND, OVERWRITE, as_existing_name, save
+from delta_ds.spark.source import FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_EVERYTHING = "true"
+
+
+class PathWriter:
+    """Says what to write, then writes: like `pyspark.sql.DataFrameWriterV2`, for a table by its path."""
+
+    def __init__(self, df: DataFrame, path: str) -> None:
+        self._df = df
+        self._path = path
+        self._options: dict[str, str] = {}
+        self._partition_by: tuple[str, ...] = ()
+        self._cluster_by: tuple[str, ...] = ()
+
+    def using(self, provider: str) -> PathWriter:
+        """The data source of a new table, which can only be this one."""
+        if not is_ours(provider):
+            raise InvalidOptionError(
+                f"{FORMAT}.`{self._path}` is a table of {FORMAT}, it cannot be written using {provider!r}"
+            )
+        return self
+
+    def option(self, key: str, value: Any) -> PathWriter:
+        """An option, as of `df.write`; None leaves it out."""
+        if value is not None:
+            self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: Any) -> PathWriter:
+        """Options, as of `df.write`."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def tableProperty(self, property: str, value: str) -> PathWriter:
+        """A property `delta.*` of a new table."""
+        if not property.lower().startswith(PREFIX):
+            raise InvalidOptionError(
+                f"a write sets properties {PREFIX}* only, not {property!r}; set it with "
+                "DeltaTable.forPath(...).setProperties(...) when the table is there",
+                parameters={"property": property},
+            )
+        return self.option(property, value)
+
+    def partitionedBy(self, col: Column | str, *cols: Column | str) -> PathWriter:
+        """The partition columns of a new table; expressions such as `years(...)` are refused."""
+        spark = self._df.sparkSession
+        self._partition_by = tuple(column_name(spark, column) for column in (col, *cols))
+        return self
+
+    def clusterBy(self, col: str, *cols: str) -> PathWriter:
+        """The clustering columns of a new table."""
+        self._cluster_by = (col, *cols)
+        return self
+
+    def create(self) -> None:
+        """Create the table with these rows.
+
+        Raises
+        ------
+        TableExistsError
+            It is there already.
+        """
+        with as_existing_name(self._path):
+            self._save(ERROR)
+
+    def replace(self) -> None:
+        """Put a table with these rows, their schema and the given properties in the place of one that is there.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is none.
+        """
+        if tables.find_table(self._df.sparkSession, self._settled()) is None:
+            raise NotADeltaTableError(
+                f"there is no table at {self._path} to be replaced; use create or createOrReplace. Nothing was written",
+                condition="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            )
+        self._save(OVERWRITE, replaceTable="true")
+
+    def createOrReplace(self) -> None:
+        """As `replace`, where there is a table, else as `create`."""
+        self._save(OVERWRITE, replaceTable="true")
+
+    def append(self) -> None:
+        """Add these rows to the table, columns by their names.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is none.
+        """
+        tables.existing_table(self._df.sparkSession, self._settled(), "append")
+        self._save(APPEND)
+
+    def overwrite(self, condition: Column) -> None:
+        """Replace the rows that match a condition, which all these rows have to match too.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is no table.
+        InvariantViolationError
+            One of these rows does not match; nothing was written.
+        """
+        spark = self._df.sparkSession
+        table = tables.existing_table(spark, self._settled(), "overwrite")
+        predicate = sql_of(spark, condition, table.schema)
+        if predicate == _EVERYTHING:
+            self._save(OVERWRITE, partitionOverwriteMode="static")
+        else:
+            self._save(OVERWRITE, replaceWhere=predicate)
+
+    def overwritePartitions(self) -> None:
+        """Replace the partitions that these rows belong to; the whole table where it has no partitions.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is no table.
+        """
+        tables.existing_table(self._df.sparkSession, self._settled(), "overwritePartitions")
+        self._save(OVERWRITE, partitionOverwriteMode="dynamic")
+
+    def _settled(self) -> dict[str, str]:
+        return {**self._options, "path": self._path}
+
+    def _save(self, mode: str, **said: str) -> None:
+        given = {name.lower() for name in self._options}
+        for name, text in said.items():
+            if name.lower() in given:
+                raise InvalidOptionError(
+                    f"the option {name!r} contradicts the call, which says {text!r} itself",
+                    parameters={"option": name},
+                )
+        options = {**self._options, **said}
+        save(self._df, self._path, mode, options, self._partition_by, self._cluster_by)

@@ -1,0 +1,225 @@
+"""Writing a table with everything that `df.write` can say: all save modes, partitioning, clustering.
+
+Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError, TableExistsError
+from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.server import is_connect
+from delta_ds.spark.session import tables
+from delta_ds.spark.session.identifiers import quoted
+from delta_ds.spark.session.patching import call_original
+from delta_ds.spark.session.positions import by_position
+from delta_ds.spark.session.reading import is_off, with_path
+from delta_ds.spark.source import FORMAT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("delta_ds")
+
+NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
+APPEND, OVERWRITE = "append", "overwrite"
+_MODES = {
+    "append": APPEND,
+    "overwrite": OVERWRITE,
+    "ignore": IGNORE,
+    "error": ERROR,
+    "errorifexists": ERROR,
+    "default": ERROR,
+}
+_DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
+
+
+def save(
+    df: DataFrame,
+    path: str | None,
+    mode: str | None,
+    options: Mapping[str, str],
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+) -> None:
+    """Write rows to the table at a path, as `df.write.save` of delta-spark does.
+
+    Parameters
+    ----------
+    df
+        The rows.
+    path
+        None: it is among the options.
+    mode
+        `append`, `overwrite`, `ignore`, `error` or `errorifexists`, in any case; None is `errorifexists`.
+    options
+        As of `df.write`; see `WRITE_OPTIONS`.
+    partition_by, cluster_by
+        Columns of a new table; of one that is there they must be the same. Empty: not said.
+
+    Raises
+    ------
+    TableExistsError
+        `errorifexists`, and there is a table, or another one has made it in the meantime.
+    DeltaError
+        The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
+    """
+    wanted = save_mode(mode)
+    settled = _described(with_path(options, path, "save"), partition_by, cluster_by)
+    spark = df.sparkSession
+    if wanted == IGNORE and _has_path(settled) and tables.find_table(spark, settled) is not None:
+        return
+    if wanted in (ERROR, IGNORE):
+        _put(settled, "ifExists", wanted)
+    overwrite = wanted == OVERWRITE
+    if overwrite:
+        _take_over_dynamic_mode(spark, settled)
+    write(df, settled, overwrite=overwrite)
+
+
+def save_as_table(
+    df: DataFrame,
+    path: str,
+    mode: str | None,
+    options: Mapping[str, str],
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+) -> None:
+    """Write rows as ``df.write.saveAsTable("pydelta.`/path`")`` does; arguments as for `save`.
+
+    As with delta-spark, columns go by their names, an append needs a table, and an overwrite keeps the table's
+    schema and partitioning unless the option `overwriteSchema` is set.
+
+    Raises
+    ------
+    NotADeltaTableError
+        `append`, and there is no table.
+    DeltaError
+        As `save`.
+    """
+    if save_mode(mode) == APPEND:
+        tables.existing_table(df.sparkSession, {**options, "path": path}, "saveAsTable in mode append")
+    with as_existing_name(path):
+        save(df, path, mode, options, partition_by, cluster_by)
+
+
+def insert_into(df: DataFrame, path: str, mode: str | None, options: Mapping[str, str]) -> None:
+    """Write rows as ``df.write.insertInto("pydelta.`/path`")`` does: columns go by their place.
+
+    Parameters
+    ----------
+    mode
+        `overwrite` replaces what is there; every other one appends, as in Spark.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is no table.
+    SchemaError
+        There are fewer columns than the table has.
+    DeltaError
+        As `save`.
+
+    Differs: delta-spark leaves out options such as `replaceWhere` here; they count.
+    """
+    settled = with_path(options, path, "insertInto")
+    table = tables.existing_table(df.sparkSession, settled, "insertInto")
+    placed = by_position(df, table, settled)
+    save(placed, None, OVERWRITE if save_mode(mode) == OVERWRITE else APPEND, settled)
+
+
+def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None:
+    """Write rows as options say: by Spark's own writer where that is possible, else by the data source.
+
+    Parameters
+    ----------
+    options
+        As the data source takes them: `path`, `partitionBy`, `ifExists` and the like among them.
+    overwrite
+        An overwrite, not an append.
+    """
+    spark = df.sparkSession
+    if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
+        from delta_ds.spark.native import writer as native
+        from delta_ds.spark.native.jvm import NotNative
+
+        try:
+            native.save(df, options, overwrite=overwrite)
+            return
+        except NotNative as why:
+            logger.warning("portable_write reason=%s", why.reason)
+    writer = df.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
+    with delta_errors():
+        call_original(writer, "save")
+
+
+def save_mode(mode: str | None) -> str:
+    """The save mode that a word stands for: `append`, `overwrite`, `ignore` or `error`.
+
+    Raises
+    ------
+    InvalidOptionError
+        The word stands for none.
+    """
+    if mode is None:
+        return ERROR
+    found = _MODES.get(mode.strip().lower())
+    if found is None:
+        raise InvalidOptionError(
+            f"unknown save mode {mode!r}; it is append, overwrite, ignore, error or errorifexists",
+            condition="INVALID_SAVE_MODE",
+            parameters={"mode": mode},
+        )
+    return found
+
+
+@contextmanager
+def as_existing_name(path: str) -> Iterator[None]:
+    """Say that a table is there already as Spark does of names, as delta-spark in `saveAsTable` and `create`."""
+    try:
+        yield
+    except TableExistsError as error:
+        raise TableExistsError(
+            f"cannot create the table {FORMAT}.`{path}`: {error.text}",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
+            parameters=error.parameters,
+        ) from error
+
+
+def _described(
+    options: Mapping[str, str], partition_by: Sequence[str], cluster_by: Sequence[str]
+) -> dict[str, str]:
+    settled = dict(options)
+    if partition_by:
+        _put(settled, "partitionBy", quoted(partition_by))
+    if cluster_by:
+        _put(settled, "clusterBy", quoted(cluster_by))
+    return settled
+
+
+def _put(options: dict[str, str], name: str, text: str) -> None:
+    """Add what a method call says to the options, which must not say it too."""
+    if any(given.lower() == name.lower() for given in options):
+        raise InvalidOptionError(
+            f"{name} is given twice, by the option and by the call (.partitionBy, .clusterBy, .mode); give it once",
+            parameters={"option": name},
+        )
+    options[name] = text
+
+
+def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> None:
+    """An overwrite follows the session's setting, as in delta-spark, unless its options say what to replace."""
+    given = {name.lower() for name in options}
+    if given & {"partitionoverwritemode", "replacewhere", "replacetable"}:
+        return
+    if str(spark.conf.get(_DYNAMIC_CONF, "static")).lower() == "dynamic":
+        options["partitionOverwriteMode"] = "dynamic"
+
+
+def _has_path(options: Mapping[str, str]) -> bool:
+    return any(name.lower() == "path" for name in options)

@@ -1,0 +1,142 @@
+"""``df.writeTo("pydelta.`/path`")``, as delta-spark answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from delta_ds import DeltaLog
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    InvariantViolationError,
+    NotADeltaTableError,
+    SchemaError,
+    TableExistsError,
+    UnsupportedOperationError,
+)
+from delta_ds.spark.session.writer_v2 import PathWriter
+
+pytestmark = pytest.mark.spark
+
+
+def rows(spark: SparkSession, *ids: int) -> DataFrame:
+    values = ", ".join(f"({i}L, {i % 2}L, 's{i}')" for i in ids)
+    return spark.sql(f"select * from values {values} as t(id, p, s)")
+
+
+def to(df: DataFrame, path: Path) -> PathWriter:
+    writer = df.writeTo(f"pydelta.`{path}`")
+    assert isinstance(writer, PathWriter)
+    return writer
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(DeltaLog(path).snapshot().scan(columns=["id"]).to_arrow()["id"].to_pylist())
+
+
+def test_create_makes_a_table_as_described(session: SparkSession, tmp_path: Path) -> None:
+    writer = to(rows(session, 1), tmp_path / "t").using("pydelta").partitionedBy("p", F.col("s"))
+    writer.tableProperty("delta.appendOnly", "true").option("userMetadata", "why").create()
+    snapshot = DeltaLog(tmp_path / "t").snapshot()
+    assert (snapshot.partition_columns, snapshot.properties["delta.appendOnly"]) == (["p", "s"], "true")
+    assert DeltaLog(tmp_path / "t").history()[0]["userMetadata"] == "why"
+    with pytest.raises(TableExistsError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        to(rows(session, 2), tmp_path / "t").create()
+    assert ids(tmp_path / "t") == [1]
+
+
+def test_create_makes_a_clustered_table(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1), tmp_path / "t").clusterBy("id").create()
+    assert DeltaLog(tmp_path / "t").snapshot().clustering_columns == [["id"]]
+
+
+def test_append_goes_by_names(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1), tmp_path / "t").create()
+    to(rows(session, 2).select("s", "id"), tmp_path / "t").append()
+    assert session.table(f"pydelta.`{tmp_path / 't'}`").where("id = 2").select("s", "p").collect() == [
+        ("s2", None)
+    ]
+    wider = rows(session, 3).withColumn("x", F.lit(1))
+    with pytest.raises(SchemaError):
+        to(wider, tmp_path / "t").append()
+    to(wider, tmp_path / "t").option("mergeSchema", True).append()
+    assert ids(tmp_path / "t") == [1, 2, 3]
+
+
+def test_what_needs_a_table_says_so_where_there_is_none(session: SparkSession, tmp_path: Path) -> None:
+    writer = to(rows(session, 1), tmp_path / "t")
+    for call in (writer.append, lambda: writer.overwrite(F.lit(True)), writer.overwritePartitions):
+        with pytest.raises(NotADeltaTableError):
+            call()
+    with pytest.raises(NotADeltaTableError, match="DELTA_CANNOT_REPLACE_MISSING_TABLE"):
+        writer.replace()
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        (lambda: F.col("id") == 4, [1, 2, 3, 4]),
+        (lambda: F.col("p") == 0, [1, 3, 4]),
+        (lambda: F.col("id").isin(2, 4) & F.col("s").isNotNull(), [1, 3, 4]),
+        (lambda: F.expr("id >= 2 and id <= 9"), [1, 4]),
+        (lambda: ~F.col("s").isin("s1", "it's"), [1, 4]),
+        (lambda: F.lit(True), [4]),
+    ],
+)
+def test_overwrite_replaces_the_rows_that_match(
+    session: SparkSession, tmp_path: Path, condition: Callable[[], Column], left: list[int]
+) -> None:
+    to(rows(session, 1, 2, 3), tmp_path / "t").create()
+    to(rows(session, 4), tmp_path / "t").overwrite(condition())
+    assert ids(tmp_path / "t") == left
+
+
+def test_overwrite_refuses_rows_that_do_not_match(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1, 2), tmp_path / "t").create()
+    with pytest.raises(InvariantViolationError, match="DELTA_REPLACE_WHERE_MISMATCH"):
+        to(rows(session, 4), tmp_path / "t").overwrite(F.col("id") == 1)
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        to(rows(session, 4), tmp_path / "t").overwrite(F.col("nope") == 1)
+    assert ids(tmp_path / "t") == [1, 2]
+
+
+def test_overwrite_partitions_replaces_those_written_to(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1, 2), tmp_path / "t").partitionedBy("p").create()
+    to(rows(session, 4), tmp_path / "t").overwritePartitions()
+    assert ids(tmp_path / "t") == [1, 4]
+    to(rows(session, 1, 2), tmp_path / "whole").create()
+    to(rows(session, 4), tmp_path / "whole").overwritePartitions()
+    assert ids(tmp_path / "whole") == [4]
+
+
+def test_overwrite_of_everything_is_static_whatever_the_session_says(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    to(rows(session, 1, 2), tmp_path / "t").partitionedBy("p").create()
+    session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        to(rows(session, 4), tmp_path / "t").overwrite(F.lit(True))
+    finally:
+        session.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert ids(tmp_path / "t") == [4]
+
+
+def test_what_delta_does_not_have_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    writer = to(rows(session, 1).withColumn("d", F.current_date()), tmp_path / "t")
+    with pytest.raises(UnsupportedOperationError, match="cannot be partitioned by the expression"):
+        writer.partitionedBy(F.partitioning.days("d"))
+    with pytest.raises(InvalidOptionError, match="cannot be written using 'parquet'"):
+        writer.using("parquet")
+    with pytest.raises(InvalidOptionError, match="delta"):
+        writer.tableProperty("foo", "bar")
+    with pytest.raises(InvalidOptionError, match="ifExists is given twice"):
+        to(rows(session, 1), tmp_path / "t").option("ifexists", "ignore").create()
+    to(rows(session, 1), tmp_path / "there").create()
+    with pytest.raises(InvalidOptionError, match="contradicts the call"):
+        to(rows(session, 1), tmp_path / "there").option("replaceWhere", "id = 1").overwrite(F.col("id") == 1)
+    assert not (tmp_path / "t").exists()

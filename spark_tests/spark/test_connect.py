@@ -1,0 +1,729 @@
+"""Spark Connect: the whole API against a server that has only this package; docs/connect.md cites these tests.
+
+Functions of the tests run in the client's process, as `client(function, ...)`; only the fixture `registered` has
+called `register`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+import delta_ds
+from delta_ds import DeltaLog, DeltaTable, DeltaTableBuilder, IdentityGenerator
+from delta_ds.exceptions import (
+    DataFileError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    InvalidOptionError,
+    InvariantViolationError,
+    MetadataChangedException,
+    NotADeltaTableError,
+    PredicateError,
+    SchemaError,
+    TableExistsError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
+from spark_tests.spark.connect_server import (
+    DEPENDENCIES,
+    ROOT,
+    Client,
+    another_session,
+    closure,
+    connect_client,
+)
+
+pytestmark = [pytest.mark.connect, pytest.mark.slow]
+
+SALES = ROOT / "examples" / "data" / "sales"
+# A path that each process sees in its own way, as it sees its disks and credentials.
+OWN = Path("/proc/self/cwd")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    with connect_client(tmp_path_factory.mktemp("connect")) as started:
+        yield started
+
+
+def read(spark: SparkSession, path: str, **options: Any) -> DataFrame:
+    return spark.read.format("pydelta").options(**options).load(path)
+
+
+def write(rows: DataFrame, path: str, mode: str = "append", **options: Any) -> None:
+    rows.write.format("pydelta").mode(mode).options(**options).save(path)
+
+
+def append(spark: SparkSession, path: str, start: int, end: int) -> None:
+    write(spark.range(start, end), path)
+
+
+def refused(command: Callable[[], object]) -> tuple[type[DeltaError], str] | None:
+    """The class and condition of the error of a command."""
+    try:
+        command()
+    except DeltaError as error:
+        return type(error), error.condition
+    return None
+
+
+def numbers(spark: SparkSession, path: str) -> list[int]:
+    return sorted(row[0] for row in read(spark, path).collect())
+
+
+class TestServer:
+    def test_its_python_has_only_the_package_and_what_that_needs(self, client: Client) -> None:
+        def distributions(spark: SparkSession) -> list[Any]:
+            def names(batches: Any) -> Any:
+                import importlib.metadata
+                import os
+
+                import pyarrow
+
+                import delta_ds
+
+                found = sorted(d.name.lower() for d in importlib.metadata.distributions())
+                found.append(os.path.dirname(delta_ds.__file__))
+                found.append(os.getcwd())
+                yield pyarrow.RecordBatch.from_pylist([{"text": text} for text in found])
+
+            one = spark.range(0, 1, 1, 1)
+            return [row.text for row in one.mapInArrow(names, "text string").collect()]
+
+        *found, package, folder = client(distributions)
+        assert found == sorted(d.name.lower() for d in closure(DEPENDENCIES))
+        assert not {"pandas", "grpcio", "pytest"} & set(found)
+        assert not package.startswith(str(ROOT))
+        assert folder == str(client.server_folder) != str(client.folder)
+
+    def test_it_finds_the_source_by_itself(self, client: Client) -> None:
+        def count(spark: SparkSession) -> int:
+            return read(another_session(), str(SALES)).count()
+
+        assert client(count) == DeltaLog(SALES).snapshot().scan().to_arrow().num_rows
+
+    def test_register_says_what_is_active(self, client: Client) -> None:
+        def registered(spark: SparkSession) -> Any:
+            session = another_session()
+            registration = delta_ds.register(session)
+            assert delta_ds.register(session) == registration
+            return registration, session.version, read(session, str(SALES)).count()
+
+        registration, version, rows = client(registered)
+        assert (registration.format, registration.session) == ("pydelta", "connect")
+        assert registration.spark_version == version
+        assert registration.source and not registration.native_scan
+        assert rows == DeltaLog(SALES).snapshot().scan().to_arrow().num_rows
+
+
+class TestRead:
+    def test_rows_are_those_of_the_kernel(self, client: Client) -> None:
+        def rows(spark: SparkSession) -> list[Any]:
+            return [row.asDict() for row in read(spark, str(SALES)).collect()]
+
+        expected = DeltaLog(SALES).snapshot().scan().to_arrow().to_pylist()
+        assert sorted(client(rows), key=str) == sorted(expected, key=str)
+
+    def test_filters_give_the_rows_that_match(self, client: Client) -> None:
+        def count(spark: SparkSession) -> list[int]:
+            df = read(spark, str(SALES))
+            return [df.where("country = 'DE'").count(), df.count()]
+
+        snapshot = DeltaLog(SALES).snapshot()
+        german = snapshot.scan("country = 'DE'").to_arrow().num_rows
+        assert client(count) == [german, snapshot.scan().to_arrow().num_rows]
+
+    def test_versions_and_moments_are_found(self, client: Client) -> None:
+        log = DeltaLog(SALES)
+        moments = {v["version"]: v["timestamp"].isoformat() for v in log.history()}
+
+        def counts(spark: SparkSession) -> list[int]:
+            path = str(SALES)
+            return [
+                read(spark, path, versionAsOf=2).count(),
+                read(spark, path, timestampAsOf=moments[2]).count(),
+                read(spark, f"{path}@v2").count(),
+            ]
+
+        assert client(counts) == [log.snapshot(2).scan().to_arrow().num_rows] * 3
+
+    def test_change_feed_is_that_of_the_kernel(self, client: Client) -> None:
+        def kinds(spark: SparkSession) -> dict[str, int]:
+            changes = read(spark, str(SALES), readChangeFeed=True, startingVersion=3, endingVersion=5)
+            return dict(changes.groupBy("_change_type").count().collect())  # type: ignore[arg-type]
+
+        feed = DeltaLog(SALES).changes(3, 5).to_arrow()["_change_type"]
+        assert client(kinds) == {pair["values"]: pair["counts"] for pair in feed.value_counts().to_pylist()}
+
+    def test_columns_are_chosen_by_option_and_by_schema(self, client: Client) -> None:
+        def columns(spark: SparkSession) -> list[Any]:
+            by_option = read(spark, str(SALES), columns="country, order_id", metadataColumns="file_name")
+            by_schema = spark.read.format("pydelta").schema("country string, order_id long").load(str(SALES))
+            names = by_option.select("_metadata.file_name").distinct().count()
+            return [by_option.columns, by_schema.columns, names]
+
+        chosen = ["country", "order_id"]
+        assert client(columns) == [[*chosen, "_metadata"], chosen, 18]
+
+    def test_views_are_read_and_inserted_into(self, client: Client, tmp_path: Path) -> None:
+        def insert(spark: SparkSession, path: str) -> list[Any]:
+            append(spark, path, 0, 3)
+            spark.sql(f"CREATE TEMPORARY VIEW v USING pydelta OPTIONS (path '{path}')")
+            spark.sql("INSERT INTO v SELECT 3L")
+            spark.sql("INSERT INTO v (id) VALUES (4)")
+            read(spark, path).createOrReplaceTempView("w")
+            spark.sql("INSERT INTO w VALUES (5)")
+            inserted = numbers(spark, path)
+            spark.sql("INSERT OVERWRITE v SELECT id FROM w WHERE id > 3")
+            # A view keeps to the version that it was made at.
+            views = [spark.table(name).count() for name in "vw"]
+            spark.catalog.dropTempView("v")
+            return [inserted, numbers(spark, path), views]
+
+        assert client(insert, str(tmp_path / "t")) == [[0, 1, 2, 3, 4, 5], [4], [3, 5]]
+
+    def test_dataframe_follows_the_table_unless_a_version_is_given(
+        self, client: Client, tmp_path: Path
+    ) -> None:
+        def counts(spark: SparkSession, path: str) -> list[int]:
+            session = another_session()
+            session.conf.set("spark.connect.session.planCache.enabled", "false")
+            append(session, path, 0, 3)
+            latest, first = read(session, path), read(session, path, versionAsOf=0)
+            before = [latest.count(), first.count()]
+            append(session, path, 3, 5)
+            return [*before, latest.count(), first.count()]
+
+        assert client(counts, str(tmp_path / "t")) == [3, 3, 5, 3]
+
+
+class TestWrite:
+    def test_modes_and_options_do_what_they_do_elsewhere(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> list[list[Any]]:
+            def parted(start: int, end: int) -> DataFrame:
+                return spark.range(start, end).selectExpr("id", "id % 3 as p")
+
+            def rows() -> list[Any]:
+                return sorted(tuple(row) for row in read(spark, path).collect())
+
+            write(parted(0, 6), path, partitionBy="p")
+            seen = [rows()]
+            write(parted(6, 9), path)
+            seen.append(rows())
+            write(parted(10, 11), path, "overwrite", replaceWhere="p = 1")
+            seen.append(rows())
+            write(parted(20, 21), path, "overwrite", partitionOverwriteMode="dynamic")
+            seen.append(rows())
+            write(spark.range(30, 31).selectExpr("id", "0L as p", "'x' as s"), path, mergeSchema=True)
+            seen.append(rows())
+            write(
+                spark.range(2).selectExpr("cast(id as string) as t"), path, "overwrite", overwriteSchema=True
+            )
+            seen.append(rows())
+            return seen
+
+        def parted(*ids: int) -> list[Any]:
+            return sorted((i, i % 3) for i in ids)
+
+        after_dynamic = [0, 3, 6, 10, 20]
+        assert client(program, str(tmp_path / "t")) == [
+            parted(*range(6)),
+            parted(*range(9)),
+            parted(0, 2, 3, 5, 6, 8, 10),
+            parted(*after_dynamic),
+            sorted([*((*row, None) for row in parted(*after_dynamic)), (30, 0, "x")]),
+            [("0",), ("1",)],
+        ]
+        history = DeltaLog(tmp_path / "t").history()
+        assert {commit["operation"] for commit in history} == {"WRITE"}
+        assert len(history) == 6
+
+    def test_rows_that_the_client_made_are_written(self, client: Client, tmp_path: Path) -> None:
+        def made(spark: SparkSession, path: str) -> list[int]:
+            write(spark.createDataFrame([(1, "a"), (2, "b")], "id long, s string"), path)
+            return numbers(spark, path)
+
+        assert client(made, str(tmp_path / "t")) == [1, 2]
+
+
+# Commands on a log: what they write must not depend on where they are called. Random names of columns aside.
+def make(builder: DeltaTableBuilder, path: str) -> DeltaTable:
+    return (
+        builder.location(path)
+        .comment("about the table")
+        .addColumn("id", T.LongType(), nullable=False, comment="about id")
+        .addColumn("n", T.LongType(), generatedAlwaysAs=IdentityGenerator(10, 5))
+        .addColumn("m", T.IntegerType(), default="7")
+        .addColumn("next", T.LongType(), generatedAlwaysAs="id + 1")
+        .addColumns(T.StructType([T.StructField("s", T.StringType()), T.StructField("i", T.IntegerType())]))
+        .addColumn("c", T.CharType(3))
+        .clusterBy("id")
+        .property("delta.feature.allowColumnDefaults", "supported")
+        .property("delta.columnMapping.mode", "name")
+        .property("delta.enableTypeWidening", "true")
+        .execute()
+    )
+
+
+def change(table: DeltaTable) -> None:
+    struct = T.StructType([T.StructField("a", T.IntegerType())])
+    about = {"comment": "about y"}
+    columns = [T.StructField("x", struct), T.StructField("y", T.StringType(), metadata=about)]
+    table.setProperties({"delta.appendOnly": "true", "mine": "1"})
+    table.unsetProperties(["delta.appendOnly"])
+    table.addColumns(T.StructType(columns), after="id")
+    table.addColumns(T.StructType([T.StructField("z", T.IntegerType())]), first=True)
+    table.renameColumn("x.a", "b")
+    table.dropColumns(["y", "z"])
+    table.alterColumn("i", dataType=T.LongType())
+    table.alterColumn("s", comment="about s", after="x")
+    table.alterColumn("id", nullable=True)
+    table.alterColumn("m", default=None)
+    table.clusterBy(["id", "s"])
+    table.clusterBy([])
+    table.upgradeTableProtocol(3, 7)
+    table.addFeatureSupport("deletionVectors")
+    table.dropFeatureSupport("deletionVectors")
+    table.checkpoint()
+
+
+class TestDeltaTable:
+    def test_commands_commit_what_they_commit_in_this_process(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> None:
+            make(DeltaTable.create(spark), path)
+            change(DeltaTable.forPath(spark, path))
+
+        client(program, str(tmp_path / "there"))
+        no_session: Any = None
+        change(make(DeltaTableBuilder(no_session), str(tmp_path / "here")))
+        here, there = (described(tmp_path / name) for name in ("here", "there"))
+        assert there == here
+        assert [operation for operation, _ in here["history"]][-1] == "CREATE TABLE"
+        assert len(here["history"]) > 15
+        assert list(tmp_path.glob("there/_delta_log/*.checkpoint*.parquet"))
+
+    def test_builders_make_replace_and_leave_alone(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> list[Any]:
+            def built(builder: DeltaTableBuilder, column: str) -> list[str]:
+                made = builder.location(path).option("fs.s3a.secret.key", "hunter2")
+                made = made.addColumn(column, "string").partitionedBy(column)
+                return made.addColumn("v", "variant").execute().toDF().columns
+
+            seen = [
+                built(DeltaTable.createIfNotExists(spark), "a"),
+                built(DeltaTable.createIfNotExists(spark), "b"),
+                built(DeltaTable.replace(spark), "a"),
+                built(DeltaTable.createOrReplace(), "a"),
+            ]
+            history = DeltaTable.forPath(spark, path).history().select("operation").collect()
+            return [seen, [row.operation for row in history]]
+
+        columns, operations = client(program, str(tmp_path / "t"))
+        assert columns == [["a", "v"]] * 4
+        assert operations[-1] == "CREATE TABLE"
+        assert "REPLACE TABLE" in operations
+
+    def test_history_and_detail_are_those_of_the_kernel(self, client: Client) -> None:
+        def program(spark: SparkSession) -> list[Any]:
+            session = another_session()
+            session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+            table = DeltaTable.forPath(session, str(SALES))
+            history = table.history(3).selectExpr("version", "unix_millis(timestamp)", "operation", "job")
+            detail = table.detail().selectExpr(
+                "unix_millis(lastModified)", "location", "numFiles", "tableFeatures", "properties"
+            )
+            return [*(tuple(row) for row in history.collect()), *(tuple(row) for row in detail.collect())]
+
+        log = DeltaLog(SALES)
+        detail = log.snapshot().detail()
+        *history, of_table = client(program)
+        assert history == [
+            (commit["version"], milliseconds(commit["timestamp"]), commit["operation"], None)
+            for commit in log.history(3)
+        ]
+        assert of_table == (
+            milliseconds(detail["lastModified"]),
+            f"file:{SALES}",
+            detail["numFiles"],
+            detail["tableFeatures"],
+            detail["properties"],
+        )
+
+    def test_tables_are_found_by_path(self, client: Client) -> None:
+        def program(spark: SparkSession) -> list[Any]:
+            table = DeltaTable.forPath(spark, str(SALES))
+            paths = (SALES, SALES / "country=PL", "/no/such/path")
+            return [
+                [DeltaTable.isDeltaTable(spark, str(path)) for path in paths],
+                repr(table),
+                table.alias("t").toDF().where("t.country = 'DE'").count()
+                == table.toDF().where("country = 'DE'").count(),
+            ]
+
+        assert client(program) == [[True, True, False], f"DeltaTable({str(SALES)!r})", True]
+
+    def test_constraints_are_checked_added_kept_and_dropped(self, client: Client, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+
+        def program(spark: SparkSession) -> list[Any]:
+            append(spark, path, 0, 3)
+            table = DeltaTable.forPath(spark, path)
+            table.addConstraint("positive", "id >= 0")
+            return [
+                refused(lambda: table.addConstraint("big", "id > 1")),
+                refused(lambda: table.addConstraint("positive", "id > -9")),
+                refused(lambda: table.addConstraint("none", "nothing > 1")),
+            ]
+
+        assert client(program) == [
+            (InvariantViolationError, "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"),
+            (SchemaError, "DELTA_CONSTRAINT_ALREADY_EXISTS"),
+            (PredicateError, "UNRESOLVED_COLUMN"),
+        ]
+        assert DeltaLog(path).snapshot().properties == {"delta.constraints.positive": "id >= 0"}
+        failure = client.failure(append, path, -1, 3)
+        assert isinstance(failure.recognised, InvariantViolationError)
+        assert "id : -1" in failure.text
+
+        def drop(spark: SparkSession) -> list[int]:
+            DeltaTable.forPath(spark, path).dropConstraint("positive")
+            append(spark, path, -1, 0)
+            return numbers(spark, path)
+
+        assert client(drop) == [-1, 0, 1, 2]
+
+    def test_constraint_is_not_added_over_rows_that_nobody_checked(
+        self, client: Client, tmp_path: Path
+    ) -> None:
+        def program(spark: SparkSession, path: str) -> None:
+            append(spark, path, 0, 3)
+            table = DeltaTable.forPath(spark, path)
+            check = table._check
+
+            def check_slowly(rows: DataFrame, name: str, expression: str) -> None:
+                check(rows, name, expression)
+                append(spark, path, -1, 0)
+
+            table._check = check_slowly  # type: ignore[method-assign]
+            table.addConstraint("positive", "id >= 0")
+
+        with pytest.raises(DeltaConcurrentModificationException, match="version 1 was committed"):
+            client(program, str(tmp_path / "t"))
+        assert DeltaLog(tmp_path / "t").snapshot().properties == {}
+
+    def test_every_method_is_called_in_this_module(self) -> None:
+        module = Path(__file__).read_text(encoding="utf-8")
+        for kind in (DeltaTable, DeltaTableBuilder):
+            methods = [name for name, _ in inspect.getmembers(kind, callable) if not name.startswith("_")]
+            assert [name for name in methods if f".{name}(" not in module] == []
+
+
+def described(path: Path) -> dict[str, Any]:
+    """What commands made of a table, without what is different each time."""
+    log = DeltaLog(path)
+    snapshot = log.snapshot()
+    schema = [(f.name, f.type, f.nullable, sorted(set(f.metadata))) for f in snapshot.schema]
+    # Types of structs hold the physical names of their fields.
+    plain = [(name, str(kind).split("(")[0], nullable, keys) for name, kind, nullable, keys in schema]
+    return {
+        "schema": plain,
+        "properties": {k: v for k, v in snapshot.properties.items() if "rowTracking" not in k},
+        "protocol": snapshot.protocol,
+        "domains": {name: len(json.loads(text)) for name, text in snapshot.domains.items()},
+        "history": [(c["operation"], sorted(c["operationParameters"])) for c in log.history()],
+    }
+
+
+def milliseconds(moment: Any) -> int:
+    return moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+
+
+class TestErrors:
+    """Spark's own exceptions hold the text; `as_delta_error` gives the class back."""
+
+    @pytest.mark.parametrize(
+        ("options", "kind", "condition", "text"),
+        [
+            ({"verionAsOf": 1}, InvalidOptionError, "DELTA_ILLEGAL_OPTION", "did you mean 'versionAsOf'"),
+            ({"versionAsOf": 99}, VersionNotFoundError, "DELTA_VERSION_NOT_FOUND", "99"),
+            ({"path": "/no/such"}, NotADeltaTableError, "DELTA_TABLE_NOT_FOUND", "/no/such"),
+        ],
+    )
+    def test_of_planning_a_read(
+        self, client: Client, options: dict[str, Any], kind: type[DeltaError], condition: str, text: str
+    ) -> None:
+        def count(spark: SparkSession) -> int:
+            return spark.read.format("pydelta").options(**{"path": str(SALES), **options}).load().count()
+
+        failure = client.failure(count)
+        assert (failure.kind, failure.condition) == ("AnalysisException", "PYTHON_DATA_SOURCE_ERROR")
+        assert type(failure.recognised) is kind
+        assert failure.recognised.condition == condition
+        assert text in failure.recognised.text
+        assert f"[{condition}] " in failure.text
+
+    def test_of_planning_a_write(self, client: Client, tmp_path: Path) -> None:
+        def misfit(spark: SparkSession, path: str) -> None:
+            append(spark, path, 0, 1)
+            write(spark.range(1).selectExpr("id as other"), path)
+
+        failure = client.failure(misfit, str(tmp_path / "t"))
+        assert (failure.kind, failure.condition) == ("AnalysisException", "PYTHON_DATA_SOURCE_ERROR")
+        assert isinstance(failure.recognised, SchemaError)
+        assert failure.recognised.condition == "DELTA_METADATA_MISMATCH"
+        # To its last line, and nothing of Spark's after it.
+        assert failure.recognised.text.endswith("Data schema:  struct<other:long>")
+
+    def test_of_a_task(self, client: Client, tmp_path: Path) -> None:
+        path = tmp_path / "t"
+        shutil.copytree(SALES, path)
+        for file in path.rglob("country=DE/*.parquet"):
+            file.unlink()
+
+        def count(spark: SparkSession) -> int:
+            return read(spark, str(path)).count()
+
+        failure = client.failure(count)
+        assert failure.kind == "PythonException"
+        assert isinstance(failure.recognised, DataFileError)
+        assert failure.recognised.condition == "FAILED_READ_FILE.FILE_NOT_EXIST"
+
+    def test_of_a_commit_that_lost(self, client: Client, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+
+        def overtaken(spark: SparkSession) -> None:
+            append(spark, path, 0, 3)
+
+            def rows(batches: Any) -> Any:
+                # In the task of the write, which is planned by now.
+                from delta_ds import DeltaLog
+                from delta_ds.kernel.alter.properties import set_properties
+
+                set_properties(DeltaLog(path), {"mine": "1"})
+                yield from batches
+
+            write(spark.range(0, 1, 1, 1).mapInArrow(rows, "id long"), path)
+
+        failure = client.failure(overtaken)
+        assert isinstance(failure.recognised, MetadataChangedException)
+        assert failure.recognised.condition.startswith("DELTA_METADATA_CHANGED")
+        assert DeltaLog(path).snapshot().version == 1
+
+    def test_of_commands_have_their_classes(self, client: Client, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+
+        def create(spark: SparkSession, data_type: str = "bigint") -> str:
+            return repr(DeltaTable.create(spark).location(path).addColumn("a", data_type).execute())
+
+        with pytest.raises(SchemaError, match=r"\[PARSE_SYNTAX_ERROR\] 'bigin' is not a data type: .*BIGIN"):
+            client(create, "bigin")
+        assert not os.path.exists(path)
+        client(create)
+        with pytest.raises(TableExistsError, match=r"\[DELTA_TABLE_ALREADY_EXISTS\]"):
+            client(create)
+        with pytest.raises(SchemaError, match="nothing") as caught:
+            client(lambda spark: DeltaTable.forPath(spark, path).dropColumns(["nothing"]))
+        assert caught.value.condition != "DELTA_ERROR"
+        with pytest.raises(
+            NotADeltaTableError, match=r"\[DELTA_MISSING_DELTA_TABLE\] `/no/such` is not a Delta table"
+        ):
+            client(lambda spark: DeltaTable.forPath(spark, "/no/such"))
+        with pytest.raises(UnsupportedOperationError, match="by the name 't'"):
+            client(lambda spark: DeltaTable.create(spark).tableName("t"))
+        with pytest.raises(InvalidOptionError, match="at least 1"):
+            client(lambda spark: DeltaTable.forPath(spark, path).history(0))
+
+
+@pytest.mark.skipif(not OWN.is_dir(), reason="no path here is different in each process")
+class TestStorageOfTheServer:
+    def test_table_that_only_the_server_can_reach_takes_the_whole_api(self, client: Client) -> None:
+        path = str(OWN / "far")
+
+        def program(spark: SparkSession) -> list[Any]:
+            change(make(DeltaTable.create(spark), path))
+            table = DeltaTable.forPath(spark, path)
+            table.addConstraint("small", "id < 100")
+            rows = spark.range(3).selectExpr("id", "'abc' as c")
+            write(rows, path)
+            return [
+                table.toDF().count(),
+                table.history(1).first().operation,
+                table.detail().first().location,
+                DeltaTable.isDeltaTable(spark, path),
+                os.path.exists(path),
+            ]
+
+        assert client(program) == [3, "WRITE", f"file:{path}", True, False]
+        assert DeltaLog(client.server_folder / "far").snapshot().scan().to_arrow().num_rows == 3
+
+    def test_table_that_only_the_client_can_reach_is_none_to_the_session(self, client: Client) -> None:
+        path = str(OWN / "near")
+        near = client.folder / "near"
+        shutil.copytree(SALES, near)
+
+        def program(spark: SparkSession) -> list[Any]:
+            return [DeltaTable.isDeltaTable(spark, path), DeltaLog(path).snapshot().version]
+
+        assert client(program) == [False, 7]
+        with pytest.raises(NotADeltaTableError):
+            client(lambda spark: DeltaTable.forPath(spark, path))
+        failure = client.failure(lambda spark: read(spark, path).count())
+        assert isinstance(failure.recognised, NotADeltaTableError)
+
+    def test_relative_paths_begin_at_the_server(self, client: Client) -> None:
+        def program(spark: SparkSession) -> list[Any]:
+            append(spark, "relative", 0, 3)
+            table = DeltaTable.forPath(spark, "relative")
+            made = DeltaTable.create(spark).location("made").addColumn("id", "bigint").execute()
+            return [numbers(spark, "relative"), table.toDF().count(), repr(table), repr(made)]
+
+        folder = client.server_folder
+        assert client(program) == [
+            [0, 1, 2],
+            3,
+            f"DeltaTable({str(folder / 'relative')!r})",
+            f"DeltaTable({str(folder / 'made')!r})",
+        ]
+        assert not (client.folder / "relative").exists()
+        assert not (client.folder / "made").exists()
+
+
+def rows_of(spark: SparkSession) -> DataFrame:
+    return spark.range(3).selectExpr("id", "id as p")
+
+
+def path_view(spark: SparkSession) -> str:
+    read(spark, str(SALES)).createOrReplaceTempView("sales")
+    return "sales"
+
+
+FORBIDDEN: dict[str, tuple[Callable[[SparkSession, str], object], str, str | None]] = {
+    "save without a mode": (
+        lambda spark, path: rows_of(spark).write.format("pydelta").save(path),
+        "AnalysisException",
+        "UNSUPPORTED_DATA_SOURCE_SAVE_MODE",
+    ),
+    "mode ignore": (
+        lambda spark, path: rows_of(spark).write.format("pydelta").mode("ignore").save(path),
+        "AnalysisException",
+        "UNSUPPORTED_DATA_SOURCE_SAVE_MODE",
+    ),
+    "partitionBy": (
+        lambda spark, path: rows_of(spark).write.format("pydelta").mode("append").partitionBy("p").save(path),
+        "IllegalArgumentException",
+        None,
+    ),
+    "clusterBy": (
+        lambda spark, path: rows_of(spark).write.format("pydelta").mode("append").clusterBy("p").save(path),
+        "IllegalArgumentException",
+        None,
+    ),
+    "table by path": (
+        lambda spark, path: spark.table(f"pydelta.`{SALES}`").count(),
+        "AnalysisException",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+    ),
+    "SQL table by path": (
+        lambda spark, path: spark.sql(f"SELECT * FROM pydelta.`{SALES}`").count(),
+        "AnalysisException",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+    ),
+    "SQL function": (
+        lambda spark, path: spark.sql(f"SELECT * FROM pydelta('{SALES}')").count(),
+        "AnalysisException",
+        "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
+    ),
+    "writeTo": (
+        lambda spark, path: rows_of(spark).writeTo(f"pydelta.`{path}`").append(),
+        "AnalysisException",
+        "TABLE_OR_VIEW_NOT_FOUND",
+    ),
+    "insertInto": (
+        lambda spark, path: rows_of(spark).write.insertInto(f"pydelta.`{path}`"),
+        "AnalysisException",
+        "TABLE_OR_VIEW_NOT_FOUND",
+    ),
+    "saveAsTable": (
+        lambda spark, path: rows_of(spark).write.format("pydelta").mode("append").saveAsTable("named"),
+        "AnalysisException",
+        "PYTHON_DATA_SOURCE_ERROR",
+    ),
+    "CREATE TABLE": (
+        lambda spark, path: spark.sql(f"CREATE TABLE named USING pydelta LOCATION '{SALES}'"),
+        "AnalysisException",
+        "PYTHON_DATA_SOURCE_ERROR",
+    ),
+    "CREATE TABLE AS SELECT": (
+        lambda spark, path: spark.sql(f"CREATE TABLE n USING pydelta OPTIONS (path '{path}') AS SELECT 1 AS a"),
+        "AnalysisException",
+        "PYTHON_DATA_SOURCE_ERROR",
+    ),
+    "DELETE": (
+        lambda spark, path: spark.sql(f"DELETE FROM {path_view(spark)} WHERE order_id = 1"),
+        "AnalysisException",
+        None,
+    ),
+    "UPDATE": (
+        lambda spark, path: spark.sql(f"UPDATE {path_view(spark)} SET order_id = 1"),
+        "UnsupportedOperationException",
+        "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+    ),
+    "MERGE": (
+        lambda spark, path: spark.sql(
+            f"MERGE INTO {path_view(spark)} t USING sales s ON t.order_id = s.order_id WHEN MATCHED THEN DELETE"
+        ),
+        "UnsupportedOperationException",
+        "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+    ),
+    "VERSION AS OF": (
+        lambda spark, path: spark.sql(f"SELECT * FROM {path_view(spark)} VERSION AS OF 0").count(),
+        "AnalysisException",
+        "UNSUPPORTED_FEATURE.TIME_TRAVEL",
+    ),
+    "DESCRIBE HISTORY": (
+        lambda spark, path: spark.sql(f"DESCRIBE HISTORY '{SALES}'"),
+        "ParseException",
+        "PARSE_SYNTAX_ERROR",
+    ),
+    "hidden _metadata": (
+        lambda spark, path: read(spark, str(SALES)).select("_metadata.file_path").count(),
+        "AnalysisException",
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+    ),
+    "the JVM": (lambda spark, path: spark._jvm, "PySparkAttributeError", "JVM_ATTRIBUTE_NOT_SUPPORTED"),
+    "sparkContext": (
+        lambda spark, path: spark.sparkContext,
+        "PySparkAttributeError",
+        "JVM_ATTRIBUTE_NOT_SUPPORTED",
+    ),
+    "rdd": (
+        lambda spark, path: read(spark, str(SALES)).rdd,
+        "PySparkNotImplementedError",
+        "NOT_IMPLEMENTED",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_spark_forbids_is_refused_and_writes_nothing(client: Client, tmp_path: Path, name: str) -> None:
+    attempt, kind, condition = FORBIDDEN[name]
+    path = str(tmp_path / "t")
+    failure = client.failure(attempt, path)
+    assert (failure.kind, failure.condition if condition else None) == (kind, condition), failure.text
+    assert not os.path.exists(path)
+    assert DeltaLog(SALES).snapshot().version == 7
+
+
+def test_input_files_are_not_known(client: Client) -> None:
+    assert client(lambda spark: len(read(spark, str(SALES)).inputFiles())) == 0
