@@ -58,6 +58,9 @@ class WriteOptions:
     if_exists
         What a write that shall create its table does where there is one: `error` or `ignore` (nothing is
         written). None: it adds to the table.
+    replace_table
+        An overwrite puts a table of its own in the place of the one that is there: schema, partitioning,
+        clustering and properties are those of the write.
     """
 
     path: str = field(repr=False)
@@ -78,6 +81,7 @@ class WriteOptions:
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     if_exists: str | None = None
+    replace_table: bool = False
 
 
 def _overwrite_mode(text: str, zone: tzinfo) -> bool:
@@ -166,6 +170,10 @@ WRITE_OPTIONS: tuple[Option, ...] = (
         "ifExists", "text", "add to it", "where there is a table already: error, or ignore (write nothing)",
         "if_exists", _if_exists,
     ),
+    Option(
+        "replaceTable", "boolean", "false", "an overwrite brings schema, layout and properties of its own",
+        "replace_table", boolean,
+    ),
 )  # fmt: skip
 
 _ONLY_READ = {
@@ -208,6 +216,12 @@ def parse_write_options(
 
 
 def _check_combination(options: WriteOptions, overwrite: bool) -> None:
+    if options.replace_table and (
+        not overwrite or options.replace_where is not None or options.dynamic_partitions
+    ):
+        raise InvalidOptionError(
+            "'replaceTable' is for overwrites of a whole table: without replaceWhere and partitionOverwriteMode=dynamic"
+        )
     if options.if_exists is not None and overwrite:
         raise InvalidOptionError(
             "'ifExists' is for writes that create a table; an overwrite replaces the one that is there"

@@ -10,7 +10,7 @@ from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UncertainWriteError
 from delta_ds.kernel.data.identity import HIGH_WATER_MARK
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -154,13 +154,19 @@ def _set_table(
     """Protocol, metadata and domains of the commit; returns the tags that explain them."""
     if plan.new_protocol:
         transaction.set_protocol(plan.protocol)
-    if plan.read_version < 0:
+    if plan.read_version < 0 or plan.options.replace_table:
+        if CLUSTERING_DOMAIN not in plan.domains and _has_domain(transaction, CLUSTERING_DOMAIN):
+            transaction.remove_domain_metadata(CLUSTERING_DOMAIN)
         for domain, configuration in plan.domains.items():
             transaction.set_domain_metadata(domain, configuration)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
         transaction.set_metadata(_marked(plan.metadata, marks))
     return _IDENTITY_ONLY if marks and not plan.new_metadata else None
+
+
+def _has_domain(transaction: Transaction, domain: str) -> bool:
+    return transaction.snapshot is not None and domain in transaction.snapshot.domains
 
 
 def _identity_marks(plan: WritePlan, results: Sequence[TaskResult]) -> dict[str, int]:

@@ -56,7 +56,7 @@ class WritePlan:
     new_protocol, new_metadata
         Whether the write commits them.
     domains
-        Metadata domains of a table that the write creates.
+        Metadata domains of a table that the write creates or puts in the place of another.
     rows, files
         For the tasks.
     replacing
@@ -157,9 +157,10 @@ def plan_write(
         features.check_writable(
             snapshot.protocol, snapshot.metadata.configuration, storage.url, snapshot.schema
         )
-    outcome = (
-        _created(storage, data, options) if snapshot is None else _evolved(snapshot, data, options, overwrite)
-    )
+    if snapshot is None or options.replace_table:
+        outcome = _created(storage, data, options, snapshot)
+    else:
+        outcome = _evolved(snapshot, data, options, overwrite)
     zone = options.time_zone or timezone
     metadata, supported = outcome.metadata, outcome.protocol.supported
     version = -1 if snapshot is None else snapshot.version
@@ -182,7 +183,7 @@ def plan_write(
         max_records_per_file=options.max_records_per_file,
         target_file_size=value_of(metadata.configuration, "delta.targetFileSize"),
         timezone=zone,
-        clustering_columns=_clustering_columns(outcome),
+        clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
     replacing = plan_replacing(options, metadata, outcome.protocol, overwrite, storage.url, zone)
     return WritePlan(
@@ -218,11 +219,13 @@ def newest(storage: Storage) -> Snapshot | None:
         return None
 
 
-def _created(storage: Storage, data: StructType, options: WriteOptions) -> _Outcome:
+def _created(
+    storage: Storage, data: StructType, options: WriteOptions, replacing: Snapshot | None
+) -> _Outcome:
     if not options.data_change:
         raise UnsupportedOperationError(
-            f"there is no table at {storage.url} yet, so dataChange=false makes no sense: there are no rows to "
-            "arrange anew. Leave the option out",
+            f"the write makes a new table at {storage.url}, so dataChange=false makes no sense: there are no rows "
+            "to arrange anew. Leave the option out",
             condition="DELTA_DATA_CHANGE_FALSE",
         )
     partition_by = options.partition_by or ()
@@ -235,8 +238,9 @@ def _created(storage: Storage, data: StructType, options: WriteOptions) -> _Outc
         options.properties,
         cluster_by=options.cluster_by or (),
         table=storage.url,
+        replacing=replacing,
     )
-    return _Outcome(table.protocol, table.metadata, table.domains, None)
+    return _Outcome(table.protocol, table.metadata, table.domains, replacing)
 
 
 def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool) -> _Outcome:
@@ -297,8 +301,9 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
             )
 
 
-def _clustering_columns(outcome: _Outcome) -> tuple[tuple[str, ...], ...]:
+def _clustering_columns(outcome: _Outcome, is_new: bool) -> tuple[tuple[str, ...], ...]:
     """The physical paths of the clustering columns, which need statistics wherever they stand."""
     if not outcome.protocol.supports("clustering"):
         return ()
-    return clustering_paths(outcome.domains if outcome.before is None else outcome.before.domains)
+    before = None if is_new else outcome.before
+    return clustering_paths(outcome.domains if before is None else before.domains)

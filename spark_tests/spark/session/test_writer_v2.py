@@ -126,6 +126,22 @@ def test_overwrite_of_everything_is_static_whatever_the_session_says(
     assert ids(tmp_path / "t") == [4]
 
 
+def test_replace_puts_another_table_in_the_place_of_one(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1), tmp_path / "t").partitionedBy("p").tableProperty(
+        "delta.checkpointInterval", "5"
+    ).create()
+    to(session.range(3).toDF("x"), tmp_path / "t").replace()
+    snapshot = DeltaLog(tmp_path / "t").snapshot()
+    assert (snapshot.version, list(snapshot.partition_columns), snapshot.properties) == (1, [], {})
+    assert session.table(f"pydelta.`{tmp_path / 't'}`").columns == ["x"]
+
+
+def test_create_or_replace_does_either(session: SparkSession, tmp_path: Path) -> None:
+    to(rows(session, 1), tmp_path / "t").createOrReplace()
+    to(rows(session, 2), tmp_path / "t").clusterBy("id").createOrReplace()
+    assert (ids(tmp_path / "t"), DeltaLog(tmp_path / "t").snapshot().clustering_columns) == ([2], [["id"]])
+
+
 def test_what_delta_does_not_have_is_refused(session: SparkSession, tmp_path: Path) -> None:
     writer = to(rows(session, 1).withColumn("d", F.current_date()), tmp_path / "t")
     with pytest.raises(UnsupportedOperationError, match="cannot be partitioned by the expression"):
