@@ -209,11 +209,11 @@ def spark_type(data_type: str | SparkDataType) -> SparkDataType:
         return data_type
     if not isinstance(data_type, str):
         raise TypeError(f"Column data type must be str or DataType, not {data_type!r}")
-    from pyspark.errors import ParseException
+    from pyspark.errors import PySparkException
 
     try:
         parsed = SparkDataType.fromDDL(f"c {data_type}")
-    except ParseException as error:
+    except PySparkException as error:
         problem = str(error).strip().splitlines()[0]
         raise SchemaError(
             f"{data_type!r} is not a data type: {problem}", condition="PARSE_SYNTAX_ERROR"

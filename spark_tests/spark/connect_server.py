@@ -54,8 +54,6 @@ class Failure:
     ----------
     kind
         The class that was raised.
-    condition
-        As pyspark gives it, or this package.
     text
         What it says.
     recognised
@@ -63,7 +61,6 @@ class Failure:
     """
 
     kind: str
-    condition: str | None
     text: str
     recognised: BaseException | None
 
@@ -196,9 +193,7 @@ def _failure(spark: Any, function: Callable[..., object], arguments: tuple[Any, 
     try:
         function(spark, *arguments)
     except Exception as error:
-        of_spark = getattr(error, "getCondition", None)
-        condition = of_spark() if of_spark else getattr(error, "condition", None)
-        return Failure(type(error).__name__, condition, str(error), as_delta_error(error))
+        return Failure(type(error).__name__, str(error), as_delta_error(error))
     return None
 
 

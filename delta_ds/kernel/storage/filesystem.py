@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage import listing
 from delta_ds.kernel.storage.secret_options import SecretOptions
 from delta_ds.kernel.storage.store_options import is_brokered
 from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve
@@ -80,6 +81,36 @@ class Storage(ABC):
         FileNotFoundError
             There is no such folder.
         """
+
+    def list_below(
+        self, folder: str = "", enter: Callable[[str], bool] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """All files below a folder at any depth, in no order, while they are found: memory is bounded.
+
+        One flat pass on object stores. Links to folders are not followed, names that are not UTF-8 left out.
+
+        Parameters
+        ----------
+        folder
+            Relative to the table, "" for all of it; one that is not there holds nothing.
+        enter
+            Whether what lies in a folder (its path) is of interest. Flat stores give it all the same.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            `path` string (relative to the table), `size` int64 (bytes), `modified_ms` int64 (ms since 1970, 0
+            where the store does not tell), `is_folder` bool. Rows of folders only where the store has such.
+
+        Raises
+        ------
+        StorageError
+            The store refused.
+        """
+        return listing.in_batches(self._entries_below(folder.strip("/"), enter or _everything))
+
+    @abstractmethod
+    def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[listing.Entry]: ...
 
     @abstractmethod
     def read(self, path: str) -> bytes:
@@ -177,6 +208,17 @@ class Storage(ABC):
             One cannot be deleted; others may be gone.
         """
 
+    def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
+        """Delete folders that hold nothing, inner ones first; others and missing ones stay as they are.
+
+        Returns
+        -------
+        list of str
+            Those that were deleted: none where the store has no folders of its own, or could only delete one
+            together with what somebody just put into it.
+        """
+        return []
+
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer where the object ends before.
 
@@ -231,6 +273,10 @@ class Storage(ABC):
                 parameters={"path": path},
             )
         return relative
+
+
+def _everything(folder: str) -> bool:
+    return True
 
 
 def open_storage(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import exclusive_create
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
 from delta_ds.kernel.storage.write_errors import cannot_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_log = logging.getLogger("delta_ds")
+
 _NANOSECONDS_PER_MS = 1_000_000
+_NOT_DELETED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY)
 
 
 class LocalStorage(Storage):
@@ -35,6 +41,35 @@ class LocalStorage(Storage):
         prefix = f"{directory}/" if directory else ""
         found.sort(key=lambda item: item[0])
         return [_file_status(prefix + name, status) for name, status in found]
+
+    def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[Entry]:
+        pending = [folder]
+        while pending:
+            at = pending.pop()
+            try:
+                found = self._entries_in(at)
+            except FileNotFoundError:  # as of a folder that vanishes between its listing and the look into it
+                continue
+            yield from found
+            pending += [path for path, _, _, is_folder in found if is_folder and enter(path)]
+
+    def _entries_in(self, folder: str) -> list[Entry]:
+        prefix = f"{folder}/" if folder else ""
+        found = []
+        with self._errors(folder), os.scandir(self._locate(folder)) as entries:
+            for entry in entries:
+                status = _stat_or_none(entry)
+                if status is None:
+                    continue
+                is_folder = stat.S_ISDIR(status.st_mode)
+                if not (is_folder or stat.S_ISREG(status.st_mode)) or (is_folder and entry.is_symlink()):
+                    continue
+                if not _is_text(entry.name):
+                    _log.warning("file_name_not_utf8 table=%s path=%r", self.url, prefix + entry.name)
+                    continue
+                modified_ms = status.st_mtime_ns // _NANOSECONDS_PER_MS
+                found.append((prefix + entry.name, status.st_size, modified_ms, is_folder))
+        return found
 
     def read(self, path: str) -> bytes:
         with self._errors(path), open(self._locate(path), "rb") as file:
@@ -125,6 +160,21 @@ class LocalStorage(Storage):
                     parameters={"path": path},
                 ) from error
 
+    def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
+        return [path for path in sorted(paths, key=len, reverse=True) if self._delete_empty_folder(path)]
+
+    def _delete_empty_folder(self, path: str) -> bool:
+        try:
+            os.rmdir(os.path.join(*self._target(path)))
+        except OSError as error:
+            if error.errno in _NOT_DELETED:
+                return False
+            raise StorageError(
+                f"cannot delete the folder {self.describe(path)}: {error.strerror or error}",
+                parameters={"path": path},
+            ) from error
+        return True
+
     def _target(self, path: str) -> tuple[str, str]:
         """Folder and name of a file that is written to."""
         return os.path.split(os.path.join(self.address.path, self._inside(path)))
@@ -158,6 +208,11 @@ def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:
         return entry.stat()
     except FileNotFoundError:
         return None
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is text; Python has surrogates for the bytes of one that is not."""
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _file_status(path: str, found: os.stat_result) -> FileStatus:

@@ -15,6 +15,7 @@ from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import conditional_put, remote_output
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.secret_options import redact
 from delta_ds.kernel.storage.store_options import allows_unsafe_commits, filesystem_options
@@ -59,6 +60,35 @@ class RemoteStorage(Storage):
             prefix = f"{directory}/" if directory else ""
             names = sorted(name for name in found if name >= start)
             return [self._file_status(prefix + name, found[name]) for name in names]
+
+    def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[Entry]:
+        with self._errors(folder):
+            located, fs = self._locate(folder), self._fs
+        below = f"{located.strip('/')}/" if located.strip("/") else ""
+        prefix = f"{folder}/" if folder else ""
+        if self.address.scheme == "s3":
+            pages = _pages_s3(fs, located)
+        elif self.address.scheme in remote_output.FLAT:
+            pages = _one_page(fs, located)
+        else:
+            pages = _pages_by_folder(
+                fs, located, lambda name: enter(prefix + name.strip("/").removeprefix(below))
+            )
+        while True:
+            try:
+                with self._errors(folder):
+                    page = next(pages, None)
+            except FileNotFoundError:
+                return
+            if page is None:
+                return
+            for info in page:
+                name = info["name"].lstrip("/")
+                path = prefix + name.removeprefix(below).rstrip("/")
+                if name.startswith(below) and path != prefix:
+                    status = self._file_status(path, info)
+                    is_folder = name.endswith("/") or info.get("type") == "directory"
+                    yield path, status.size, status.modified_ms, is_folder
 
     def read(self, path: str) -> bytes:
         with self._errors(path):
@@ -310,6 +340,44 @@ def _list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]
     if not anything and not _list_s3_is_there(fs, bucket, prefix):
         raise FileNotFoundError(directory)
     return found
+
+
+def _pages_s3(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of S3, a page of its listing at a time; folders are names that end in `/`."""
+    bucket, _, key = directory.partition("/")
+    request = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **fs.req_kw}
+    while True:
+        page = fs.call_s3("list_objects_v2", **request)
+        yield [
+            {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
+            for entry in page.get("Contents", ())
+        ]
+        if not page.get("IsTruncated"):
+            return
+        request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _one_page(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of another flat store; fsspec follows the pages, and gives no folders."""
+    yield list(fs.find(directory, detail=True).values())
+
+
+def _pages_by_folder(
+    fs: Any, directory: str, enter: Callable[[str], bool]
+) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of a filesystem, a folder at a time."""
+
+    def passing_over_missing(error: Exception) -> None:
+        if not isinstance(error, FileNotFoundError):  # which it is for a folder that has just vanished
+            raise error
+
+    for _, folders, files in fs.walk(directory, detail=True, on_error=passing_over_missing):
+        yield [
+            *({**info, "size": info.get("size") or 0} for name, info in folders.items() if name),
+            *(info for info in files.values() if info["type"] == "file"),
+        ]
+        for name in [name for name, info in folders.items() if not enter(info["name"])]:
+            del folders[name]
 
 
 def _list_s3_is_there(fs: Any, bucket: str, prefix: str) -> bool:

@@ -8,12 +8,13 @@ Source: PROTOCOL.md, "Add File and Remove File" and "Partition Value Serializati
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data import partition_paths, partition_values
@@ -24,7 +25,6 @@ from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.local import LocalStorage
 
 _FILES_AT_ONCE = 16
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -191,34 +191,14 @@ def list_written(storage: Storage, folder: str) -> list[Written]:
     StorageError
         The store refused.
     """
-    root = folder.strip("/")
-    prefix = f"{root}/" if root else ""
-    listed = _local if isinstance(storage, LocalStorage) else _remote
-    return sorted(
-        (prefix + below, size, time_ms)
-        for below, size, time_ms in listed(storage, root)
-        if not any(name[0] in _HIDDEN and "=" not in name for name in below.split("/"))
-    )
+    found: list[Written] = []
+    for batch in storage.list_below(folder, lambda inner: not _is_hidden(inner, folder)):
+        files = batch.filter(pc.invert(batch["is_folder"]))
+        columns = [files[name].to_pylist() for name in ("path", "size", "modified_ms")]
+        found += [file for file in zip(*columns, strict=True) if not _is_hidden(file[0], folder)]
+    return sorted(found)
 
 
-def _local(storage: Storage, folder: str) -> Iterator[Written]:
-    root = os.path.join(storage.address.path, folder)
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(directory, name)
-            found = os.stat(path)
-            yield (
-                os.path.relpath(path, root).replace(os.sep, "/"),
-                found.st_size,
-                found.st_mtime_ns // 1_000_000,
-            )
-
-
-def _remote(storage: Any, folder: str) -> Iterator[Written]:
-    """One flat listing, which object stores give without looking into each folder."""
-    with storage._errors(folder):
-        located = storage._locate(folder)
-        for name, info in storage._fs.find(located, detail=True).items():
-            below = name.strip("/").removeprefix(located.strip("/")).strip("/")
-            status = storage._file_status(below, info)
-            yield below, status.size, status.modified_ms
+def _is_hidden(path: str, folder: str) -> bool:
+    below = path.removeprefix(folder.strip("/")).strip("/")
+    return any(name[0] in _HIDDEN and "=" not in name for name in below.split("/"))

@@ -40,8 +40,8 @@ def register_function(spark: SparkSession) -> None:
     try:
         if spark not in _registered and _identifiers(jvm):
             raise NotNative(f"the session has another table function {NAME}")
-        function = compile_class(jvm.jvm, jvm.gateway, "PathFunction").of(_Body(jvm))
-        _registry(jvm).createOrReplaceTempFunction(NAME, function, "scala_udf")
+        functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
+        _registry(jvm).createOrReplaceTempFunction(NAME, functions.of(_Body(jvm, functions)), "scala_udf")
     except (Py4JError, TypeError) as error:
         first = str(error).partition("\n")[0]
         raise NotNative(f"Spark {spark.version} takes no table functions from Python: {first}") from error
@@ -70,8 +70,9 @@ def _identifiers(jvm: Jvm) -> list[Any]:
 class _Body:
     """From the arguments, a `Seq[Expression]`, to a `LogicalPlan`, or to the exception to throw."""
 
-    def __init__(self, jvm: Jvm) -> None:
+    def __init__(self, jvm: Jvm, functions: Any) -> None:
         self._jvm = jvm
+        self._functions = functions
 
     def apply(self, expressions: Any) -> Any:
         from py4j.protocol import Py4JJavaError
@@ -80,7 +81,8 @@ class _Body:
             arguments = [_argument(self._jvm, expressions.apply(i)) for i in range(expressions.size())]
             return self._jvm.logical_plan(_frame(self._jvm.spark, _options(arguments)))
         except DeltaError as error:
-            return _analysis_error(self._jvm, error)
+            parameters = self._jvm.map({name: str(value) for name, value in error.parameters.items()})
+            return self._functions.error(str(error), error.condition, parameters)
         except Exception as error:
             told = java_error(error)
             if isinstance(told, Py4JJavaError):
@@ -124,6 +126,7 @@ def _argument(jvm: Jvm, expression: Any) -> str | None:
 
 
 def _value(jvm: Jvm, expression: Any) -> Any:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     if expression.getClass().getSimpleName() == "Literal":
@@ -134,10 +137,9 @@ def _value(jvm: Jvm, expression: Any) -> Any:
     try:
         # Not `eval`: expressions like `current_date() - 1` have a value only once Spark has optimized them.
         return jvm.spark.sql("VALUES (1)").select(jvm.column(expression)).collect()[0][0]
-    except PySparkException as error:
-        text = str(error).partition("\n")[0]
+    except (PySparkException, Py4JJavaError) as error:
         raise InvalidOptionError(
-            f"the arguments of {NAME}() are constants, and {expression.sql()} has no value by itself: {text}"
+            f"the arguments of {NAME}() are constants, and {expression.sql()} has no value by itself"
         ) from error
 
 
@@ -157,16 +159,3 @@ def _options(arguments: Sequence[str | None]) -> dict[str, str]:
             raise InvalidOptionError(f"{NAME}() was given the option {name!r} twice")
         options[name] = value
     return {"path": str(path), **options}
-
-
-# --- errors
-
-
-def _analysis_error(jvm: Jvm, error: DeltaError) -> Any:
-    """The error as Spark's `AnalysisException` with the same text and condition."""
-    contexts = jvm.gateway.new_array(jvm.jvm.org.apache.spark.QueryContext, 0)
-    parameters = jvm.map({name: str(value) for name, value in error.parameters.items()})
-    # Message, line, position, cause, condition, parameters, contexts.
-    return jvm.jvm.org.apache.spark.sql.AnalysisException(
-        str(error), jvm.none, jvm.none, jvm.none, jvm.some(error.condition), parameters, contexts
-    )

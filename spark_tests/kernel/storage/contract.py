@@ -47,6 +47,20 @@ class StorageContract:
         assert listed.modified_ms > 1_600_000_000_000
         assert listed == storage.status("_delta_log/1.json")
 
+    def test_all_files_below_a_folder_are_listed_with_size_and_time(self, storage: Storage, put: Put) -> None:
+        for name in ("a", "p=1/b c", "p=1/q=%2F/é", "p=10/x", "_delta_log/1.json"):
+            put(name, name.encode())
+        names = ["_delta_log/1.json", "a", "p=1/b c", "p=1/q=%2F/é", "p=10/x"]
+        found = files_below(storage)
+        assert sorted(found) == names
+        assert all(found[name][0] == len(name.encode()) for name in names)
+        assert all(found[name][1] > 1_600_000_000_000 for name in names)
+        assert sorted(files_below(storage, "p=1/")) == ["p=1/b c", "p=1/q=%2F/é"]
+
+    def test_below_a_missing_folder_there_is_nothing(self, storage: Storage, put: Put) -> None:
+        put("a/b", b"x")
+        assert files_below(storage, "missing") == {}
+
     def test_listing_a_missing_folder_raises_file_not_found(self, storage: Storage) -> None:
         with pytest.raises(FileNotFoundError):
             storage.list_from("_delta_log")
@@ -153,3 +167,9 @@ class StorageContract:
     def test_an_unresolved_path_with_dots_is_not_followed(self, storage: Storage) -> None:
         with pytest.raises(StorageError):
             storage.read("a/../../etc/passwd")
+
+
+def files_below(storage: Storage, folder: str = "") -> dict[str, tuple[int, int]]:
+    """Size and time of each file that `list_below` gives."""
+    rows = [row for batch in storage.list_below(folder) for row in batch.to_pylist()]
+    return {row["path"]: (row["size"], row["modified_ms"]) for row in rows if not row["is_folder"]}

@@ -159,3 +159,38 @@ def test_a_local_table_needs_neither_fsspec_nor_pyarrow_to_be_listed(tmp_path: p
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_folders_are_listed_and_those_of_no_interest_not_entered(storage: Storage, put: Put) -> None:
+    put("a/b/c", b"1")
+    put("skip/d", b"1")
+    batches = storage.list_below(enter=lambda path: path != "skip")
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert {(row["path"], row["is_folder"]) for row in rows} == {
+        ("a", True), ("a/b", True), ("a/b/c", False), ("skip", True),
+    }  # fmt: skip
+
+
+def test_links_to_folders_and_names_that_are_no_text_are_not_listed(
+    storage: Storage, root: pathlib.Path, put: Put, caplog: pytest.LogCaptureFixture
+) -> None:
+    put("a/b", b"1")
+    (root / "again").symlink_to(root / "a")
+    (root / "file").symlink_to(root / "a" / "b")
+    (root / "broken").symlink_to(root / "nothing")
+    with open(os.path.join(os.fsencode(root), b"\xff"), "wb"):
+        pass
+    rows = [row["path"] for batch in storage.list_below() for row in batch.to_pylist()]
+    assert sorted(rows) == ["a", "a/b", "file"]
+    assert "file_name_not_utf8" in caplog.text
+
+
+def test_only_empty_folders_are_deleted_inner_ones_first(
+    storage: Storage, root: pathlib.Path, put: Put
+) -> None:
+    (root / "a" / "b").mkdir(parents=True)
+    put("full/x", b"1")
+    assert storage.delete_empty_folders(["a", "full", "missing", "a/b", "full/x"]) == ["a/b", "a"]
+    assert (root / "full" / "x").exists()
+    with pytest.raises(StorageError):
+        storage.delete_empty_folders(["../out"])

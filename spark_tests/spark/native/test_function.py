@@ -111,7 +111,8 @@ def test_error_of_the_table_reaches_the_user_with_its_condition(
     with pytest.raises(AnalysisException) as raised:
         session.sql("SELECT * FROM pydelta('/p', 'versionAsOf', 9)")
     assert raised.value.getCondition() == "DELTA_VERSION_NOT_FOUND"
-    assert "[DELTA_VERSION_NOT_FOUND] version 9 of '/p' is not there" in str(raised.value)
+    assert str(raised.value).split("\n")[0] == "[DELTA_VERSION_NOT_FOUND] version 9 of '/p' is not there"
+    assert raised.value.getMessageParameters() == {"version": "9"}
 
 
 @pytest.mark.parametrize(

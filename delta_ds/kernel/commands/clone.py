@@ -1,0 +1,304 @@
+"""Shallow CLONE: a new table over the data files of another one, which it names by their full addresses.
+
+The clone has the source's schema, partitioning, clustering, properties and constraints, but an id, a history
+and row ids of its own; description and transactions of applications are not taken along.
+
+Source: PROTOCOL.md, "Add File and Remove File", "Deletion Vectors"; protocol-checklist PTH-RW-01;
+conflict-matrix section 2; docs of delta-spark and Databricks, "Clone".
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import InvalidOptionError, StorageError, TableExistsError, UnsupportedOperationError
+from delta_ds.kernel import features
+from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
+from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
+from delta_ds.kernel.commands.live_adds import bodies, live_adds
+from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
+from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
+from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
+from delta_ds.kernel.data.partition_paths import encode
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
+from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
+from delta_ds.kernel.schema.types import schema_to_json
+from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
+from delta_ds.kernel.transaction.commit_info import as_text
+from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION
+from delta_ds.kernel.write.foreign_files import list_written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+OPERATION = "CLONE"
+_COMMENT = "comment"
+# What holds for the source's history and files only.
+_NOT_TAKEN = frozenset([
+    SINCE_VERSION, SINCE_TIMESTAMP, ROW_ID_COLUMN, ROW_VERSION_COLUMN,
+    "delta.requireCheckpointProtectionBeforeVersion",
+])  # fmt: skip
+_NO_ROW_IDS = frozenset(["baseRowId", "defaultRowCommitVersion"])
+_LEAVES_FOLDER = r"(^|/|%2[fF])(\.|%2[eE]){2}($|/|%2[fF])"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """What CLONE did: the columns of its result, in order, and the version it committed. Sizes in bytes."""
+
+    source_table_size: int
+    source_num_of_files: int
+    num_removed_files: int
+    num_copied_files: int
+    removed_files_size: int
+    copied_files_size: int
+    version: int
+
+    def row(self) -> dict[str, int]:
+        """The result as delta-spark shows it; all columns are `bigint`."""
+        return {name: getattr(self, name) for name in RESULT_COLUMNS}
+
+
+RESULT_COLUMNS = (
+    "source_table_size", "source_num_of_files", "num_removed_files", "num_copied_files", "removed_files_size",
+    "copied_files_size",
+)  # fmt: skip
+
+
+def shallow_clone(
+    source: DeltaLog,
+    target: DeltaLog,
+    *,
+    version: int | None = None,
+    timestamp: Moment | None = None,
+    timezone: str = "UTC",
+    replace_existing: bool = False,
+    properties: Mapping[str, str] | None = None,
+) -> Cloned:
+    """Make a table at another place over the files of a version of this one.
+
+    Parameters
+    ----------
+    source, target
+        The table, and where its clone shall be.
+    version, timestamp, timezone
+        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+    replace_existing
+        Whether the clone may take the place of a table, which has to be without files.
+    properties
+        Table properties to set over those of the source.
+
+    Raises
+    ------
+    TableExistsError
+        There is a table, or there are files, at the target and `replace_existing` is False.
+    UnsupportedOperationError
+        The table at the target has files; a property stands for what the files of the source do not hold.
+    StorageError
+        The target's storage may not open the source's files.
+    InvalidOptionError, UnsupportedFeatureError
+        A property is unknown, wrong or cannot be set.
+    ConcurrentWriteException, ProtocolChangedException
+        Another commit at the target came first.
+    """
+    inputs = _inputs(properties or {})
+    snapshot = snapshot_at(source, version, timestamp, timezone)
+    _check_reachable(snapshot.storage.address, target.storage)
+    txn = target.start_transaction(create=True)
+    _check_target(txn, replace_existing)
+    metadata, protocol = _description(snapshot, txn.snapshot, inputs, target.storage.url)
+    adds = list(_adds(snapshot))
+    txn.read_whole_table()
+    txn.set_metadata(metadata).set_protocol(protocol).add_all(adds)
+    _put_clustering(txn, snapshot)
+    size = sum(add["size"] for add in adds)
+    result = Cloned(size, len(adds), 0, 0, 0, 0, -1)
+    where = _address_text(snapshot.storage.address)
+    parameters = {"source": f"delta.`{where}`", "sourceVersion": snapshot.version}
+    committed = txn.commit(OPERATION, parameters, _metrics(result), retry=False)
+    return replace(result, version=committed)
+
+
+def _metrics(result: Cloned) -> dict[str, int]:
+    return {
+        "removedFilesSize": result.removed_files_size,
+        "numRemovedFiles": result.num_removed_files,
+        "sourceTableSize": result.source_table_size,
+        "numCopiedFiles": result.num_copied_files,
+        "copiedFilesSize": result.copied_files_size,
+        "sourceNumOfFiles": result.source_num_of_files,
+    }
+
+
+# --- checks
+
+
+def _inputs(properties: Mapping[str, str]) -> PropertyInputs:
+    inputs = parse_properties({str(name): as_text(value) for name, value in properties.items()})
+    constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
+    if constraints:
+        raise InvalidOptionError(
+            f"{constraints[0]} is a CHECK constraint: add it to the clone with addConstraint, which checks the rows "
+            "there are. Nothing was written",
+            condition="DELTA_ADD_CONSTRAINTS",
+            parameters={"property": constraints[0]},
+        )
+    if inputs.reader is not None and inputs.writer is not None:
+        check_versions(inputs.reader, inputs.writer)
+    return inputs
+
+
+def _check_reachable(source: Address, target: Storage) -> None:
+    if not same_filesystem(target.address, source):
+        raise StorageError(
+            f"a clone at {target.url} could not read the files of {source}: a table may only name files on the "
+            "filesystem it lies on. Nothing was written; choose a target there",
+            parameters={"table": target.url, "source": str(source)},
+        )
+
+
+def _check_target(txn: Transaction, replace_existing: bool) -> None:
+    table = txn.storage.url
+    if not replace_existing and (txn.snapshot is not None or list_written(txn.storage, "")):
+        what = "a table" if txn.snapshot is not None else "files that belong to no table"
+        raise TableExistsError(
+            f"cannot clone to {table}: there is {what} already. Nothing was written; choose another place, or set "
+            "replace to take the place of a table without rows",
+            condition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            parameters={"tableId": table, "tableLocation": table},
+        )
+    if txn.snapshot is not None and txn.snapshot.live_files().num_rows:
+        raise UnsupportedOperationError(
+            f"cannot clone to {table}: the table there is not empty. Nothing was written; delete its rows first",
+            condition="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+            parameters={"table": table},
+        )
+
+
+# --- description
+
+
+def _description(
+    source: Snapshot, replaced: Snapshot | None, inputs: PropertyInputs, table: str
+) -> tuple[Metadata, Protocol]:
+    """Metadata and protocol of the clone."""
+    old = replaced.metadata if replaced is not None else None
+    stored = dict(inputs.stored)
+    description = stored.pop(_COMMENT, old.description if old is not None else None)
+    configuration = {k: v for k, v in source.metadata.configuration.items() if k not in _NOT_TAKEN}
+    schema = source.schema if old is None else with_highest_marks(source.schema, old.schema)
+    wanted = replace(
+        source.metadata,
+        id=str(uuid.uuid4()),
+        name=old.name if old is not None else None,
+        description=description,
+        configuration={**configuration, **stored},
+        schema_string=source.metadata.schema_string if schema == source.schema else schema_to_json(schema),
+    )
+    asked = set(inputs.features)
+    if inputs.reader is not None or inputs.writer is not None:
+        versions = inputs.reader or source.protocol.min_reader, inputs.writer or source.protocol.min_writer
+        asked |= implied(*versions)
+    metadata = settle(wanted, source.metadata, table, source.protocol.supported | asked)
+    protocol = upgraded(source.protocol, metadata, asked)
+    if replaced is not None:
+        protocol = joined_protocol(protocol, replaced.protocol)
+        metadata = _with_highest_id(metadata, replaced.metadata)
+    features.check_writable(protocol, metadata.configuration, table, metadata.schema)
+    return metadata, protocol
+
+
+def _with_highest_id(metadata: Metadata, replaced: Metadata) -> Metadata:
+    """Column ids of a table are never given out twice, also over its replacement."""
+    if value_of(metadata.configuration, MODE_PROPERTY) == "none":
+        return metadata
+    both = (metadata.configuration, replaced.configuration)
+    highest = str(max(int(value_of(c, MAX_ID_PROPERTY)) for c in both))
+    return replace(metadata, configuration={**metadata.configuration, MAX_ID_PROPERTY: highest})
+
+
+def _put_clustering(txn: Transaction, source: Snapshot) -> None:
+    clustering = source.domains.get(CLUSTERING_DOMAIN)
+    if clustering is not None:
+        txn.set_domain_metadata(CLUSTERING_DOMAIN, clustering)
+    elif txn.snapshot is not None and CLUSTERING_DOMAIN in txn.snapshot.domains:
+        txn.remove_domain_metadata(CLUSTERING_DOMAIN)
+
+
+# --- files
+
+
+def _adds(source: Snapshot) -> Iterator[dict[str, Any]]:
+    """The source's files by their full addresses; row ids are given out anew."""
+    root = _address_uri(source.storage.address)
+    for table in live_adds(source):
+        table = table.drop_columns([name for name in table.column_names if name in _NO_ROW_IDS])
+        column = table.column_names.index("path")
+        table = table.set_column(column, "path", _full_paths(table["path"], source.storage, root))
+        for body in bodies(table):
+            vector = body.get("deletionVector")
+            if vector is not None:
+                body["deletionVector"] = _full_vector(vector, source.storage, root)
+            yield body
+
+
+def _full_paths(paths: pa.ChunkedArray, storage: Storage, root: str) -> pa.Array:
+    """URI-encoded paths of the source's log as addresses that mean the same in any log."""
+    import pyarrow.compute as pc
+
+    column = paths.combine_chunks()
+    odd = pc.match_substring_regex(column, _LEAVES_FOLDER)
+    for path in column.filter(odd).to_pylist():
+        storage.resolve(path)  # refuses one that leaves the table
+    relative = pc.binary_join_element_wise(texts([root])[0], column, texts(["/"])[0])
+    own = pc.match_substring_regex(column, r"^([A-Za-z][A-Za-z0-9+.\-]*:)?/")
+    if not pc.any(own, min_count=0).as_py():
+        return relative
+    there = texts([_full_path(p, storage, root) for p in column.filter(own).to_pylist()])
+    return pc.replace_with_mask(relative, own, there)
+
+
+def _full_path(path: str, storage: Storage, root: str) -> str:
+    if has_scheme(path):
+        return path
+    if path.startswith("/"):
+        return _authority(storage.address) + path
+    storage.resolve(path)
+    return f"{root}/{path}"
+
+
+def _full_vector(vector: Mapping[str, Any], storage: Storage, root: str) -> dict[str, Any]:
+    """A deletion vector in a file, by the full address of the file."""
+    where = DeletionVectorDescriptor(
+        vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
+        vector["sizeInBytes"], vector["cardinality"],
+    ).path  # fmt: skip
+    if where is None:
+        return dict(vector)
+    return {**vector, "storageType": "p", "pathOrInlineDv": _full_path(where, storage, root)}
+
+
+def _authority(address: Address) -> str:
+    if address.scheme == "file":
+        return "file:"
+    return "memory:/" if address.scheme == "memory" else f"{address.scheme}://{address.authority}"
+
+
+def _address_uri(address: Address) -> str:
+    """An address as the root of URI-encoded paths."""
+    return _authority(address) + encode(address.path)
+
+
+def _address_text(address: Address) -> str:
+    return _authority(address) + address.path

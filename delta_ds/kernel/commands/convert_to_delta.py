@@ -1,0 +1,389 @@
+"""CONVERT TO DELTA: a folder of Parquet files becomes a table, its files stay where they are.
+
+Files and sizes come from a listing, columns and statistics from the footers, partition values from the names of
+folders, read as the types that the user gives for them.
+
+Source: PROTOCOL.md, "Add File and Remove File", "Partition Value Serialization"; protocol-checklist MPC-R-02;
+conflict-matrix section 2; Spark, `ExternalCatalogUtils.unescapePathName`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_ds.exceptions import DataFileError, DeltaError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.alter.create import TableDefinition, new_table
+from delta_ds.kernel.commands.parquet_schema import file_schema, part_in, schema_key
+from delta_ds.kernel.data import partition_paths, partition_values
+from delta_ds.kernel.data.file_plan import FilePlan
+from delta_ds.kernel.data.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.data.partition_text import NULL_DIRECTORY, distinct_form, log_text
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.column_paths import show
+from delta_ds.kernel.schema.evolution import merge_schemas
+from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
+from delta_ds.kernel.write.foreign_files import Written, list_written, unescape
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.storage.filesystem import Storage
+
+OPERATION = "CONVERT"
+_FILES_AT_ONCE = 16
+_SINK_LOG = "_spark_metadata"
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_INDEXED = 32
+_LOGGER = logging.getLogger("delta_ds")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What CONVERT did: the version it committed, and how many files the table has."""
+
+    version: int
+    num_converted_files: int
+
+
+def convert_to_delta(
+    log: DeltaLog,
+    partition_schema: StructType | None = None,
+    *,
+    collect_statistics: bool = True,
+    timezone: str = "UTC",
+) -> Converted | None:
+    """Make a table of the Parquet files in a folder.
+
+    Parameters
+    ----------
+    log
+        The folder.
+    partition_schema
+        The partition columns in the order of folders, with their types; None or empty for a folder without.
+    collect_statistics
+        Whether the log shall hold statistics of the files.
+    timezone
+        The session time zone: that of timestamps in the names of folders.
+
+    Returns
+    -------
+    Converted or None
+        None where there is a table already; then nothing was done.
+
+    Raises
+    ------
+    DataFileError
+        There is no such folder or no file in it; a file is no Parquet file, or damaged.
+    SchemaError
+        Files have columns that do not go together; folders are not those of the partition columns.
+    UnsupportedFeatureError
+        A column needs a feature that this package cannot write.
+    ConcurrentWriteException, ProtocolChangedException
+        Another commit came first.
+    """
+    txn = log.start_transaction(create=True)
+    if txn.snapshot is not None:
+        _LOGGER.info("convert_skipped table=%s version=%s", log.storage.url, txn.read_version)
+        return None
+    files = source_files(log.storage)
+    conversion = plan_conversion(log.storage, files, partition_schema, timezone)
+    adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
+    txn.read_whole_table()
+    conversion.definition.put_into(txn)
+    txn.add_all(adds)
+    parameters = {
+        "numFiles": len(adds),
+        "partitionedBy": list(conversion.definition.metadata.partition_columns),
+        "collectStats": collect_statistics,
+        "sourceFormat": "parquet",
+    }
+    version = txn.commit(OPERATION, parameters, {"numConvertedFiles": len(adds)}, retry=False)
+    return Converted(version, len(adds))
+
+
+def source_files(storage: Storage) -> list[Written]:
+    """The files of a folder that a table would have: path relative to it, bytes, modification time in ms.
+
+    Names that begin with `_` or `.` are hidden, but for partition folders such as `_p=1`.
+
+    Raises
+    ------
+    DataFileError
+        There is no such folder, or nothing in it.
+    UnsupportedOperationError
+        A stream wrote the folder: only its own log tells which files count.
+    """
+    if storage.exists(_SINK_LOG):
+        raise UnsupportedOperationError(
+            f"{storage.url} was written by a streaming file sink, whose log in {_SINK_LOG} says which files count. "
+            "Nothing was written; read the folder with Spark and write it to a new table",
+            condition="DELTA_OPERATION_NOT_ALLOWED",
+            parameters={"path": storage.url},
+        )
+    files = list_written(storage, "")
+    if files:
+        return files
+    if storage.exists(""):
+        raise DataFileError(
+            f"No file found in the directory {storage.url}; there is nothing to convert. Nothing was written",
+            condition="DELTA_EMPTY_DIRECTORY",
+            parameters={"directory": storage.url},
+        )
+    raise DataFileError(
+        f"there is no folder {storage.url} to convert. Nothing was written",
+        condition="DELTA_FILE_NOT_FOUND",
+        parameters={"path": storage.url},
+    )
+
+
+def plan_conversion(
+    storage: Storage, files: Sequence[Written], partition_schema: StructType | None, timezone: str = "UTC"
+) -> Conversion:
+    """Settle the table that files would make: all footers are read, in threads.
+
+    Raises
+    ------
+    DeltaError
+        As `convert_to_delta`.
+    """
+    partitions = partition_schema or StructType()
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        found = list(pool.map(lambda file: _look(storage, file), files))
+    first: dict[str, tuple[str, StructType]] = {}
+    for (path, _, _), (key, _, schema) in zip(files, found, strict=True):
+        first.setdefault(key, (path, schema))
+    merged = _merged(storage.url, list(first.values()))
+    schema = _with_partitions(merged, partitions)
+    definition = new_table(schema, partitions.names, table=storage.url)
+    schemas = {key: found for key, (_, found) in first.items()}
+    looks = tuple((key, rows) for key, rows, _ in found)
+    return Conversion(storage.url, definition, timezone, schemas, looks)
+
+
+def _look(storage: Storage, file: Written) -> tuple[str, int, StructType]:
+    path, size, _ = file
+    try:
+        footer = read_footer(storage, path, size)
+    except (DataFileError, pa.ArrowException, OSError) as error:
+        reason = error.text if isinstance(error, DataFileError) else str(error)
+        raise DataFileError(
+            f"Could not read footer for file {path} of {storage.url}: {reason}. Nothing was written",
+            condition="DELTA_FAILED_READ_FILE_FOOTER",
+            parameters={"currentFile": path, "path": storage.url},
+        ) from error
+    try:
+        return schema_key(footer), footer.num_rows, file_schema(footer)
+    except DeltaError as error:
+        raise type(error)(
+            f"{storage.url} cannot be converted, file {path}: {error.text}. Nothing was written",
+            condition=error.condition,
+            parameters={**error.parameters, "file": path},
+        ) from error
+
+
+def _merged(table: str, schemas: Sequence[tuple[str, StructType]]) -> StructType:
+    merged = schemas[0][1]
+    for path, schema in schemas[1:]:
+        merged = _merged_with(merged, schema, path, table)
+    return merged
+
+
+def _merged_with(merged: StructType, schema: StructType, path: str, table: str) -> StructType:
+    try:
+        return merge_schemas(merged, schema)
+    except SchemaError as error:
+        raise SchemaError(
+            f"{table} cannot be converted: failed to merge schema of file {path}, {schema}, with that of the files "
+            f"before it, {merged}: {error.text}",
+            condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
+            parameters={"file": path, "schema": str(schema)},
+        ) from error
+
+
+def _with_partitions(data: StructType, partitions: StructType) -> StructType:
+    """The table's columns: partition columns that files hold too are in their place, others come last."""
+    own = {f.name.lower(): f for f in partitions}
+    kept = [own.get(f.name.lower(), f) for f in data]
+    there = {f.name.lower() for f in data}
+    return StructType((*kept, *(f for f in partitions if f.name.lower() not in there)))
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A table that is to be made of files. Can be pickled, so that tasks can make `adds` of some of them.
+
+    Attributes
+    ----------
+    table
+        Its address, for messages.
+    definition
+        Protocol and metadata.
+    timezone
+        That of timestamps in the names of folders.
+    schemas
+        The columns of files, by `schema_key`.
+    looks
+        Key and number of rows of each file, in the order of the files that were planned.
+    """
+
+    table: str
+    definition: TableDefinition
+    timezone: str
+    schemas: dict[str, StructType] = field(repr=False)
+    looks: tuple[tuple[str, int], ...] = field(repr=False)
+
+    def adds(
+        self, storage: Storage, files: Sequence[Written], *, collect_statistics: bool = True, first: int = 0
+    ) -> list[dict[str, Any]]:
+        """The bodies of the `add` actions of some files.
+
+        Parameters
+        ----------
+        files
+            Those that were planned, or a run of them.
+        first
+            The number of the first one among those that were planned.
+
+        Raises
+        ------
+        SchemaError
+            A file lies in folders that are not those of the partition columns.
+        DataFileError
+            A file is damaged.
+        """
+        folders = _Folders(self)
+        values = [folders.values(path) for path, _, _ in files]
+        texts: list[str | None] = [None] * len(files)
+        if collect_statistics:
+            looks = self.looks[first : first + len(files)]
+            collectors = {key: self._collector(storage, key) for key, _ in looks}
+            with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+                texts = list(pool.map(lambda file, look: collectors[look[0]](file, look[1]), files, looks))
+        return [
+            _add(file, partition, text) for file, partition, text in zip(files, values, texts, strict=True)
+        ]
+
+    def _collector(self, storage: Storage, key: str) -> Callable[[Written, int], str]:
+        """The function from a file of some schema, and its rows, to its statistics."""
+        metadata = self.definition.metadata
+        part = part_in(self._stored_schema(self.schemas[key]), self.schemas[key])
+        if part is None:
+            _LOGGER.warning("convert_counts_only table=%s reason=columns_in_other_case", self.table)
+            return lambda file, rows: f'{{"numRecords":{rows}}}'
+        properties = dict(metadata.configuration)
+        folded = {name.lower() for name in metadata.partition_columns}
+        inside = [f.name for f in part if f.name.lower() not in folded]
+        if len(inside) < len(part):
+            # Files that hold partition columns: statistics are only of the others.
+            properties[_STATS_COLUMNS] = ",".join(show((name,)) for name in inside[:_INDEXED])
+        plan = FilePlan(
+            table=self.table, version=-1, schema=part, properties=properties,
+            features=self.definition.protocol.supported, timezone=self.timezone,
+        )  # fmt: skip
+        statistics = FooterStatistics(storage, plan)
+        return lambda file, rows: self._text(statistics, file)
+
+    def _stored_schema(self, file: StructType) -> StructType:
+        """The table's schema, but partition columns that a file holds as the file has them."""
+        folded = {name.lower() for name in self.definition.metadata.partition_columns}
+        own = {f.name: f for f in file}
+        fields = [
+            own.get(f.name, f) if f.name.lower() in folded else f for f in self.definition.metadata.schema
+        ]
+        return StructType(tuple(fields))
+
+    def _text(self, statistics: FooterStatistics, file: Written) -> str:
+        path, size, _ = file
+        try:
+            return statistics.of(path, size)[1]
+        except DataFileError as error:
+            cause = error.__cause__
+            reason = cause.text if isinstance(cause, DeltaError) else str(cause or error.text)
+            raise DataFileError(
+                f"{self.table} cannot be converted, statistics of file {path}: {reason}. Nothing was written",
+                condition=error.condition,
+                parameters={**error.parameters, "path": path},
+            ) from error
+
+
+def _add(file: Written, partition: dict[str, str | None], text: str | None) -> dict[str, Any]:
+    path, size, time_ms = file
+    body: dict[str, Any] = {
+        "path": partition_paths.encode(path), "partitionValues": dict(partition), "size": size,
+        "modificationTime": time_ms, "dataChange": True,
+    }  # fmt: skip
+    return body if text is None else {**body, "stats": text}
+
+
+# --- partitions
+
+
+class _Folders:
+    """Reads partition values off the folders of files, each folder once."""
+
+    def __init__(self, conversion: Conversion) -> None:
+        metadata = conversion.definition.metadata
+        self._table = conversion.table
+        self._timezone = conversion.timezone
+        self._columns = [_existing(metadata.schema.find(name)) for name in metadata.partition_columns]
+        self._known: dict[str, dict[str, str | None]] = {}
+
+    def values(self, path: str) -> dict[str, str | None]:
+        """The partition values of a file as the log has them."""
+        folder = path.rpartition("/")[0]
+        if folder not in self._known:
+            self._known[folder] = self._values(folder, path)
+        return self._known[folder]
+
+    def _values(self, folder: str, path: str) -> dict[str, str | None]:
+        parts = [part.partition("=") for part in folder.split("/") if "=" in part]
+        names = [unescape(name) for name, _, _ in parts]
+        wanted = [column.name for column in self._columns]
+        if len(names) != len(wanted):
+            raise self._refused(
+                f"expected {len(wanted)} partition column(s) {wanted}, but found {len(names)}: {names}", path,
+                "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
+                expectedCols=wanted, parsedCols=names,
+            )  # fmt: skip
+        for name, expected in zip(names, wanted, strict=True):
+            if name.lower() != expected.lower():
+                raise self._refused(
+                    f"expected partition column {expected!r}, but found {name!r}", path,
+                    "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
+                    expectedCol=expected, parsedCol=name,
+                )  # fmt: skip
+        texts = [unescape(text) for _, _, text in parts]
+        return {c.name: self._text(c, text, path) for c, text in zip(self._columns, texts, strict=True)}
+
+    def _text(self, column: StructField, text: str, path: str) -> str | None:
+        """A value as the log has it; read and written again, so that two texts of one value are one partition."""
+        if text in ("", NULL_DIRECTORY):
+            return None
+        kind = column.type
+        if kind in (STRING, BINARY):
+            return text
+        value = partition_values.parse(array_of([text], STRING), kind, self._timezone)
+        if value.null_count:
+            raise self._refused(
+                f"Failed to cast partition value {text!r} to {kind}, the type of column {column.name!r}", path,
+                "DELTA_FAILED_CAST_PARTITION_VALUE", value=text, dataType=str(kind),
+            )  # fmt: skip
+        return log_text(kind)(distinct_form(value, kind)[0].as_py())
+
+    def _refused(self, what: str, path: str, condition: str, **parameters: Any) -> SchemaError:
+        return SchemaError(
+            f"{self._table} cannot be converted: {what}, from parsing the file name {path}. Nothing was written; give "
+            "the partition columns and their types, in the order of the folders",
+            condition=condition,
+            parameters={"path": path, **parameters},
+        )
+
+
+def _existing(found: StructField | None) -> StructField:
+    assert found is not None, "a partition column was checked to be in the schema"
+    return found

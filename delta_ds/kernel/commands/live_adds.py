@@ -1,0 +1,98 @@
+"""The `add` actions of a version as they were committed: with statistics, tags and row ids.
+
+`Snapshot.live_files` leaves out what a scan never asks for; commands that commit files once more need it.
+
+Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist REC-*, DV-R-04.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+
+_FIELDS = (
+    "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
+    "defaultRowCommitVersion", "clusteringProvider",
+)  # fmt: skip
+_MAPS = frozenset(["partitionValues", "tags"])
+_ROWS_AT_ONCE = 10_000
+
+
+def live_adds(snapshot: Snapshot) -> Iterator[pa.Table]:
+    """The live files of a version, in pieces.
+
+    Returns
+    -------
+    iterator of pyarrow.Table
+        The fields of an `add` but `dataChange`: maps as Arrow maps, `stats` as JSON text also where a
+        checkpoint has them as columns only.
+
+    Raises
+    ------
+    LogError
+        A file of the log is damaged.
+    """
+    from delta_ds.kernel.log.checkpoint_state import CheckpointState
+
+    state = CheckpointState(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
+    for rows in state.file_actions(parsed_statistics=False):
+        if rows.kind == "add" and rows.table.num_rows:
+            table = _with_text(rows.table, snapshot)
+            yield table.select([name for name in _FIELDS if name in table.column_names])
+
+
+def _with_text(table: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Statistics as text for files that have them as columns."""
+    import pyarrow.compute as pc
+
+    if "stats_parsed" not in table.column_names:
+        return table
+    from delta_ds.kernel.data.checkpoint_columns import typed_columns
+
+    columns = typed_columns(snapshot.protocol, snapshot.metadata)
+    parsed = columns.fit_statistics(table["stats_parsed"].combine_chunks())
+    text = columns.statistics_text(parsed)
+    if "stats" not in table.column_names:
+        return table.append_column("stats", text)
+    stored = table["stats"].combine_chunks().cast(text.type)
+    return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
+
+
+def file_identity(table: pa.Table, storage: Storage) -> pa.ChunkedArray:
+    """What makes a row of `LiveFiles.table` or `live_adds` one logical file: path and deletion vector, as text."""
+    import pyarrow as pa
+
+    from delta_ds.kernel.log.reconcile import file_keys
+
+    files = table.select(["path", "deletionVector"]).combine_chunks()
+    none = pa.nulls(files.num_rows, pa.struct(list(files.schema)))
+    return file_keys(pa.table({"add": files.to_struct_array(), "remove": none}), storage)
+
+
+def bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[dict[str, Any]]:
+    """The bodies of `add` actions, fields without a value left out."""
+    for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            yield _body(row, data_change)
+
+
+def _body(row: Mapping[str, Any], data_change: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    for name, value in row.items():
+        if value is None:
+            continue
+        if name in _MAPS:
+            value = dict(value)
+        elif name == "deletionVector":
+            value = {key: part for key, part in value.items() if part is not None}
+        body[name] = value
+    body.setdefault("partitionValues", {})
+    body["dataChange"] = data_change
+    return body

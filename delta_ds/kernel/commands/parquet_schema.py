@@ -1,0 +1,140 @@
+"""The columns of a Parquet file as Spark sees them, from its footer.
+
+Spark writes its own schema into the files it makes; for files of others the Parquet types tell.
+
+Source: Spark, "Parquet Files" (data type mapping); Apache Parquet, LogicalTypes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_ds.exceptions import DeltaError, SchemaError
+from delta_ds.kernel.schema.char_varchar import DECLARED
+from delta_ds.kernel.schema.column_mapping import transform_fields
+from delta_ds.kernel.schema.evolution import as_nullable
+from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
+from delta_ds.kernel.schema.types import (
+    INTEGER,
+    LONG,
+    SHORT,
+    TIMESTAMP,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+    parse_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_KEPT_METADATA = ("comment", DECLARED)  # any other belongs to the table that the file was written for
+_UNSIGNED: tuple[tuple[pa.DataType, DataType], ...] = (
+    (pa.uint8(), SHORT), (pa.uint16(), INTEGER), (pa.uint32(), LONG), (pa.uint64(), DecimalType(20, 0)),
+)  # fmt: skip
+
+
+def schema_key(footer: pq.FileMetaData) -> str:
+    """A text that is the same for files of the same schema."""
+    spark = (footer.metadata or {}).get(_SPARK_SCHEMA, b"").decode(errors="replace")
+    return f"{spark}\n{footer.schema}"
+
+
+def file_schema(footer: pq.FileMetaData) -> StructType:
+    """The columns of a file; all of them may hold nulls, as other files need not have them.
+
+    Raises
+    ------
+    SchemaError
+        A column has a type that Spark does not read.
+    UnsupportedFeatureError
+        Spark's own schema names a type that is not known.
+    """
+    arrow = footer.schema.to_arrow_schema()
+    text = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    found = parse_schema(text.decode()) if text is not None else None
+    if found is None or sorted(found.names) != sorted(arrow.names):
+        leaves = iter(footer.schema.column(i).physical_type for i in range(len(footer.schema)))
+        found = StructType(tuple(_field(field, leaves, "") for field in arrow))
+    nullable = as_nullable(found)
+    assert isinstance(nullable, StructType), "a struct stays a struct"
+    return transform_fields(nullable, _plain)
+
+
+def _plain(field: StructField) -> StructField:
+    return replace(field, metadata={k: field.metadata[k] for k in _KEPT_METADATA if k in field.metadata})
+
+
+def _field(field: pa.Field, leaves: Iterator[str], above: str) -> StructField:
+    return StructField(field.name, _type(field.type, leaves, f"{above}{field.name}"), True)
+
+
+def _type(kind: pa.DataType, leaves: Iterator[str], path: str) -> DataType:
+    if pa.types.is_struct(kind):
+        return StructType(tuple(_field(f, leaves, f"{path}.") for f in kind))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return ArrayType(_type(kind.value_type, leaves, f"{path}.element"), True)
+    if pa.types.is_map(kind):
+        key = _type(kind.key_type, leaves, f"{path}.key")
+        return MapType(key, _type(kind.item_type, leaves, f"{path}.value"), True)
+    physical = next(leaves, "")
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if physical == "INT96":
+        return TIMESTAMP
+    unsigned = next((delta for arrow, delta in _UNSIGNED if kind == arrow), None)
+    if unsigned is not None:
+        return unsigned
+    found = None
+    if not (pa.types.is_timestamp(kind) and kind.unit == "ns"):
+        found = primitive_from_arrow(kind)
+    if found is None:
+        raise SchemaError(
+            f"column {path} has the type {kind} ({physical}), which Spark does not read from Parquet files",
+            condition="DELTA_UNSUPPORTED_DATA_TYPES",
+            parameters={"column": path, "type": str(kind)},
+        )
+    return found
+
+
+def part_in(schema: StructType, file: StructType) -> StructType | None:
+    """The part of a table's schema that a file has, in the file's order; None where names differ in case.
+
+    Types are the table's, as far as a struct's fields are in the file.
+    """
+    try:
+        return _part(schema, file)
+    except _OtherSpelling:
+        return None
+
+
+class _OtherSpelling(DeltaError):
+    """A column is spelled in other case than the table's."""
+
+
+def _part(schema: StructType, file: StructType) -> StructType:
+    out = []
+    for field in file:
+        own = next((f for f in schema if f.name == field.name), None)
+        if own is None:
+            raise _OtherSpelling(f"{field.name} is not a column of the table in this spelling")
+        out.append(replace(own, type=_part_type(own.type, field.type)))
+    return StructType(tuple(out))
+
+
+def _part_type(own: DataType, file: DataType) -> DataType:
+    if isinstance(own, StructType) and isinstance(file, StructType):
+        return _part(own, file)
+    if isinstance(own, ArrayType) and isinstance(file, ArrayType):
+        return replace(own, element=_part_type(own.element, file.element))
+    if isinstance(own, MapType) and isinstance(file, MapType):
+        return replace(own, key=_part_type(own.key, file.key), value=_part_type(own.value, file.value))
+    return own

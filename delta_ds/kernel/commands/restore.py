@@ -1,0 +1,343 @@
+"""RESTORE: a table as it was at an earlier version, as a new version.
+
+Files come and go by the difference of the two lists, where a file is its path and its deletion vector.
+Schema, partitioning and properties become those of the earlier version; what must never go back stays: the
+protocol, marks of given-out ids, the enablement of in-commit timestamps.
+
+Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-R-03, DV-W-10; conflict-matrix section 2;
+delta-spark, `RestoreTableCommand` (what it commits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import (
+    DataFileError,
+    InvalidOptionError,
+    TimestampOutOfRangeError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
+from delta_ds.kernel.alter.protocol import least
+from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, SUSPENDED
+from delta_ds.kernel.commands.live_adds import bodies, file_identity, live_adds
+from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
+from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
+from delta_ds.kernel.data.identity import HIGH_WATER_MARK, STEP
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
+from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
+from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION, is_enabled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+OPERATION = "RESTORE"
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_SHOWN_FILES = 100
+_LOOKS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What RESTORE did: the columns of its result, in order, and the version it committed. Sizes in bytes."""
+
+    table_size_after_restore: int
+    num_of_files_after_restore: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_files_size: int
+    restored_files_size: int
+    version: int
+
+    def row(self) -> dict[str, int]:
+        """The result as delta-spark shows it; all columns are `bigint`."""
+        return {name: getattr(self, name) for name in RESULT_COLUMNS}
+
+
+RESULT_COLUMNS = (
+    "table_size_after_restore", "num_of_files_after_restore", "num_removed_files", "num_restored_files",
+    "removed_files_size", "restored_files_size",
+)  # fmt: skip
+
+
+def restore(
+    log: DeltaLog,
+    *,
+    version: int | None = None,
+    timestamp: Moment | None = None,
+    timezone: str = "UTC",
+    ignore_missing_files: bool = False,
+    protocol_downgrade_allowed: bool = False,
+) -> Restored:
+    """Make a table again what it was at a version or a moment.
+
+    Parameters
+    ----------
+    log
+        The table.
+    version, timestamp, timezone
+        Where to go back to, see `time_travel.snapshot_at`; exactly one of version and timestamp.
+    ignore_missing_files
+        Whether files that are needed again may be gone from the storage (`spark.sql.files.ignoreMissingFiles`).
+    protocol_downgrade_allowed
+        Whether the protocol goes back too (`spark.databricks.delta.restore.protocolDowngradeAllowed`); by
+        default features are kept, since versions in between need them.
+
+    Raises
+    ------
+    VersionNotFoundError, TimestampOutOfRangeError
+        It cannot be gone back to.
+    DataFileError
+        Files that are needed again are gone.
+    ConcurrentWriteException
+        Another commit came first, whatever it did.
+    UnsupportedOperationError
+        Row ids of the earlier version cannot be brought back.
+    AppendOnlyError
+        Rows of an append-only table would go away.
+    """
+    if (version is None) == (timestamp is None):
+        raise InvalidOptionError(
+            f"give either a version or a timestamp to restore {log.storage.url} to. Nothing was written",
+            condition="DELTA_ONEOF_IN_TIMETRAVEL",
+        )
+    wanted = _wanted(log, version, timestamp, timezone)
+    txn = log.start_transaction()
+    latest = txn.snapshot
+    assert latest is not None, "the transaction was started on a table that exists"
+    _check_row_ids(wanted, latest)
+    change = _Change.between(wanted, latest)
+    adds = list(change.restored_bodies())
+    if not ignore_missing_files:
+        _check_present(latest.storage, adds, wanted.version)
+    txn.read_whole_table()
+    txn.add_all(adds).remove_live(change.removed)
+    _put_description(txn, wanted, latest, protocol_downgrade_allowed)
+    result = _result(wanted, latest, change, adds)
+    parameters = {"version": version, "timestamp": _shown(timestamp)}
+    committed = txn.commit(OPERATION, parameters, _metrics(result), retry=False)
+    return replace(result, version=committed)
+
+
+def _wanted(log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str) -> Snapshot:
+    url = log.storage.url
+    try:
+        return snapshot_at(log, version, timestamp, timezone)
+    except VersionNotFoundError as error:
+        raise VersionNotFoundError(
+            f"Cannot restore table {url} to version {version}: {error.text} Nothing was written",
+            condition="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+            parameters=error.parameters,
+        ) from error
+    except TimestampOutOfRangeError as error:
+        late = error.condition == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+        raise TimestampOutOfRangeError(
+            f"Cannot restore table {url} to timestamp {timestamp}: {error.text} Nothing was written",
+            condition=f"DELTA_CANNOT_RESTORE_TIMESTAMP_{'GREATER' if late else 'EARLIER'}",
+            parameters=error.parameters,
+        ) from error
+
+
+def _shown(timestamp: Moment | None) -> str | int | None:
+    return timestamp.isoformat(" ") if isinstance(timestamp, datetime) else timestamp
+
+
+# --- files
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Which files come back, and which go.
+
+    Attributes
+    ----------
+    wanted
+        The version that comes back.
+    restored
+        Identities (`file_identity`) of its files that are to be added.
+    removed
+        int64 row numbers of the latest version's live files.
+    """
+
+    wanted: Snapshot
+    restored: pa.Array
+    removed: pa.Array
+
+    @classmethod
+    def between(cls, wanted: Snapshot, latest: Snapshot) -> _Change:
+        import pyarrow.compute as pc
+
+        old, new = wanted.live_files().table, latest.live_files().table
+        old_keys = file_identity(old, wanted.storage)
+        new_keys = file_identity(new, latest.storage)
+        missing = pc.invert(pc.is_in(old_keys, value_set=_one(new_keys)))
+        if value_of(wanted.metadata.configuration, ROW_TRACKING):
+            missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
+        gone = pc.invert(pc.is_in(new_keys, value_set=_one(old_keys)))
+        rows = pc.indices_nonzero(gone).cast("int64")
+        return cls(wanted, _one(old_keys.filter(missing)), rows)
+
+    def restored_bodies(self) -> Iterator[dict[str, Any]]:
+        """The `add` actions of the files that come back."""
+        import pyarrow.compute as pc
+
+        if not len(self.restored):
+            return
+        for table in live_adds(self.wanted):
+            chosen = pc.is_in(file_identity(table, self.wanted.storage), value_set=self.restored)
+            yield from bodies(table.filter(chosen))
+
+
+def _lost_row_ids(
+    old: pa.Table, old_keys: pa.ChunkedArray, new: pa.Table, new_keys: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    """Whether a file had row ids and has none any more: it has to be added once more with them."""
+    import pyarrow.compute as pc
+
+    without = _one(new_keys.filter(pc.is_null(new["baseRowId"])))
+    return pc.and_(pc.is_valid(old["baseRowId"]), pc.is_in(old_keys, value_set=without))
+
+
+def _one(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _check_present(storage: Storage, adds: list[dict[str, Any]], version: int) -> None:
+    """Source: delta-spark refuses with the first hundred missing files; deletion vectors count here too."""
+    paths = dict.fromkeys(path for add in adds for path in _files_of(add))
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+        found = pool.map(lambda path: storage.exists(storage.resolve(path)), paths)
+        missing = [path for path, there in zip(paths, found, strict=True) if not there]
+    if missing:
+        more = f" and {len(missing) - _SHOWN_FILES} more" if len(missing) > _SHOWN_FILES else ""
+        raise DataFileError(
+            f"Not all files of version {version} of table {storage.url} are available any more, a VACUUM may have "
+            f"deleted them: {', '.join(missing[:_SHOWN_FILES])}{more}. Nothing was written. Restore to a more recent "
+            "version, or set spark.sql.files.ignoreMissingFiles to true to restore what is left",
+            condition="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+            parameters={"version": version, "files": missing[:_SHOWN_FILES], "count": len(missing)},
+        )
+
+
+def _files_of(add: dict[str, Any]) -> Iterator[str]:
+    yield add["path"]
+    vector = add.get("deletionVector")
+    if vector:
+        where = DeletionVectorDescriptor(
+            vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
+            vector["sizeInBytes"], vector["cardinality"],
+        ).path  # fmt: skip
+        if where is not None:
+            yield where
+
+
+# --- description
+
+
+def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
+    """While row tracking is suspended no file that is added has row ids, which an enabled table needs."""
+    enabled = value_of(wanted.metadata.configuration, ROW_TRACKING)
+    if enabled and value_of(latest.metadata.configuration, SUSPENDED):
+        raise UnsupportedOperationError(
+            f"table {latest.storage.url} cannot be restored to version {wanted.version}, which has row tracking, while "
+            f"{SUSPENDED} is true. Nothing was written; unset the property first",
+            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            parameters={"property1": ROW_TRACKING, "property2": SUSPENDED},
+        )
+
+
+def _put_description(txn: Transaction, wanted: Snapshot, latest: Snapshot, downgrade: bool) -> None:
+    protocol = wanted.protocol if downgrade else joined_protocol(latest.protocol, wanted.protocol)
+    # delta-spark commits both whether they change or not.
+    txn.set_metadata(_metadata(wanted.metadata, latest.metadata))
+    txn.set_protocol(protocol)
+    clustering = wanted.domains.get(CLUSTERING_DOMAIN)
+    if clustering is not None:
+        txn.set_domain_metadata(CLUSTERING_DOMAIN, clustering)
+    elif CLUSTERING_DOMAIN in latest.domains:
+        txn.remove_domain_metadata(CLUSTERING_DOMAIN)
+
+
+def joined_protocol(protocol: Protocol, other: Protocol) -> Protocol:
+    """The weakest protocol with the features of two; the first one itself where it has them all."""
+    if other.supported <= protocol.supported:
+        return protocol
+    readers = {*(protocol.reader_features or ()), *(other.reader_features or ())}
+    return least(protocol.supported | other.supported, readers)
+
+
+def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
+    """The earlier metadata with what must never go back."""
+    before = latest.configuration
+    configuration = dict(wanted.configuration)
+    if value_of(configuration, MODE_PROPERTY) != "none":
+        highest = max(int(value_of(c, MAX_ID_PROPERTY)) for c in (configuration, before))
+        configuration[MAX_ID_PROPERTY] = str(highest)
+    kept = [_PROTECTED_BEFORE]
+    for name in (SINCE_VERSION, SINCE_TIMESTAMP):
+        configuration.pop(name, None)  # where timestamps are enabled by this very commit, it says so itself
+    if is_enabled(latest) and is_enabled(wanted):
+        kept += [SINCE_VERSION, SINCE_TIMESTAMP]
+    configuration |= {name: before[name] for name in kept if name in before}
+    schema = with_highest_marks(wanted.schema, latest.schema)
+    text = wanted.schema_string if schema == wanted.schema else schema_to_json(schema)
+    return replace(wanted, configuration=configuration, schema_string=text)
+
+
+def with_highest_marks(schema: StructType, other: StructType) -> StructType:
+    """A schema whose identity columns go on where either schema has got to: no value is given out twice."""
+
+    def moved(field: StructField) -> StructField:
+        step, mark = field.metadata.get(STEP), field.metadata.get(HIGH_WATER_MARK)
+        beside = next((f for f in other if f.name.lower() == field.name.lower()), None)
+        theirs = beside.metadata.get(HIGH_WATER_MARK) if beside is not None else None
+        if not isinstance(step, int) or theirs is None or (beside and beside.metadata.get(STEP) != step):
+            return field
+        furthest = theirs if mark is None else max(mark, theirs) if step > 0 else min(mark, theirs)
+        return replace(field, metadata={**field.metadata, HIGH_WATER_MARK: furthest})
+
+    return StructType(tuple(moved(field) for field in schema))
+
+
+# --- metrics
+
+
+def _result(wanted: Snapshot, latest: Snapshot, change: _Change, adds: list[dict[str, Any]]) -> Restored:
+    import pyarrow.compute as pc
+
+    after = wanted.live_files().table
+    removed = latest.live_files().table["size"].take(change.removed)
+    return Restored(
+        table_size_after_restore=int(pc.sum(after["size"]).as_py() or 0),
+        num_of_files_after_restore=after.num_rows,
+        num_removed_files=len(change.removed),
+        num_restored_files=len(adds),
+        removed_files_size=int(pc.sum(removed).as_py() or 0),
+        restored_files_size=sum(add["size"] for add in adds),
+        version=-1,
+    )
+
+
+def _metrics(result: Restored) -> dict[str, int]:
+    return {
+        "numRestoredFiles": result.num_restored_files,
+        "removedFilesSize": result.removed_files_size,
+        "numRemovedFiles": result.num_removed_files,
+        "restoredFilesSize": result.restored_files_size,
+        "numOfFilesAfterRestore": result.num_of_files_after_restore,
+        "tableSizeAfterRestore": result.table_size_after_restore,
+    }

@@ -1,0 +1,191 @@
+"""Symlink manifests: text files that name the live data files, for engines that read Hive tables.
+
+One file `_symlink_format_manifest/<partition folders>/manifest` a partition, or just one for a table without
+partitions. Each is replaced as a whole, but not all at once: between two of them a reader may see both versions.
+
+Source: docs of delta-spark, "Presto, Trino and Athena to Delta Lake integration using manifests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.data.partition_paths import directory
+from delta_ds.kernel.storage.uri import has_scheme
+from delta_ds.kernel.write.foreign_files import list_written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.snapshot import Snapshot
+
+FOLDER = "_symlink_format_manifest"
+ENABLED = "delta.compatibility.symlinkFormatManifest.enabled"
+_NAME = "manifest"
+_FILES_AT_ONCE = 16
+
+
+def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = None) -> int:
+    """Write the manifests of a version, and delete those of partitions that have no files.
+
+    Parameters
+    ----------
+    snapshot
+        The version.
+    partitions
+        Only these folders (see `folders_of`); None for all.
+
+    Returns
+    -------
+    int
+        How many manifests were written.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The table has column mapping, or files with deletion vectors, which a manifest cannot express.
+    StorageError
+        The storage refused.
+    """
+    check(snapshot)
+    wanted = _manifests(snapshot, partitions)
+    storage = snapshot.storage
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        written = list(pool.map(lambda path: storage.write(path, wanted[path]), wanted))
+    if partitions is None:
+        there = {path for path, _, _ in list_written(storage, FOLDER)}
+    else:
+        there = {_path(folder) for folder in partitions}
+    stale = sorted(there - wanted.keys())
+    if stale:
+        storage.delete(stale)
+    return len(written)
+
+
+def check(snapshot: Snapshot) -> None:
+    """Refuse a table whose rows are not simply those of its files.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        It has column mapping, or files with deletion vectors.
+    """
+    table = snapshot.storage.url
+    if snapshot.mapping_mode != "none":
+        raise UnsupportedOperationError(
+            f"no manifests can be generated for {table}: with column mapping, the columns of its files have other "
+            "names than those of the table. Nothing was written",
+            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+            parameters={"table": table},
+        )
+    vectors = snapshot.live_files().table["deletionVector"]
+    count = len(vectors) - vectors.null_count
+    if count:
+        raise UnsupportedOperationError(
+            f"no manifests can be generated for {table}: {count} of its files have deletion vectors, which readers "
+            "of manifests do not see. Nothing was written; purge them first (REORG TABLE ... APPLY (PURGE))",
+            condition="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
+            parameters={"table": table, "files": count},
+        )
+
+
+def folders_of(snapshot: Snapshot, values: Collection[Mapping[str, str | None]]) -> set[str]:
+    """The partition folders of `partitionValues` of actions."""
+    names = _names(snapshot)
+    return {directory((logical, body.get(stored)) for logical, stored in names) for body in values}
+
+
+def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, everything: bool) -> int:
+    """Bring the manifests up to date with a commit.
+
+    Parameters
+    ----------
+    snapshot
+        At or after the version of the commit.
+    actions
+        Of the commit, as `{name: body}`.
+    everything
+        Whether to write all manifests: the commit is the table's first or changed its metadata, or `actions`
+        lacks removes.
+
+    Returns
+    -------
+    int
+        How many manifests were written.
+
+    Raises
+    ------
+    UnsupportedOperationError, StorageError
+        As `write_manifests`.
+    """
+    if everything or not snapshot.partition_columns:
+        return write_manifests(snapshot)
+    bodies = [body for action in actions for name, body in action.items() if name in ("add", "remove")]
+    if any(body.get("partitionValues") is None for body in bodies):
+        return write_manifests(snapshot)  # a remove need not say where its file was
+    return write_manifests(snapshot, folders_of(snapshot, [body["partitionValues"] for body in bodies]))
+
+
+def _names(snapshot: Snapshot) -> list[tuple[str, str]]:
+    return list(zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True))
+
+
+def _path(folder: str) -> str:
+    return f"{FOLDER}/{folder}/{_NAME}" if folder else f"{FOLDER}/{_NAME}"
+
+
+def _manifests(snapshot: Snapshot, partitions: Collection[str] | None) -> dict[str, bytes]:
+    """The contents of the manifests, by path relative to the table."""
+    import pyarrow.compute as pc
+
+    table = snapshot.live_files().table
+    out: dict[str, bytes] = {}
+    if not snapshot.partition_columns:
+        return {_path(""): _lines(snapshot, table["path"])}
+    for folder, rows in _partitions(snapshot, table):
+        if partitions is None or folder in partitions:
+            out[_path(folder)] = _lines(snapshot, pc.take(table["path"], rows))
+    return out
+
+
+def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
+    """The folder of each partition, and the row numbers of its files."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from delta_ds.kernel.log.arrays import integers
+
+    if not table.num_rows:
+        return
+    names = _names(snapshot)
+    values = table["partitionValues"].combine_chunks()
+    columns = {stored: pc.struct_field(values, stored).cast(pa.string()) for _, stored in names}
+    # Null and the empty text are one partition.
+    columns = {name: pc.fill_null(column, "") for name, column in columns.items()}
+    rows = pa.table({**columns, "row": integers(np.arange(table.num_rows))})
+    grouped = rows.group_by(list(columns)).aggregate([("row", "list")])
+    lists = grouped["row_list"].combine_chunks()
+    keys = grouped.select(list(columns)).to_pylist()
+    for number, key in enumerate(keys):
+        yield directory((logical, key[stored]) for logical, stored in names), lists[number].values
+
+
+def _lines(snapshot: Snapshot, paths: pa.ChunkedArray) -> bytes:
+    """The decoded addresses of files, one a line."""
+    address = snapshot.storage.address
+    scheme = "file:" if address.scheme == "file" else ""
+    root = scheme + str(address)
+    out = []
+    for path in paths.to_pylist():
+        if has_scheme(path):
+            out.append(unquote(path))
+            continue
+        where = unquote(path)
+        snapshot.storage.resolve(path)
+        out.append(scheme + where if path.startswith("/") else f"{root}/{where}")
+    return "".join(line + "\n" for line in sorted(out)).encode()

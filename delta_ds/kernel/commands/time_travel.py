@@ -1,0 +1,51 @@
+"""The version that a command goes back to, by number or by moment."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options import values
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+
+Moment = datetime | int | str
+
+
+def snapshot_at(
+    log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str = "UTC"
+) -> Snapshot:
+    """The snapshot of a version, of a moment, or (neither given) the latest.
+
+    Parameters
+    ----------
+    log
+        The table.
+    version
+        The version.
+    timestamp
+        An aware datetime, ms since 1970, or text as Spark casts it to a timestamp.
+    timezone
+        The session time zone: that of texts without one.
+
+    Raises
+    ------
+    InvalidOptionError
+        Both are given, or the text is no timestamp.
+    DeltaError
+        As `DeltaLog.snapshot`.
+    """
+    if not isinstance(timestamp, str):
+        return log.snapshot(version, timestamp)
+    try:
+        moment = values.timestamp(timestamp, values.zone_of(timezone))
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"{timestamp!r} is no timestamp of table {log.storage.url}: {error}. Nothing was written",
+            condition="DELTA_INVALID_TIMESTAMP_FORMAT",
+            parameters={"timestamp": timestamp},
+        ) from error
+    return log.snapshot(version, moment)

@@ -1,0 +1,230 @@
+"""VACUUM from the first check to the second commit.
+
+What goes is settled before the first commit, VACUUM START. Commits of others up to that one are looked at once
+more, as they may have brought back what is to go. A crash at any time leaves files that the next VACUUM finds.
+
+Source: PROTOCOL.md, "VACUUM Protocol Check"; protocol-checklist section 23.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel import features
+from delta_ds.kernel.commands.vacuum import lite
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, unneeded, without
+from delta_ds.kernel.commands.vacuum.deletion import delete_files
+from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
+from delta_ds.kernel.commands.vacuum.paths import Hidden
+from delta_ds.kernel.commands.vacuum.references import named_since, needed_paths
+from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
+from delta_ds.kernel.log.segment import list_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+
+logger = logging.getLogger("delta_ds")
+
+Mode = Literal["full", "lite"]
+# What is done, how much of it is done, and how much there is (None: not known yet): `listing` and `deleting` files.
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumResult:
+    """What a VACUUM deleted, or would delete.
+
+    Attributes
+    ----------
+    paths
+        The files, relative to the table and not encoded.
+    folders
+        Empty folders; of a real run those that were deleted.
+    num_bytes
+        Of the files together. In lite mode as the log has it, also for files that were gone already.
+    num_folders
+        How many folders were looked at, the table's own included; 1 in lite mode.
+    dry_run
+        Whether nothing was deleted.
+    version
+        Of the commit VACUUM END; None if there is none.
+    """
+
+    paths: pa.ChunkedArray
+    folders: tuple[str, ...]
+    num_bytes: int
+    num_folders: int
+    dry_run: bool
+    version: int | None = None
+
+    @property
+    def num_files(self) -> int:
+        return len(self.paths)
+
+
+def vacuum(
+    log: DeltaLog,
+    retention_hours: float | None = None,
+    *,
+    dry_run: bool = False,
+    mode: Mode = "full",
+    inventory: Inventory | None = None,
+    retention_check: bool = True,
+    record: bool = True,
+    progress: Progress | None = None,
+    now_ms: int | None = None,
+) -> VacuumResult:
+    """Delete the files below a table's folder that no version within the retention refers to.
+
+    Files younger than the retention stay whatever they are: a writer may not have committed them yet.
+
+    Parameters
+    ----------
+    log
+        The table.
+    retention_hours
+        How long what was removed is kept; None: as `delta.deletedFileRetentionDuration` says.
+    dry_run
+        Only tell what would be deleted.
+    mode
+        `full` lists the table's folder; `lite` reads from the log what was removed, and leaves files that were
+        never committed.
+    inventory
+        The files there are, in place of a listing; see `read_inventory`.
+    retention_check
+        Whether a retention shorter than the property's is refused
+        (`spark.databricks.delta.retentionDurationCheck.enabled`).
+    record
+        Whether to commit VACUUM START and VACUUM END to the history.
+    progress
+        Is called now and then with `listing` or `deleting`, the files so far, and of how many.
+    now_ms
+        The moment that the retention is counted back from, ms since 1970; None: now.
+
+    Raises
+    ------
+    InvalidOptionError
+        The retention is negative or too short, the inventory has other columns, or the mode is unknown.
+    UnsupportedFeatureError
+        The table has a feature that this package cannot write: it may keep files that only that feature explains.
+    UnsupportedOperationError
+        Lite mode, and the log does not reach back far enough.
+    StorageError
+        Listing or deleting failed; in the latter case the history says that VACUUM failed.
+    """
+    if mode not in ("full", "lite"):
+        raise InvalidOptionError(f"VACUUM is full or lite, not {mode!r}; nothing was deleted")
+    if mode == "lite" and inventory is not None:
+        raise InvalidOptionError(
+            "VACUUM LITE reads the log and has no use for an inventory; nothing was deleted"
+        )
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    snapshot = log.snapshot()
+    configuration = snapshot.metadata.configuration
+    features.check_writable(snapshot.protocol, configuration, log.storage.url, snapshot.schema)
+    horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
+    tell = progress or _silent
+    found, reached = _candidates(snapshot, horizon, mode, inventory, tell)
+    if dry_run:
+        return _result(found, dry_run=True)
+    result = _delete(log, snapshot.version, found, horizon, record, tell)
+    if inventory is None:  # which may lack files
+        lite.write_mark(log.storage, reached)
+    return result
+
+
+def _silent(what: str, done: int, total: int | None) -> None:
+    """Say nothing."""
+
+
+def _candidates(
+    snapshot: Snapshot, horizon: Horizon, mode: Mode, inventory: Inventory | None, tell: Progress
+) -> tuple[Candidates, int | None]:
+    """What may go, and the newest version that was committed before the horizon."""
+    storage = snapshot.storage
+    hidden = Hidden(snapshot.metadata, snapshot.protocol)
+    listing = list_log(storage)
+    last = lite.last_version_before(snapshot, listing, horizon.cutoff_ms)
+    if mode == "lite":
+        commits = lite.commits_to_read(storage, listing, last)
+        needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
+        return lite.removed(storage, commits, needed, hidden, horizon.cutoff_ms), last
+    if inventory is not None:
+        batches = iter(read_inventory(inventory, storage).to_batches())
+    else:
+        batches = storage.list_below("", lambda folder: folder not in hidden)
+    needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
+    return unneeded(_told(batches, tell), needed, hidden, horizon.cutoff_ms), last
+
+
+def _told(batches: Iterator[pa.RecordBatch], tell: Progress) -> Iterator[pa.RecordBatch]:
+    seen = 0
+    for batch in batches:
+        seen += batch.num_rows
+        tell("listing", seen, None)
+        yield batch
+
+
+def _result(found: Candidates, *, dry_run: bool) -> VacuumResult:
+    return VacuumResult(
+        found.files["path"], found.folders, _bytes(found), found.num_folders, dry_run
+    )  # fmt: skip
+
+
+def _bytes(found: Candidates) -> int:
+    return int(pc.sum(found.files["size"]).as_py() or 0)
+
+
+def _delete(
+    log: DeltaLog, read: int, found: Candidates, horizon: Horizon, record: bool, tell: Progress
+) -> VacuumResult:
+    started = None
+    if record:
+        started = log.start_transaction().commit(
+            "VACUUM START",
+            horizon.parameters(),
+            {
+                "numFilesToDelete": found.files.num_rows + len(found.folders),
+                "sizeOfDataToDelete": _bytes(found),
+            },
+        )
+    try:
+        found = replace(found, files=without(found.files, named_since(log.storage, read, started)))
+        # Checksums first: without its file nothing would tell that one is not needed any more.
+        delete_files(log.storage, found.checksums, lambda done, total: None)
+        delete_files(log.storage, found.files["path"], lambda done, total: tell("deleting", done, total))
+        folders = log.storage.delete_empty_folders(found.folders) if found.folders else []
+    except Exception:
+        if record:
+            _record_failure(log)
+        raise
+    found = replace(found, folders=tuple(sorted(folders)))
+    version = None
+    if record:
+        version = log.start_transaction().commit(
+            "VACUUM END",
+            {"status": "COMPLETED"},
+            {
+                "numDeletedFiles": found.files.num_rows + len(found.folders),
+                "numVacuumedDirectories": found.num_folders,
+            },
+        )
+    return replace(_result(found, dry_run=False), version=version)
+
+
+def _record_failure(log: DeltaLog) -> None:
+    try:
+        log.start_transaction().commit("VACUUM END", {"status": "FAILED"})
+    except DeltaError as error:
+        logger.warning("vacuum_end_not_recorded table=%s reason=%s", log.storage.url, error.text)

@@ -1,0 +1,130 @@
+"""VACUUM LITE: the log says what was removed, so nothing is listed; and how far the last VACUUM came.
+
+Files that no version ever referred to, left by writers that failed, are found by a full VACUUM only.
+Source: protocol-checklist VAC-W-05; delta-spark, `_delta_log/_last_vacuum_info`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import StorageError, UnsupportedOperationError
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files, without
+from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
+from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_rows, vector_paths
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
+from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
+from delta_ds.kernel.log.segment import LogListing
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+_INFO = f"{LOG_DIRECTORY}/_last_vacuum_info"
+_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
+
+
+def last_version_before(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> int | None:
+    """The version up to which all commits are older than the horizon; None if none is."""
+    last = first_within(listing, snapshot.version, cutoff_ms) - 1
+    return last if last >= min(listing.commits) else None
+
+
+def read_mark(storage: Storage) -> int | None:
+    """The version up to which an earlier VACUUM deleted what had been removed; None if it is not known."""
+    try:
+        data = storage.read(_INFO)
+    except FileNotFoundError:
+        return None
+    try:
+        version = json.loads(data).get(_VERSION)
+    except (ValueError, AttributeError) as error:
+        logger.warning("last_vacuum_info_unreadable table=%s reason=%r", storage.url, error)
+        return None
+    return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+def write_mark(storage: Storage, version: int | None) -> None:
+    """Record how far a VACUUM came, for the next one in lite mode; never backwards.
+
+    Differs: delta-spark forgets the version after a full VACUUM. A failure is logged: the next one in lite mode
+    then looks at more commits, or refuses.
+    """
+    known = read_mark(storage)
+    if version is None or (known is not None and known >= version):
+        return
+    try:
+        forget_hadoop_checksum(storage, _INFO)
+        storage.write(_INFO, json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n")
+    except StorageError as error:
+        logger.warning("last_vacuum_info_not_written table=%s reason=%s", storage.url, error.text)
+
+
+def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> list[LogFile]:
+    """The commits that removed what VACUUM LITE deletes: from where the last VACUUM stopped up to a version.
+
+    Parameters
+    ----------
+    listing
+        Of the whole log.
+    last
+        From `last_version_before`.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The log does not reach back far enough any more.
+    """
+    mark = read_mark(storage)
+    earliest = min(listing.commits)
+    start = earliest if mark is None else mark + 1
+    if last is None or start > last:
+        return []
+    missing = [version for version in range(start, last + 1) if version not in listing.commits]
+    if missing or (mark is None and earliest > 0):
+        since = (
+            "no VACUUM has recorded how far it came"
+            if mark is None
+            else f"the last VACUUM came to version {mark}"
+        )
+        raise UnsupportedOperationError(
+            f"VACUUM LITE of {storage.url} is not possible: the log begins with version {earliest}, and {since}, so "
+            f"it does not say all that was removed up to version {last}. Nothing was deleted. Run a full VACUUM once",
+            condition="DELTA_CANNOT_VACUUM_LITE",
+            parameters={"earliest": earliest, "lastVacuum": mark},
+        )
+    return [listing.commits[version] for version in range(start, last + 1)]
+
+
+def removed(
+    storage: Storage, commits: Sequence[LogFile], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
+) -> Candidates:
+    """The files that commits removed before the horizon, and their change files, but for those needed.
+
+    Some may be gone already.
+    """
+    tables = [no_files()]
+    for rows in read_rows(storage, commits, "remove", "cdc"):
+        old = rows.filter(pc.invert(is_young(rows, cutoff_ms)))
+        tables.append(_inside(pc.struct_field(old, "path"), pc.struct_field(old, "size"), storage))
+        vectors = pc.struct_field(old, "deletionVector").drop_null()
+        sizes = pc.struct_field(vectors, "sizeInBytes").cast(pa.int64())
+        tables.append(_inside(vector_paths(vectors), sizes, storage))
+    whole = pa.concat_tables(tables).group_by("path").aggregate([("size", "max")])
+    files = without(pa.table({"path": whole["path"], "size": whole["size_max"]}), needed)
+    files = files.filter(pc.invert(hidden.mask(files["path"])))
+    local = storage.address.scheme == "file"
+    return Candidates(files, checksums_beside(files if local else files[:0]), (), 1)
+
+
+def _inside(paths: pa.Array, sizes: pa.Array, storage: Storage) -> pa.Table:
+    named = pc.is_valid(paths)
+    found = actual_paths(paths.filter(named), storage)
+    sizes = pc.fill_null(sizes.filter(named), integers([0])[0])
+    return pa.table({"path": found, "size": sizes}).filter(pc.is_valid(found))

@@ -1,0 +1,174 @@
+"""Paths as VACUUM compares them: relative to the table and decoded; and those it does not look at.
+
+Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist VAC-W-03, VAC-W-04, PTH-RW-01.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.data.partition_paths import escape
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import decode, has_scheme, parse_address
+
+CHANGE_FOLDER = "_change_data"
+_INDEX_FOLDER = "_delta_index"
+_ICEBERG_FOLDER = "metadata"
+_ICEBERG_PROPERTY = "delta.universalFormat.enabledFormats"
+
+# All others are their own relative form.
+_ODD = r"%|:|//|^/|(^|/)\.\.?(/|$)"
+
+
+def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+    """What a listing may call the files that actions name: every form that could be meant.
+
+    An absolute path counts as inside the table whatever the spelling of its store is, and local links are
+    followed: to keep one file too many does no harm.
+
+    Parameters
+    ----------
+    paths
+        `path` of actions, URI-encoded.
+    """
+    roots = _roots(storage)
+    links: dict[str, str] = {}
+
+    def forms(path: str) -> Iterable[str]:
+        yield path
+        try:
+            found = decode(parse_address(path).path if has_scheme(path) else path)
+        except StorageError:  # no reader can open it either
+            return
+        yield found
+        if not found.startswith("/"):
+            yield posixpath.normpath(found)
+            found = f"{roots[0]}/{found}"
+        found = posixpath.normpath(found)
+        for spelled in (
+            (found, _without_links(found, links)) if storage.address.scheme == "file" else (found,)
+        ):
+            for root in roots:
+                if spelled.startswith(f"{root}/"):
+                    yield spelled[len(root) + 1 :]
+
+    return _each(paths, forms)
+
+
+def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
+    """The files that actions name, null for those outside the table (of shallow clones).
+
+    Parameters
+    ----------
+    paths
+        `path` of actions, URI-encoded, without nulls.
+    """
+
+    def actual(path: str) -> str | None:
+        try:
+            found = storage.resolve(path)
+        except StorageError:  # on another filesystem, or above the table: not this table's to delete
+            return None
+        return None if found.startswith("/") or has_scheme(found) else found.removeprefix("./")
+
+    if not _any(pc.match_substring_regex(paths, _ODD)):
+        return paths
+    encoded = paths.dictionary_encode()
+    found = [actual(path) for path in encoded.dictionary.to_pylist()]
+    return array_of_values(found, pa.string()).take(encoded.indices)
+
+
+def _each(paths: pa.ChunkedArray, forms: Callable[[str], Iterable[str]]) -> pa.ChunkedArray:
+    """The forms of each path; found once a folder for files whose own name is a plain one."""
+    odd = pc.match_substring_regex(paths, _ODD)
+    if not _any(odd):
+        return paths.drop_null()
+    chunks = list(paths.filter(pc.invert(odd)).chunks)
+    strange = paths.filter(odd).unique()
+    split = pc.match_substring_regex(strange, r"[^/]/[^/%:]+$")
+    split = pc.and_(split, pc.invert(pc.match_substring_regex(strange, r"/\.\.?$")))
+    found = [form for path in strange.filter(pc.invert(split)).to_pylist() for form in forms(path)]
+    chunks.append(texts(found))
+    strange = strange.filter(split)
+    folder = pc.replace_substring_regex(strange, "/[^/]+$", "").dictionary_encode()
+    name = pc.replace_substring_regex(strange, "^.*/", "")
+    # Of a file called `-`, whose name is then cut off: the folder itself may be the table's.
+    folders = [tuple({form[:-1] for form in forms(f"{path}/-")}) for path in folder.dictionary.to_pylist()]
+    for number in range(max(map(len, folders), default=0)):
+        spelled = [form[number] if number < len(form) else None for form in folders]
+        spelled_here = array_of_values(spelled, pa.string()).take(folder.indices)
+        chunks.append(pc.binary_join_element_wise(spelled_here, name, texts([""])[0]).drop_null())
+    return pa.chunked_array(chunks, type=pa.string())
+
+
+def _any(flags: pa.Array | pa.ChunkedArray) -> bool:
+    return bool(pc.any(flags, min_count=0).as_py())
+
+
+def _roots(storage: Storage) -> list[str]:
+    root = storage.address.path.rstrip("/")
+    return list(dict.fromkeys([root, os.path.realpath(root)])) if storage.address.scheme == "file" else [root]
+
+
+def _without_links(path: str, known: dict[str, str]) -> str:
+    folder, _, name = path.rpartition("/")
+    if folder not in known:
+        known[folder] = os.path.realpath(folder)
+    return f"{known[folder]}/{name}"
+
+
+class Hidden:
+    """Which paths below a table's folder are not looked at: the log, markers, what others keep there.
+
+    Names that begin with `_` or `.` are, but for folders of partition columns, change files and indexes.
+    """
+
+    def __init__(self, metadata: Metadata, protocol: Protocol) -> None:
+        names = {*metadata.partition_columns, *metadata.physical_partition_columns(protocol)}
+        starts = sorted(form for name in names for form in {name, escape(name)} if form[0] in "_.")
+        self._partition = f"(^|/)(?:{'|'.join(re.escape(s) for s in starts)})=" if starts else None
+        formats = metadata.configuration.get(_ICEBERG_PROPERTY, "")
+        self._iceberg = "iceberg" in formats.lower()
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a folder is, in one that is not."""
+        name = path.rpartition("/")[2]
+        if name[0] not in "_." and path != _ICEBERG_FOLDER:
+            return False
+        return bool(self.mask(pa.chunked_array([texts([path])]))[0].as_py())
+
+    def mask(self, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A boolean for each path relative to the table."""
+        shown = pc.replace_substring_regex(paths, f"^({CHANGE_FOLDER}|{_INDEX_FOLDER})(/|$)", r"shown\2")
+        if self._partition:
+            shown = pc.replace_substring_regex(shown, self._partition, r"\1shown=")
+        hidden = pc.match_substring_regex(shown, r"(^|/)[._]")
+        if self._iceberg:
+            hidden = pc.or_(hidden, pc.match_substring_regex(paths, f"^{_ICEBERG_FOLDER}(/|$)"))
+        return hidden
+
+
+def parents(paths: pa.ChunkedArray) -> set[str]:
+    """The folders that hold files, and all above them; "" is the table's own."""
+    direct = pc.replace_substring_regex(paths, "/?[^/]*$", "").unique().to_pylist()
+    return set(with_ancestors(direct))
+
+
+def with_ancestors(folders: Sequence[str]) -> set[str]:
+    """Folders and all above them."""
+    found: set[str] = set()
+    for folder in folders:
+        while folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found

@@ -1,0 +1,270 @@
+"""Which files the versions within the retention refer to.
+
+Live files; files whose removal is not older than the horizon; and whatever a commit at or after the horizon
+names, since its versions are within the retention whatever the clock said by which a removal was dated, and
+however long its files had been staged. Only sets are united, so nothing need be reconciled.
+
+Source: protocol-checklist VAC-W-02, REM-R-04, DV-W-11.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.commands.vacuum.paths import needed_forms
+from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor, z85_decode
+from delta_ds.kernel.log.arrays import fields_of, integers, texts
+from delta_ds.kernel.log.checkpoint import (
+    UnreadableCheckpointError,
+    guarded,
+    inline_actions,
+    locate_files,
+    open_file,
+)
+from delta_ds.kernel.log.commit import deletion_vector_type, parse_file_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.replay import check_whole, in_batches
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log, read_files
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+
+def _fields() -> dict[str, pa.DataType]:
+    number = pa.int64()
+    return {
+        "path": pa.string(),
+        "size": number,
+        "deletionTimestamp": number,
+        "deletionVector": deletion_vector_type(),
+    }
+
+
+def _schema(*actions: str) -> pa.Schema:
+    body = pa.struct(list(_fields().items()))
+    return pa.schema([(name, body) for name in actions])
+
+
+def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.ChunkedArray:
+    """The files that must stay, as a listing calls them; distinct.
+
+    Parameters
+    ----------
+    snapshot
+        The newest version.
+    listing
+        Of the whole log, made after the snapshot.
+    cutoff_ms
+        The horizon, ms since 1970.
+
+    Raises
+    ------
+    DeltaError
+        The log cannot be read, or names a deletion vector that is none: nothing may be deleted then.
+    """
+    storage = snapshot.storage
+    live = snapshot.live_files().table
+    found = [live["path"], _vectors(live["deletionVector"])]
+    segment_base = -1
+    checkpoint = snapshot.segment.checkpoint
+    if checkpoint is not None:
+        checkpoint, removes = _tombstones(snapshot, checkpoint)
+        segment_base = checkpoint.version if checkpoint is not None else -1
+        found += [part for rows in removes for part in _named(_young(rows, cutoff_ms))]
+    first = first_within(listing, snapshot.version, cutoff_ms)
+    before = [f for v, f in listing.commits.items() if segment_base < v < first]
+    within = [f for v, f in listing.commits.items() if v >= first]
+    for rows in read_rows(storage, before, "remove"):
+        found += _named(_young(rows, cutoff_ms))
+    for rows in read_rows(storage, within, "add", "remove", "cdc"):
+        found += _named(rows)
+    return _distinct(found, storage)
+
+
+def named_since(storage: Storage, version: int, below: int | None = None) -> pa.ChunkedArray:
+    """The files that commits after a version name as added, as a listing calls them.
+
+    Parameters
+    ----------
+    below
+        Commits from this version on are not looked at.
+    """
+    commits = list_log(storage, version + 1).commits
+    files = [file for v, file in commits.items() if v > version and (below is None or v < below)]
+    found = [part for rows in read_rows(storage, files, "add", "cdc") for part in _named(rows)]
+    return _distinct(found, storage)
+
+
+def _distinct(parts: Sequence[pa.ChunkedArray], storage: Storage) -> pa.ChunkedArray:
+    chunks = [chunk for part in parts for chunk in part.chunks]
+    paths = pa.chunked_array([pa.chunked_array(chunks, type=pa.string()).unique()])
+    return pa.chunked_array([needed_forms(paths, storage).unique()])
+
+
+def first_within(listing: LogListing, read: int, cutoff_ms: int) -> int:
+    """The first version that was committed at or after the horizon; what came after the one read counts too."""
+    young = [v for v, file in listing.commits.items() if file.status.modified_ms >= cutoff_ms]
+    return min([*young, read + 1])
+
+
+def read_rows(storage: Storage, files: Sequence[LogFile], *actions: str) -> Iterator[pa.StructArray]:
+    """The file actions of commits, in batches: structs of path, size, deletionTimestamp, deletionVector."""
+    for batch in in_batches(sorted(files, key=lambda file: file.version)):
+        contents = []
+        for file, data in zip(batch, read_files(storage, batch), strict=True):
+            where = f"{file.path} of {storage.url}"
+            check_whole(data, where)
+            contents.append((where, data))
+        yield from _parsed(contents, *actions)
+
+
+def _parsed(contents: list[tuple[str, bytes]], *actions: str) -> Iterator[pa.StructArray]:
+    for table in parse_file_actions(contents, _schema(*actions)):
+        for name in actions:
+            rows = table[name].drop_null().combine_chunks()
+            if len(rows):
+                yield rows
+
+
+def _young(rows: pa.StructArray, cutoff_ms: int) -> pa.StructArray:
+    return rows.filter(is_young(rows, cutoff_ms))
+
+
+def is_young(rows: pa.StructArray, cutoff_ms: int) -> pa.BooleanArray:
+    """Whether removes are not older than the horizon; one without a time is."""
+    times = pc.fill_null(pc.struct_field(rows, "deletionTimestamp"), integers([0])[0])
+    return pc.greater_equal(times, integers([cutoff_ms])[0])
+
+
+def _named(rows: pa.StructArray) -> list[pa.ChunkedArray]:
+    vectors = pc.struct_field(rows, "deletionVector")
+    return [pa.chunked_array([pc.struct_field(rows, "path")]), _vectors(pa.chunked_array([vectors]))]
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+def _tombstones(snapshot: Snapshot, checkpoint: Checkpoint) -> tuple[Checkpoint | None, list[pa.StructArray]]:
+    """The removes in a checkpoint of a version, and the checkpoint: an older one where that cannot be read."""
+    storage = snapshot.storage
+    rejected: list[Checkpoint] = []
+    current: Checkpoint | None = checkpoint
+    while current is not None:
+        try:
+            return current, list(_checkpoint_removes(storage, current))
+        except UnreadableCheckpointError as error:
+            logger.warning(
+                "checkpoint_passed_over table=%s version=%s reason=%s",
+                storage.url,
+                current.version,
+                error.text,
+            )
+            rejected.append(current)
+        current = find_segment(storage, snapshot.version, rejected).checkpoint
+    return None, []
+
+
+def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa.StructArray]:
+    files = locate_files(storage, checkpoint)
+    if files is None:
+        manifest = inline_actions(storage, checkpoint) or b""
+        yield from _parsed([(checkpoint.files[0].path, manifest)], "remove")
+        return
+    wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
+    for path in files.paths:
+        with open_file(storage, path) as parquet:
+            schema = parquet.schema_arrow
+            if "remove" not in schema.names:
+                continue
+            present = [
+                f.name for f in schema.field("remove").type if f.name in _fields() and f.name != "size"
+            ]
+            if "path" not in present:
+                continue
+            columns = [f"remove.{name}" for name in present]
+            table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
+        for rows in table["remove"].chunks:
+            rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
+            if len(rows):
+                yield pa.StructArray.from_arrays(_conformed(rows, wanted), fields=list(wanted))
+
+
+def _conformed(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+    """The fields of removes in a checkpoint; some writers store a struct of nulls where there is no vector."""
+    path, time, vector = fields_of(_without_vector(rows), wanted)
+    names = {f.name for f in rows.type}
+    if "deletionVector" in names:
+        kind = deletion_vector_type()
+        inner = fields_of(pc.struct_field(rows, "deletionVector"), kind)
+        vector = pa.StructArray.from_arrays(inner, fields=list(kind), mask=pc.is_null(inner[0]))
+    return [path, time, vector]
+
+
+def _without_vector(rows: pa.StructArray) -> pa.StructArray:
+    kept = [f for f in rows.type if f.name != "deletionVector"]
+    return pa.StructArray.from_arrays([pc.struct_field(rows, f.name) for f in kept], fields=kept)
+
+
+# ---------------------------------------------------------------- deletion vectors
+
+
+def _vectors(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The files that hold deletion vectors, as the `path` of an action would name them; distinct."""
+    if vectors.null_count == len(vectors):
+        return pa.chunked_array([], type=pa.string())
+    chunks = [vector_paths(chunk.drop_null()) for chunk in vectors.chunks]
+    return pa.chunked_array(chunks, type=pa.string()).drop_null()
+
+
+def vector_paths(vectors: pa.StructArray) -> pa.Array:
+    """The file of each deletion vector, as the `path` of an action would name it; null for inline ones.
+
+    Parameters
+    ----------
+    vectors
+        Descriptors without nulls.
+
+    Raises
+    ------
+    DataFileError
+        One names no file in any way that is known.
+    """
+    kinds = pc.struct_field(vectors, "storageType").dictionary_encode()
+    names = pc.struct_field(vectors, "pathOrInlineDv")
+    # Vectors share files, and the names of inline ones are of no interest.
+    inline = pc.equal(kinds.dictionary, texts(["i"])[0]).take(kinds.indices)
+    key = pc.binary_join_element_wise(kinds.cast(pa.string()), names, texts([" "])[0])
+    encoded = pc.if_else(inline, pa.nulls(1, pa.string())[0], key).dictionary_encode()
+    named = encoded.dictionary.to_pylist()
+    found = _uuid_paths(named)
+    if found is None:
+        keys = [text.partition(" ") for text in named]
+        found = [DeletionVectorDescriptor(kind, name, None, 0, 0).path or "" for kind, _, name in keys]
+    return texts(found).take(encoded.indices)
+
+
+def _uuid_paths(named: list[str]) -> list[str] | None:
+    """The files of vectors that are all named by a UUID (`u <prefix><20 letters>`), decoded at once; else None.
+
+    One by one they cost more than all the rest of a VACUUM.
+    """
+    if not all(text.isascii() and text[:2] == "u " and len(text) >= 22 for text in named):
+        return None
+    try:
+        data = z85_decode("".join(text[-20:] for text in named)).hex() if named else ""
+    except DataFileError:  # which one it is, the slow way tells
+        return None
+    out = []
+    for number, text in enumerate(named):
+        prefix, hexed = text[2:-20], data[32 * number : 32 * number + 32]
+        uuid = f"{hexed[:8]}-{hexed[8:12]}-{hexed[12:16]}-{hexed[16:20]}-{hexed[20:]}"
+        out.append(quote(f"{prefix}/deletion_vector_{uuid}.bin" if prefix else f"deletion_vector_{uuid}.bin"))
+    return out

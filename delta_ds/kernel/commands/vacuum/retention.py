@@ -1,0 +1,93 @@
+"""How long files that the table does not need any more are kept, and whether what was asked for is safe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.properties import value_of
+
+RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
+CHECK_SETTING = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What is older than `cutoff_ms` may go.
+
+    Attributes
+    ----------
+    cutoff_ms
+        ms since 1970; a file of this very moment stays.
+    default_ms, specified_ms
+        The retention by the table's property, and the one that was asked for (None: not said).
+    checked
+        Whether a retention shorter than the property's is refused.
+    """
+
+    cutoff_ms: int
+    default_ms: int
+    specified_ms: int | None
+    checked: bool
+
+    def parameters(self) -> dict[str, bool | int]:
+        """The parameters of VACUUM START."""
+        named: dict[str, bool | int] = {
+            "retentionCheckEnabled": self.checked,
+            "defaultRetentionMillis": self.default_ms,
+        }
+        return (
+            named if self.specified_ms is None else {**named, "specifiedRetentionMillis": self.specified_ms}
+        )
+
+
+def horizon_of(
+    configuration: Mapping[str, str], table: str, hours: float | None, *, checked: bool, now_ms: int
+) -> Horizon:
+    """The horizon of one VACUUM.
+
+    Parameters
+    ----------
+    configuration
+        The table's properties.
+    table
+        Its address, for messages.
+    hours
+        The retention asked for; None: the table's own. Differs: delta-spark rounds it to whole hours.
+
+    Raises
+    ------
+    InvalidOptionError
+        A negative retention, or one shorter than the table's while that is checked.
+    """
+    default_ms = value_of(configuration, RETENTION_PROPERTY) // timedelta(milliseconds=1)
+    if hours is None:
+        return Horizon(now_ms - default_ms, default_ms, None, checked)
+    if not math.isfinite(hours):
+        raise InvalidOptionError(
+            f"retentionHours is {hours}, which is no number of hours; table {table} was not touched",
+            parameters={"retentionHours": hours},
+        )
+    if hours < 0:
+        raise InvalidOptionError(
+            f"the retention of VACUUM cannot be negative, and {hours:g} hours is; nothing of {table} was deleted",
+            condition="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
+            parameters={"retentionHours": hours},
+        )
+    specified_ms = math.ceil(hours * _HOUR_MS)
+    if checked and specified_ms < default_ms:
+        wanted = -(-default_ms // _HOUR_MS)
+        raise InvalidOptionError(
+            f"a retention of {hours:g} hours is too short for table {table}: {RETENTION_PROPERTY} keeps deleted "
+            f"files for {wanted} hours, and readers of older versions and writers that have not committed yet would "
+            f"lose files. Nothing was deleted. Use {wanted} hours or more; or, if nothing else reads or writes the "
+            f"table, set {CHECK_SETTING} to false",
+            condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
+            parameters={"retentionHours": hours, "configuredRetentionHours": wanted},
+        )
+    return Horizon(now_ms - specified_ms, default_ms, specified_ms, checked)
