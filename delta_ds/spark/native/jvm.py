@@ -1,7 +1,7 @@
-"""The internals of Spark that the native path stands on, bound once per session and probed before use.
+"""The internals of Spark that the native path stands on, bound once before use.
 
 None of this is public API of Spark: signatures were the same on 4.1, 4.2 and 4.3. Whatever is missing on another
-version is found when the session is bound, and the portable path serves instead.
+version is found when they are bound, and the portable path serves instead.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary, ref
 
 from delta_ds.exceptions import DeltaError
@@ -37,10 +37,71 @@ class NotNative(Exception):  # noqa: N818 - not an error: the portable path is t
         self.reason = reason
 
 
-class Jvm:
+class _Internals:
+    """What is the same for all sessions of a JVM."""
+
+    _of_gateway: ClassVar[WeakKeyDictionary[Any, _Internals]] = WeakKeyDictionary()
+
+    def __init__(self, context: Any) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        from delta_ds.spark.native.compiler import compile_class
+
+        self.gateway = context._gateway
+        self.jvm = context._jvm
+        ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
+        # Without this every error inside a callback reaches the user as an anonymous Py4JException.
+        self.gateway.python_parameters.propagate_java_exceptions = True
+        sql = self.jvm.org.apache.spark.sql
+        self.ParquetFileFormat = _class(sql.execution.datasources.parquet.ParquetFileFormat)
+        self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
+        self.Dataset = self.module("org.apache.spark.sql.classic.Dataset$")
+        self.ExpressionUtils = self.module("org.apache.spark.sql.classic.ExpressionUtils$")
+        self.DataTypeUtils = self.module(f"{_CATALYST}.types.DataTypeUtils$")
+        self.StaticInvoke = _class(sql.catalyst.expressions.objects.StaticInvoke)
+        self.DataType = _class(sql.types.DataType)
+        self.Path = _class(self.jvm.org.apache.hadoop.fs.Path)
+        self.none = self.module("scala.None$")
+        self.TableIdentifier = _class(sql.catalyst.TableIdentifier)
+        self.CatalogTable = _class(sql.catalyst.catalog.CatalogTable)
+        self.CatalogTableModule = self.module(f"{_CATALYST}.catalog.CatalogTable$")
+        self.CatalogTableType = self.module(f"{_CATALYST}.catalog.CatalogTableType$")
+        self.CatalogStorageFormat = self.module(f"{_CATALYST}.catalog.CatalogStorageFormat$")
+        constructors = self._named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
+        self.catalog_table_parameters = int(constructors[0].getParameterCount())
+        self.listing = compile_class(self.jvm, self.gateway, "TableFiles")
+        self.relations = compile_class(self.jvm, self.gateway, "TableRelation")
+        self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
+        self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
+        self.empty_row = _class(sql.catalyst.InternalRow).empty()
+
+    @classmethod
+    def of(cls, context: Any) -> _Internals:
+        found = cls._of_gateway.get(context._gateway)
+        if found is None:
+            found = cls._of_gateway[context._gateway] = cls(context)
+        return found
+
+    def _named(self, name: str) -> Any:
+        return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
+
+    def module(self, name: str) -> Any:
+        """The single instance of a Scala object, by the name of its class (ending in `$`)."""
+        return self._named(name).getField("MODULE$").get(None)
+
+
+def _class(package_member: Any) -> Any:
+    from py4j.java_gateway import JavaPackage
+
+    if isinstance(package_member, JavaPackage):
+        raise AttributeError(f"class {package_member._fqn} is missing")
+    return package_member
+
+
+class Jvm(_Internals):
     """Spark's internals as one session sees them; made by `Jvm.of`."""
 
-    _bound: WeakKeyDictionary[SparkSession, Jvm] = WeakKeyDictionary()
+    _of_session: ClassVar[WeakKeyDictionary[SparkSession, Jvm]] = WeakKeyDictionary()
     _lock = threading.Lock()
 
     @classmethod
@@ -53,9 +114,9 @@ class Jvm:
             A session of Spark Connect, or a Spark without what is needed.
         """
         with cls._lock:
-            found = cls._bound.get(spark)
+            found = cls._of_session.get(spark)
             if found is None:
-                found = cls._bound[spark] = cls(spark)
+                found = cls._of_session[spark] = cls(spark)
         return found
 
     def __init__(self, spark: SparkSession) -> None:
@@ -63,73 +124,27 @@ class Jvm:
             raise NotNative("a Spark Connect session has no access to the server's JVM")
         from py4j.protocol import Py4JError
 
-        # The bindings are kept under the session as long as it lives, and no longer.
-        self._spark = ref(spark)
         try:
-            self._bind(spark)
+            self.__dict__.update(vars(_Internals.of(spark.sparkContext)))
         except (Py4JError, AttributeError, TypeError) as error:
             text = str(error).strip().splitlines()
             raise NotNative(
                 f"Spark {spark.version} lacks internals that the native path needs: {text[0] if text else error!r}"
             ) from error
-
-    def _bind(self, spark: SparkSession) -> None:
-        from pyspark.java_gateway import ensure_callback_server_started
-
-        from delta_ds.spark.native.compiler import compile_class
-
-        context: Any = spark.sparkContext
-        self.gateway: Any = context._gateway
-        self.jvm: Any = context._jvm
-        ensure_callback_server_started(self.gateway)  # type: ignore[no-untyped-call]
-        # Without this every error inside a callback reaches the user as an anonymous Py4JException.
-        self.gateway.python_parameters.propagate_java_exceptions = True
-        sql = self.jvm.org.apache.spark.sql
-        self.ParquetFileFormat = self._class(sql.execution.datasources.parquet.ParquetFileFormat)
-        self.LogicalRelation = self.module(f"{_EXECUTION}.datasources.LogicalRelation$")
-        self.Dataset = self.module("org.apache.spark.sql.classic.Dataset$")
-        self.ExpressionUtils = self.module("org.apache.spark.sql.classic.ExpressionUtils$")
-        self.DataTypeUtils = self.module(f"{_CATALYST}.types.DataTypeUtils$")
-        self.StaticInvoke = self._class(sql.catalyst.expressions.objects.StaticInvoke)
-        self.DataType = self._class(sql.types.DataType)
-        self.InternalRow = self._class(sql.catalyst.InternalRow)
-        self.Path = self._class(self.jvm.org.apache.hadoop.fs.Path)
-        self.none = self.module("scala.None$")
-        self.TableIdentifier = self._class(sql.catalyst.TableIdentifier)
-        self.CatalogTable = self._class(sql.catalyst.catalog.CatalogTable)
-        self.CatalogTableModule = self.module(f"{_CATALYST}.catalog.CatalogTable$")
-        self.CatalogTableType = self.module(f"{_CATALYST}.catalog.CatalogTableType$")
-        self.CatalogStorageFormat = self.module(f"{_CATALYST}.catalog.CatalogStorageFormat$")
-        constructors = self._named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
-        self.catalog_table_parameters = int(constructors[0].getParameterCount())
-        self.listing = compile_class(self.jvm, self.gateway, "TableFiles")
-        self.relations = compile_class(self.jvm, self.gateway, "TableRelation")
-        self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
-        self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
-        self._empty_row = self.InternalRow.empty()
+        # The bindings are kept under the session as long as it lives, so they must not keep it alive.
+        self._spark = ref(spark)
+        self._context = spark.sparkContext
+        self._session = spark._jsparkSession
 
     @property
     def spark(self) -> SparkSession:
-        """The session; it lives as long as these bindings are used."""
+        """The session. A plan may outlive Python's handle on it, as in a view made by a batch of a stream."""
         found = self._spark()
-        assert found is not None
+        if found is None:
+            from pyspark.sql import SparkSession
+
+            found = SparkSession(self._context, self._session)
         return found
-
-    # --- classes and modules
-
-    def _class(self, package_member: Any) -> Any:
-        from py4j.java_gateway import JavaPackage
-
-        if isinstance(package_member, JavaPackage):
-            raise AttributeError(f"class {package_member._fqn} is missing")
-        return package_member
-
-    def _named(self, name: str) -> Any:
-        return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
-
-    def module(self, name: str) -> Any:
-        """The single instance of a Scala object, by the name of its class (ending in `$`)."""
-        return self._named(name).getField("MODULE$").get(None)
 
     # --- values
 
@@ -163,11 +178,6 @@ class Jvm:
         for position, row in enumerate(rows):
             array[position] = row
         return array
-
-    @property
-    def empty_row(self) -> Any:
-        """The row without columns."""
-        return self._empty_row
 
     # --- between Python and Catalyst
 

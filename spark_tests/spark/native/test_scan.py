@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -378,6 +379,17 @@ def test_spark_does_not_write_past_the_log_into_a_partitioned_table(
         spark.catalog.dropTempView("native_view")
     assert sorted(tmp_path.rglob("*")) == before
     assert read(spark, path).count() == 3
+
+
+def test_view_outlives_pythons_handle_on_its_session(spark: SparkSession, partitioned: Path) -> None:
+    other = spark.newSession()
+    read(other, partitioned).createOrReplaceGlobalTempView("native_view")
+    del other
+    gc.collect()
+    try:
+        assert spark.table("global_temp.native_view").where("p = 'a' and id < 30").count() == 20
+    finally:
+        spark.catalog.dropGlobalTempView("native_view")
 
 
 def test_batches_of_a_stream_read_and_write_natively(spark: SparkSession, tmp_path: Path) -> None:
