@@ -1,11 +1,16 @@
-"""A copy of the example table, which tests may damage."""
+"""A copy of the example table, which tests may damage; the session without what `register` does to it."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SALES = Path(__file__).resolve().parents[2] / "examples" / "data" / "sales"
 
@@ -15,3 +20,13 @@ def sales(tmp_path: Path) -> str:
     """The path of a copy of `examples/data/sales`: 8 versions, partitioned by country, with a change feed."""
     shutil.copytree(SALES, tmp_path / "sales")
     return str(tmp_path / "sales")
+
+
+@pytest.fixture
+def plain(spark: SparkSession) -> Iterator[SparkSession]:
+    """Spark as it is, with nothing but the data source."""
+    import delta_ds
+
+    delta_ds.unregister(spark)
+    yield spark
+    delta_ds.register(spark)

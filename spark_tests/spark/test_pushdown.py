@@ -35,8 +35,9 @@ def remove_files(path: str, predicate: str) -> None:
 class TestInSpark:
     @pytest.fixture
     def vouching(self, spark: SparkSession) -> Iterator[SparkSession]:
-        """The session after `register(spark, pushdown=True)`."""
+        """The session after `register(spark, pushdown=True)`, whose native scan is off."""
         delta_ds.register(spark, pushdown=True)
+        delta_ds.unregister(spark)
         yield spark
         spark.conf.unset(CONF)
         delta_ds.register(spark)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plain")]
 
 
 def read(spark: SparkSession, path: str, **options: Any) -> DataFrame:

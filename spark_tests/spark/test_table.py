@@ -114,11 +114,32 @@ class TestRegister:
         registration = delta_ds.register(spark)
         assert (registration.format, registration.session) == ("pydelta", "classic")
         assert registration.spark_version == spark.version
-        assert bool(registration.source) and not registration.native_scan
+        assert registration.source and registration.native_scan and registration.native_write
+        assert registration.session_integration and registration.log_aggregates and registration.sql_function
         assert bool(registration.pushdown) is pushdown.plans_each_scan()
         text = str(registration)
         assert text.startswith(f"pydelta on Spark {spark.version} (classic)")
-        assert "native_scan: off: not available in this version" in text
+        assert "native_scan: on: Spark's own Parquet reader and writer" in text
+
+    def test_what_is_switched_off_is_told(self, spark: SparkSession) -> None:
+        spark.conf.set("spark.pydelta.nativeScan", "false")
+        try:
+            registration = delta_ds.register(spark)
+        finally:
+            spark.conf.unset("spark.pydelta.nativeScan")
+        assert (bool(registration.native_scan), bool(registration.native_write)) == (False, True)
+        assert registration.native_scan.reason == "spark.pydelta.nativeScan is false"
+
+    def test_unregistering_brings_sparks_own_manners_back(self, spark: SparkSession, tmp_path: Path) -> None:
+        delta_ds.unregister(spark)
+        try:
+            delta_ds.unregister(spark)
+            with pytest.raises(Exception, match="(?i)unsupported.*mode|save mode|ErrorIfExists"):
+                spark.range(1).write.format("pydelta").save(str(tmp_path / "t"))
+            with pytest.raises(Exception, match="(?i)pydelta.*table-valued"):
+                spark.sql(f"SELECT * FROM pydelta('{tmp_path}')")
+        finally:
+            delta_ds.register(spark)
 
     def test_pushdown_is_switched_on_when_asked_for(self, spark: SparkSession) -> None:
         try:

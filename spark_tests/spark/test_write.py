@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plain")]
 
 
 def write(df: DataFrame, path: Path, mode: str = "append", **options: str) -> None:

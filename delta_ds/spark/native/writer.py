@@ -115,7 +115,7 @@ def _write(
     try:
         _write_files(jvm, rows, plan, target, hadoop_options)
         found = read_files(plan.storage, plan.files, folder)
-        plan.storage.settle([add["path"] for add in found.adds])
+        plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
         result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
         version = finish_write(plan, [result], engine_info=engine_info())
         _tidy(jvm, target, plan, found)

@@ -21,7 +21,7 @@ MORE_PROXIES = 20
 MORE_HEAP_MB = 15.0
 MORE_PYTHON_MB = 15.0
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
