@@ -112,12 +112,7 @@ def file_indexes(frame: DataFrame) -> Iterator[DeltaFileIndex]:
 
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     for i in range(leaves.size()):
-        leaf = leaves.apply(i)
-        if leaf.getClass().getSimpleName() != "LogicalRelation":
-            continue
-        relation = leaf.relation()
-        if relation.getClass().getSimpleName() == "HadoopFsRelation":
-            # Of equal indexes the newest answers: that of the DataFrame which was loaded last.
-            index = DeltaFileIndex.of_identity(relation.location().toString())
-            if index is not None:
-                yield index
+        if leaves.apply(i).getClass().getSimpleName() == "LogicalRelation":
+            found = DeltaFileIndex.of_identity(leaves.apply(i).relation().location().toString())
+            if found is not None:
+                yield found
