@@ -32,6 +32,7 @@ def remove_files(path: str, predicate: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain")
 class TestInSpark:
     @pytest.fixture
     def vouching(self, spark: SparkSession) -> Iterator[SparkSession]:
