@@ -80,7 +80,7 @@ def _sample(spark: SparkSession) -> dict[str, Any]:
     context: Any = spark.sparkContext
     system, runtime = context._jvm.java.lang.System, context._jvm.java.lang.Runtime.getRuntime()
     # Twice in turn: each side frees what the other let go of.
-    for _ in range(3):
+    for _ in range(5):
         gc.collect()
         system.gc()
         system.runFinalization()
