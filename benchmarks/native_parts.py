@@ -247,6 +247,7 @@ def _reads(options: argparse.Namespace, sessions: Sequence[Session]) -> list[str
     for case in READS:
         found = _rounds(options.rounds, _both(sessions), lambda c, case=case: _read(c, case))  # type: ignore[misc]
         rows += [_row(case, found, competitor) for competitor in found]
+        print(case, [(c.label, round(t.middle, 2)) for c, t in found.items()], file=sys.stderr, flush=True)
     _check_rows(sessions)
     chosen = {s.format: s.ask("broadcast", reader=s.format)["answer"] for s in sessions}
     note = (

@@ -94,6 +94,14 @@ def _seasons(tables: Tables) -> str:
     return str(sorted(map(tuple, _joined(tables).collect())))
 
 
+def _digest(frame: DataFrame, *columns: str) -> None:
+    """One number over some columns, or all: delta-spark cannot write a table with vectors to the `noop` sink.
+
+    Parquet reads the files without their vectors, so the numbers differ.
+    """
+    frame.selectExpr(f"sum(hash({', '.join(columns or frame.columns)}))").collect()
+
+
 Read = Callable[[Tables, Settings], object]
 READS: dict[str, Read] = {
     "full scan": lambda t, s: _to_nowhere(t.wide()),
@@ -101,8 +109,8 @@ READS: dict[str, Read] = {
     "count(*)": lambda t, s: t.wide().count(),
     "min and max of two columns": lambda t, s: _extremes(t.wide()),
     "filter, 1 % of the files": lambda t, s: _to_nowhere(t.selected().where(s["one_percent"])),
-    "5 % deleted by vectors, full scan": lambda t, s: _to_nowhere(t.vectors()),
-    "5 % deleted by vectors, 2 of 10 columns": lambda t, s: _two_columns(t.vectors()),
+    "5 % deleted by vectors, full scan": lambda t, s: _digest(t.vectors()),
+    "5 % deleted by vectors, 2 of 10 columns": lambda t, s: _digest(t.vectors(), "id", "amount"),
     "join with a dimension": lambda t, s: _seasons(t),
 }
 # Which rows a case is over, to see once that all readers have the same.
