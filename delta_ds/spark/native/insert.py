@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from delta_ds.spark.native.jvm import Jvm, passed_on
+from delta_ds.spark.native.jvm import Jvm, NotNative, passed_on
 from delta_ds.spark.source import FORMAT
 
 if TYPE_CHECKING:
@@ -19,13 +19,12 @@ class Insert:
 
     def __init__(self, jvm: Jvm, snapshot: Snapshot, options: Mapping[str, str]) -> None:
         self._jvm = jvm
-        self._options = {**snapshot.storage.options, **options, "path": snapshot.storage.url}
+        self._options = {**options, "path": snapshot.storage.url}
 
     def apply(self, rows: Any, overwrite: bool) -> None:
         with passed_on(self._jvm):
             from pyspark.sql import DataFrame
 
-            from delta_ds.spark.native.jvm import NotNative
             from delta_ds.spark.native.writer import save
 
             frame = DataFrame(rows, self._jvm.spark)

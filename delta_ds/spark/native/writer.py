@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UncertainWriteError
+from delta_ds.kernel.data.partition_paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.char_varchar import schema_of
@@ -19,7 +20,7 @@ from delta_ds.kernel.schema.types import TIMESTAMP, ArrayType, DataType, MapType
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.write.existing import leaves_existing
-from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.finish import discard, finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 _OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
-_CODECS = {"none": "uncompressed", "lz4_raw": "lz4_raw"}
+_CODECS = {"none": "uncompressed"}
 _WRITER_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # Bounds that are cut off cannot be told from others in the footers that pyarrow reads.
@@ -118,8 +119,6 @@ def _write(
         plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
         result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
         version = finish_write(plan, [result], engine_info=engine_info())
-        _tidy(jvm, target, plan, found)
-        return version
     except UncertainWriteError:
         raise
     except Exception as error:
@@ -129,6 +128,9 @@ def _write(
         if ours is None:
             raise
         raise ours from error
+    # From here on a version refers to the files: what goes wrong now must not take them away.
+    _tidy(jvm, target, plan, found)
+    return version
 
 
 def _write_files(
@@ -184,11 +186,11 @@ def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:
     if not found.adds:
         _remove(jvm, target, plan)
         return
-    paths = list(found.empty)
+    paths = [encode(path) for path in found.empty]
     if plan.storage.address.scheme == "file":
-        written = [plan.storage.resolve(add["path"]) for add in found.adds]
-        paths += [f"{head}/.{name}.crc" for head, _, name in (p.rpartition("/") for p in (*written, *paths))]
-    plan.storage.delete(paths)
+        written = [*(add["path"] for add in found.adds), *paths]
+        paths += [f"{head}/.{name}.crc" for head, _, name in (path.rpartition("/") for path in written)]
+    discard(plan.storage, paths)
 
 
 def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:

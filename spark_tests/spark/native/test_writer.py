@@ -226,3 +226,17 @@ def test_table_is_read_and_overwritten_in_one_query(spark: SparkSession, tmp_pat
     save(spark.range(10), {"path": path}, overwrite=False)
     save(spark.read.format("pydelta").load(path).where("id % 2 = 0"), {"path": path}, overwrite=True)
     assert [r.id for r in spark.read.format("pydelta").load(path).orderBy("id").collect()] == [0, 2, 4, 6, 8]
+
+
+def test_files_stay_where_tidying_up_after_the_commit_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from delta_ds.exceptions import StorageError
+    from delta_ds.kernel.storage.local import LocalStorage
+
+    def refuse(self: LocalStorage, paths: object) -> None:
+        raise StorageError("the disk refuses")
+
+    monkeypatch.setattr(LocalStorage, "delete", refuse)
+    assert save(spark.range(5), {"path": str(tmp_path / "t")}, overwrite=False) == 0
+    assert spark.read.format("pydelta").load(str(tmp_path / "t")).collect() != []
