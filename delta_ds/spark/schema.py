@@ -68,6 +68,11 @@ def _public_type(data_type: DataType) -> DataType:
     return data_type
 
 
+def quoted(name: str) -> str:
+    """A column's name as `col` takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def to_arrow(schema: SparkStructType) -> pa.Schema:
     """The one Arrow schema that Spark accepts for a Spark schema.
 

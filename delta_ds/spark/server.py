@@ -137,9 +137,9 @@ def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
         function(log, *arguments, **keywords)
 
 
-def is_connect(spark: SparkSession | None) -> bool:
-    """Whether a session is one of Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+def is_connect(owner: Any) -> bool:
+    """Whether a session, or a reader or writer of one, is of Spark Connect."""
+    return type(owner).__module__.startswith("pyspark.sql.connect")
 
 
 class ServerSource(DataSource):

@@ -95,6 +95,18 @@ class StructType:
 
 DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
+
+def holds(data_type: DataType, wanted: DataType) -> bool:
+    """Whether a type is the wanted one, or has it at any depth."""
+    if isinstance(data_type, StructType):
+        parts = [field.type for field in data_type]
+    elif isinstance(data_type, MapType):
+        parts = [data_type.key, data_type.value]
+    else:
+        parts = [data_type.element] if isinstance(data_type, ArrayType) else []
+    return data_type == wanted or any(holds(part, wanted) for part in parts)
+
+
 BOOLEAN = PrimitiveType("boolean")
 BYTE = PrimitiveType("byte")
 SHORT = PrimitiveType("short")

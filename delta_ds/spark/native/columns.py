@@ -83,11 +83,11 @@ class ScanColumns:
         from pyspark.sql import functions as F
 
         if not self.renames:
-            return relation[_quoted(field.name)]
+            return relation[schemas.quoted(field.name)]
         name, metadata = field.name, dict(schemas.public_field(field).metadata)
         if field.type == VOID:
             return F.lit(None).alias(name, metadata=metadata)
-        column = relation[_quoted(physical_name(field, self.mode))]
+        column = relation[schemas.quoted(physical_name(field, self.mode))]
         return _renamed(column, field, self.mode, self.by_id).alias(name, metadata=metadata)
 
     def logical(self, path: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -266,10 +266,6 @@ def _find(level: Any, name: str, mode: str, by_id: bool) -> StructField | None:
         return None
     folded = name.removesuffix(_BY_ID).lower() if by_id else name.lower()
     return next((f for f in level if physical_name(f, mode).lower() == folded), None)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def spark_schema(fields: Sequence[StructField]) -> SparkStructType:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary, ref
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,7 +121,7 @@ class Jvm(_Internals):
         return found
 
     def __init__(self, spark: SparkSession) -> None:
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if is_connect(spark):
             raise NotNative("a Spark Connect session has no access to the server's JVM")
         from py4j.protocol import Py4JError
 

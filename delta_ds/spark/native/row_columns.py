@@ -20,10 +20,10 @@ from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.schema.types import VOID, StructType
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
-from delta_ds.spark.native.row_conditions import Rule, quoted, rules
+from delta_ds.spark.native.row_conditions import Rule, rules
 from delta_ds.spark.native.row_errors import delta_error, raised
 from delta_ds.spark.native.sql_clauses import Analyst, columns_of
-from delta_ds.spark.schema import from_spark
+from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -28,6 +28,7 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.write.replacing import ReplaceCheck
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.row_errors import Told, raised
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -109,11 +110,6 @@ def value(path: tuple[str, ...]) -> Column:
     for name in path[1:]:
         found = found.getField(name)
     return found
-
-
-def quoted(name: str) -> str:
-    """A column's name as `col` takes it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 # --- expressions

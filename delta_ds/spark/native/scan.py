@@ -75,7 +75,7 @@ def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructTyp
         names = chosen(reading.schema, parsed, reading.table).names
     else:
         return frame
-    return frame.select(*[frame[f"`{name.replace('`', '``')}`"] for name in names])
+    return frame.select(*[frame[schemas.quoted(name)] for name in names])
 
 
 def scan(

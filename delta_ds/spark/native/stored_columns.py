@@ -22,9 +22,11 @@ from delta_ds.kernel.schema.types import (
     MapType,
     StructField,
     StructType,
+    holds,
 )
 from delta_ds.spark.native.columns import spark_schema
 from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,7 +55,7 @@ def check(plan: FilePlan) -> None:
     partitions = set(plan.partition_columns)
     for field in plan.schema:
         nested = [f.type for f in every_field(field.type)]
-        if field.type == VARIANT or VARIANT in nested or _holds_variant(field.type):
+        if holds(field.type, VARIANT):
             raise NotNative(f"column {field.name} holds variants, which Spark may shred")
         if VOID in nested:
             raise NotNative(f"column {field.name} holds void")
@@ -61,16 +63,6 @@ def check(plan: FilePlan) -> None:
             raise NotNative(
                 f"partition column {field.name} is binary, which the name of a folder cannot hold"
             )
-
-
-def _holds_variant(data_type: DataType) -> bool:
-    if isinstance(data_type, ArrayType):
-        return data_type.element == VARIANT or _holds_variant(data_type.element)
-    if isinstance(data_type, MapType):
-        return VARIANT in (data_type.key, data_type.value) or any(
-            map(_holds_variant, (data_type.key, data_type.value))
-        )
-    return isinstance(data_type, StructType) and any(_holds_variant(f.type) for f in data_type)
 
 
 def stored_columns(rows: DataFrame, plan: FilePlan) -> tuple[DataFrame, list[str]]:
@@ -87,9 +79,9 @@ def stored_columns(rows: DataFrame, plan: FilePlan) -> tuple[DataFrame, list[str
     fields = {f.name: f for f in plan.schema}
     data = [f for f in plan.schema if f.name not in partitions and f.type != VOID]
     names = [physical_name(fields[name], plan.mapping_mode) for name in partitions]
-    columns = [_stored(rows[_quoted(f.name)], f, plan.mapping_mode) for f in data]
+    columns = [_stored(rows[quoted(f.name)], f, plan.mapping_mode) for f in data]
     columns += [
-        _text(rows[_quoted(name)], fields[name].type).alias(physical, metadata={})
+        _text(rows[quoted(name)], fields[name].type).alias(physical, metadata={})
         for name, physical in zip(partitions, names, strict=True)
     ]
     return rows.select(*columns), names
@@ -134,7 +126,3 @@ def _text(column: Column, data_type: DataType) -> Column:
         moment = since + F.make_dt_interval(secs=seconds)
         return F.concat(moment.cast("string"), F.lit("Z"))
     return column.cast("string")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -16,7 +16,7 @@ from delta_ds.kernel.data.partition_paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.schema.types import TIMESTAMP, ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.schema.types import TIMESTAMP, StructType, holds
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.write.existing import leaves_existing
@@ -161,7 +161,7 @@ def _in_session_for(jvm: Jvm, frame: DataFrame, schema: StructType) -> DataFrame
 
     session = frame.sparkSession
     wanted = {key: value for key, value in _SETTINGS.items() if str(session.conf.get(key)) != value}
-    if not _holds_timestamp(schema):
+    if not holds(schema, TIMESTAMP):
         wanted.pop("spark.sql.parquet.outputTimestampType", None)
     if not wanted:
         return frame
@@ -169,16 +169,6 @@ def _in_session_for(jvm: Jvm, frame: DataFrame, schema: StructType) -> DataFrame
     for key, value in wanted.items():
         clone.conf().set(key, value)
     return DataFrame(jvm.Dataset.ofRows(clone, jvm.logical_plan(frame)), session)
-
-
-def _holds_timestamp(data_type: DataType) -> bool:
-    if isinstance(data_type, StructType):
-        return any(_holds_timestamp(f.type) for f in data_type)
-    if isinstance(data_type, ArrayType):
-        return _holds_timestamp(data_type.element)
-    if isinstance(data_type, MapType):
-        return _holds_timestamp(data_type.key) or _holds_timestamp(data_type.value)
-    return data_type == TIMESTAMP
 
 
 def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:

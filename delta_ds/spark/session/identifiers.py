@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from delta_ds.spark import schema as schemas
 from delta_ds.spark.source import FORMAT
 
 # As Spark takes them: in any case, each part plain or quoted, the session's own catalog in front or not.
@@ -37,4 +38,4 @@ def quoted(names: Sequence[str]) -> str:
     >>> quoted(["a", "b, c"])
     '`a`, `b, c`'
     """
-    return ", ".join("`" + name.replace("`", "``") + "`" for name in names)
+    return ", ".join(map(schemas.quoted, names))

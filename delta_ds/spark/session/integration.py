@@ -249,7 +249,7 @@ def _check_format(writer: Any, name: str) -> None:
 
 
 def _rows(writer: Any) -> DataFrame:
-    if not state.is_connect(writer):
+    if not is_connect(writer):
         df: DataFrame = writer._df
         return df
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
@@ -259,5 +259,5 @@ def _rows(writer: Any) -> DataFrame:
 
 def _report(writer: Any, df: Any) -> None:
     """Hand the metrics of the write to the DataFrame that the user has (Spark Connect)."""
-    if state.is_connect(writer) and df.executionInfo is not None:
+    if is_connect(writer) and df.executionInfo is not None:
         writer._callback(df.executionInfo)

@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
+from delta_ds.spark.server import is_connect
+
 _SEPARATOR = "\0"
 
 
@@ -34,11 +36,6 @@ class WriterState:
     cluster_by: tuple[str, ...] = ()
     bucket_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
-
-
-def is_connect(reader_or_writer: Any) -> bool:
-    """Whether it belongs to Spark Connect."""
-    return type(reader_or_writer).__module__.startswith("pyspark.sql.connect")
 
 
 def reader_source(reader: Any) -> str | None:
