@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from delta_ds.exceptions import DeltaConcurrentModificationException, NotADeltaTableError
+from delta_ds.exceptions import (
+    DeltaConcurrentModificationException,
+    NotADeltaTableError,
+    UnsupportedOperationError,
+)
 from delta_ds.kernel.alter import constraints
+from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.history import read_commit_info
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.spark.server import open_log
+
+# How many commits of others may follow one before its metrics are asked for.
+_LOOKED_BACK = 50
 
 
 def location(log: DeltaLog) -> str:
@@ -89,3 +102,59 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
             )
 
     constraints.add_constraint(log, name, expression, unchanged)
+
+
+# --- commands
+
+
+def metrics_of(log: DeltaLog, transaction: str) -> dict[str, str] | None:
+    """The `operationMetrics` of a commit of this very moment; None where it made no commit.
+
+    Parameters
+    ----------
+    transaction
+        Its `txnId`.
+    """
+    listing = list_log(log.storage)
+    for version in sorted(listing.commits, reverse=True)[:_LOOKED_BACK]:
+        info = read_commit_info(log.storage, listing.commits[version])
+        if info.get("txnId") == transaction:
+            return dict(info.get("operationMetrics") or {})
+    return None
+
+
+def clone_to(source: DeltaLog, target: str, options: Mapping[str, str], *, shallow: bool, **how: Any) -> None:
+    """See `shallow_clone`; the target is a path, and `options` are for its filesystem.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        `shallow` is false.
+    """
+    if not shallow:
+        raise UnsupportedOperationError(
+            f"Deep clone is not supported: {source.storage.url} was not cloned to {target}, nothing was written. "
+            "Clone it with isShallow=True, or write its rows to a new table",
+            condition="DELTA_UNSUPPORTED_DEEP_CLONE",
+        )
+    destination = open_log(None, target, options)
+    assert isinstance(destination, DeltaLog), "without a session, the log is one of this process"
+    shallow_clone(source, destination, **how)
+
+
+def unneeded_files(log: DeltaLog, *, inventory: bytes | None, **how: Any) -> list[str]:
+    """What `vacuum` would delete: files and folders relative to the table. Arguments as for `vacuum_table`."""
+    found = _vacuum(log, inventory, dry_run=True, **how)
+    return [*found.paths.to_pylist(), *found.folders]
+
+
+def vacuum_table(log: DeltaLog, *, inventory: bytes | None, **how: Any) -> None:
+    """See `vacuum`; the inventory is a stream of Arrow IPC."""
+    _vacuum(log, inventory, **how)
+
+
+def _vacuum(log: DeltaLog, inventory: bytes | None, **how: Any) -> VacuumResult:
+    import pyarrow as pa
+
+    rows = None if inventory is None else pa.ipc.open_stream(inventory).read_all()
+    return vacuum(log, inventory=rows, **how)

@@ -12,6 +12,7 @@ import base64
 import json
 import pickle
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -127,6 +128,21 @@ def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
     if isinstance(log, ServerLog):
         return log.ask(function, *arguments, **keywords)
     return function(log, *arguments, **keywords)
+
+
+def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """As `ask`, for answers of any type that can be pickled."""
+    if isinstance(log, ServerLog):
+        text = log.ask(_pickled, function, arguments, keywords)
+        return pickle.loads(zlib.decompress(base64.b64decode(text)))
+    return function(log, *arguments, **keywords)
+
+
+def _pickled(
+    log: DeltaLog, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> str:
+    answer = function(log, *arguments, **keywords)
+    return base64.b64encode(zlib.compress(pickle.dumps(answer), 1)).decode()
 
 
 def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:

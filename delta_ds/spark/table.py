@@ -2,91 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
-from types import EllipsisType
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructField as SparkStructField
-
-from delta_ds.exceptions import InvalidOptionError, InvariantViolationError
-from delta_ds.kernel.alter import clustering, constraints, create
-from delta_ds.kernel.alter import columns as alter_columns
-from delta_ds.kernel.alter import properties as alter_properties
-from delta_ds.kernel.alter.change_column import alter_column
-from delta_ds.kernel.alter.drop_feature import drop_feature_support
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.alter import create
+from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.schema.char_varchar import declared
 from delta_ds.spark import log_calls
-from delta_ds.spark.builder import DeltaTableBuilder, spark_type, to_kernel
-from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.server import Log, ask, open_log, run
+from delta_ds.spark.builder import DeltaTableBuilder
+from delta_ds.spark.commands.opening import open_handle, open_name
+from delta_ds.spark.description import TableDescription
+from delta_ds.spark.server import ask, open_log, run
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType as SparkDataType
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-# Column for column what delta-spark 4.4 answers.
-_HISTORY = {
-    "version": "long",
-    "timestamp": "timestamp",
-    "userId": "string",
-    "userName": "string",
-    "operation": "string",
-    "operationParameters": "map<string,string>",
-    "job": "struct<jobId:string,jobName:string,jobRunId:string,runId:string,jobOwnerId:string,"
-    "triggerType:string>",
-    "notebook": "struct<notebookId:string>",
-    "clusterId": "string",
-    "readVersion": "long",
-    "isolationLevel": "string",
-    "isBlindAppend": "boolean",
-    "operationMetrics": "map<string,string>",
-    "userMetadata": "string",
-    "engineInfo": "string",
-}
-_DETAIL = {
-    "format": "string",
-    "id": "string",
-    "name": "string",
-    "description": "string",
-    "location": "string",
-    "createdAt": "timestamp",
-    "lastModified": "timestamp",
-    "partitionColumns": "array<string>",
-    "clusteringColumns": "array<string>",
-    "numFiles": "long",
-    "sizeInBytes": "long",
-    "properties": "map<string,string>",
-    "minReaderVersion": "int",
-    "minWriterVersion": "int",
-    "tableFeatures": "array<string>",
-}
+    from delta_ds.spark.commands.merge import DeltaMergeBuilder
+    from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
+
+# Commands are imported by the methods that run them: a program that only reads does not pay for them.
 
 
-class DeltaTable:
+class DeltaTable(TableDescription):
     """A Delta table by its path; made by `forPath` or by a builder.
 
     In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
     server. Rows are read by the data source.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        log: Log,
-        options: Mapping[str, str],
-        alias: str | None = None,
-        *,
-        where: str,
-    ) -> None:
-        self._spark = spark
-        self._log = log
-        self._options = dict(options)
-        self._alias = alias
-        self._where = where
+    # --- which table
 
     @classmethod
     def forPath(
@@ -110,51 +59,59 @@ class DeltaTable:
 
         >>> DeltaTable.forPath(spark, "examples/data/sales").toDF().count()  # doctest: +SKIP
         """
-        options = dict(hadoopConf or {})
-        log = open_log(sparkSession, path, options)
-        where = ask(log, log_calls.location)
-        return cls(
-            sparkSession, log, {**options, "path": where if where.startswith("/") else str(path)}, where=where
-        )
+        return cls(open_handle(sparkSession, path, dict(hadoopConf or {})))
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table of a name that is a path: ``pydelta.`/path` `` or ``delta.`/path` ``.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The name is one of a catalog, which does not know the tables of this package.
+        NotADeltaTableError
+            There is no table at the path.
+        """
+        return cls(open_name(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path is that of a table, or of a folder inside one."""
         return bool(ask(open_log(sparkSession, identifier, {}), log_calls.belongs_to_a_table))
 
-    def toDF(self) -> DataFrame:
-        """The rows of the latest version."""
-        df = read(self._spark, self._options)
-        return df.alias(self._alias) if self._alias else df
-
-    def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that expressions can use."""
-        return DeltaTable(self._spark, self._log, self._options, aliasName, where=self._where)
-
-    def history(self, limit: int | None = None) -> DataFrame:
-        """What was committed, newest first, under the 15 columns of delta-spark.
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | SparkStructType | None = None,
+    ) -> DeltaTable:
+        """Make a table of a folder of Parquet files, which stay where they are.
 
         Parameters
         ----------
-        limit
-            At most so many commits; None for all that the log still holds.
+        identifier
+            ``parquet.`/path/of/the/folder` ``.
+        partitionSchema
+            The columns that its folders are named after, in their order: `year int, month int`, or a schema.
+
+        Returns
+        -------
+        DeltaTable
+            Where there is a table already, that one, as it is.
+
+        Raises
+        ------
+        DataFileError
+            There is no such folder or no file in it; a file is no Parquet file.
+        SchemaError
+            Files do not go together, or folders are not those of the partition columns.
+        UnsupportedOperationError
+            It is no folder of Parquet files that is named.
         """
-        if limit is not None and limit < 1:
-            raise InvalidOptionError(f"history needs a limit of at least 1, not {limit}")
-        return self._frame(ask(self._log, DeltaLog.history, limit), _HISTORY)
+        from delta_ds.spark.commands.convert import run_convert
 
-    def detail(self) -> DataFrame:
-        """One row about the latest version: location, size, properties, protocol."""
-        detail = ask(self._log, log_calls.detail)
-        location = detail["location"]
-        if location.startswith("/"):
-            detail["location"] = f"file:{location}"
-        for column in ("createdAt", "lastModified"):
-            if isinstance(detail[column], int):
-                detail[column] = datetime.fromtimestamp(detail[column] / 1000, timezone.utc)
-        return self._frame([detail], _DETAIL)
-
-    # --- making tables
+        return cls(run_convert(sparkSession, identifier, partitionSchema))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -176,135 +133,252 @@ class DeltaTable:
         """A builder of a table in place of one that may be there; older versions stay."""
         return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE)
 
-    # --- properties and protocol
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name that expressions can use."""
+        return DeltaTable(replace(self._handle, alias=aliasName))
 
-    def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added."""
-        run(self._log, alter_properties.set_properties, properties)
+    # --- what is in it
 
-    def unsetProperties(self, keys: Sequence[str]) -> None:
-        """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`."""
-        run(self._log, alter_properties.unset_properties, keys)
+    def toDF(self) -> DataFrame:
+        """The rows of the latest version."""
+        df = read(self._handle.spark, self._handle.options)
+        return df.alias(self._handle.alias) if self._handle.alias else df
 
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol to these versions; it is never lowered."""
-        run(self._log, alter_properties.upgrade_table_protocol, readerVersion, writerVersion)
-
-    def addFeatureSupport(self, featureName: str) -> None:
-        """Make the table support a feature and what it depends on."""
-        run(self._log, alter_properties.add_feature_support, featureName)
-
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take the support of a feature away once nothing uses it; see `drop_feature.drop_feature_support`."""
-        run(self._log, drop_feature_support, featureName, truncate_history=bool(truncateHistory))
-
-    # --- columns
-
-    def addColumns(self, columns: SparkStructType, first: bool = False, after: str | None = None) -> None:
-        """Add columns: at the end, first, or after another one.
+    def changes(
+        self, start: int | str | datetime | None = None, end: int | str | datetime | None = None
+    ) -> DataFrame:
+        """The change data feed: the rows that came and went, with `_change_type`, `_commit_version` and
+        `_commit_timestamp`. Not in delta-spark, which has read options for it.
 
         Parameters
         ----------
-        columns
-            Names, types and comments. Rows that are there have null in them.
+        start, end
+            The first and the last version (int), or moments: text in the session time zone, or an aware datetime. By
+            default from version 0 to the latest.
+
+        Raises
+        ------
+        ChangeDataError
+            The range is empty or out of reach, or changes were not recorded in all of it. On Spark Connect, and
+            on the portable path, this shows when the rows are asked for.
         """
-        run(self._log, alter_columns.add_columns, to_kernel(columns.fields), first, after)
+        from delta_ds.spark.commands.changes import run_changes
 
-    def renameColumn(self, old: str, new: str) -> None:
-        """Rename a column (`s.a` for a field of a struct) to a plain name; needs column mapping."""
-        run(self._log, alter_columns.rename_column, old, new)
+        return run_changes(self._handle, start, end)
 
-    def dropColumns(self, names: Sequence[str]) -> None:
-        """Drop columns without touching data files; needs column mapping."""
-        run(self._log, alter_columns.drop_columns, names)
+    def history(self, limit: int | None = None) -> DataFrame:
+        """What was committed, newest first, under the 15 columns of delta-spark.
 
-    def alterColumn(
+        Parameters
+        ----------
+        limit
+            At most so many commits; None for all that the log still holds.
+        """
+        from delta_ds.spark.commands.describe import run_history
+
+        return run_history(self._handle, limit)
+
+    def detail(self) -> DataFrame:
+        """One row about the latest version: location, size, properties, protocol."""
+        from delta_ds.spark.commands.describe import run_detail
+
+        return run_detail(self._handle)
+
+    # --- rows
+
+    def delete(self, condition: str | Column | None = None) -> DataFrame:
+        """Delete the rows that match a condition, or all; see `commands.delete.run_delete`."""
+        from delta_ds.spark.commands.delete import run_delete
+
+        return run_delete(self._handle, condition)
+
+    def update(
         self,
-        name: str,
-        dataType: str | SparkDataType | None = None,
-        nullable: bool | None = None,
-        comment: str | None = None,
-        default: str | EllipsisType | None = ...,
-        first: bool = False,
-        after: str | None = None,
-    ) -> None:
-        """Change a column; each thing given is one commit.
+        condition: str | Column | None = None,
+        set: Mapping[Any, str | Column] | None = None,
+    ) -> DataFrame:
+        """Change the rows that match a condition, or all; see `commands.update.run_update`.
 
         Parameters
         ----------
-        name
-            As in Spark SQL: `s.a`, `` `a.b` ``, `l.element`.
-        dataType
-            A wider type, if `delta.enableTypeWidening` is set.
-        nullable
-            True drops NOT NULL.
-        comment
-            The new comment.
-        default
-            SQL text of the new default; None takes it away.
-        first, after
-            The new place among its neighbours.
+        condition
+            SQL text or a column; None for all rows.
+        set
+            Columns, as text or Column, to values: SQL text or Column. It has to be given, as in delta-spark.
         """
-        field = (
-            None if dataType is None else to_kernel([SparkStructField("c", spark_type(dataType))]).fields[0]
-        )
-        run(
-            self._log,
-            alter_column,
-            name,
-            data_type=field.type if field else None,
-            char_varchar=declared(field) if field else None,
-            nullable=nullable,
-            comment=comment,
-            default=default,
-            first=first,
-            after=after,
-        )
+        from delta_ds.spark.commands.update import run_update
 
-    # --- constraints and clustering
+        return run_update(self._handle, condition, set)
 
-    def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint; fails if a row that is there breaks it."""
-        log = self._log
-        if isinstance(log, DeltaLog):
-            constraints.add_constraint(
-                log, name, expression, lambda text: self._check(self.toDF(), name, text)
-            )
-            return
-        version = log.ask(log_calls.constraint_to_check, name, expression)
-        options = {**self._options, "versionAsOf": str(version)}
-        self._check(read(self._spark, options), name, expression)
-        log.run(log_calls.add_checked_constraint, name, expression, version)
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """Begin a merge of the rows of a source; see `commands.merge.DeltaMergeBuilder`."""
+        from delta_ds.spark.commands.merge import DeltaMergeBuilder
 
-    def dropConstraint(self, name: str) -> None:
-        """Drop a CHECK constraint."""
-        run(self._log, constraints.drop_constraint, name)
+        return DeltaMergeBuilder(self._handle, source, condition)
 
-    def clusterBy(self, columns: Sequence[str]) -> None:
-        """Change the clustering columns of a clustered table; none: no clustering any more."""
-        run(self._log, clustering.cluster_by, columns)
+    # --- files
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Begin a better layout of the files; see `commands.optimize.DeltaOptimizeBuilder`."""
+        from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
+
+        return DeltaOptimizeBuilder(self._handle)
+
+    def vacuum(
+        self,
+        retentionHours: float | None = None,
+        dryRun: bool = False,
+        mode: str = "FULL",
+        inventory: DataFrame | None = None,
+    ) -> DataFrame:
+        """Delete the files below the table's folder that no version within the retention needs.
+
+        Parameters
+        ----------
+        retentionHours
+            How long what was removed is kept; None: as `delta.deletedFileRetentionDuration` says, a week by default.
+        dryRun
+            Only say what would be deleted.
+        mode
+            `FULL` lists the table's folder. `LITE` reads from the log what was removed, which is quicker, and leaves
+            files that were never committed.
+        inventory
+            The files there are, in place of a listing: columns `path` string (full address), `length` long, `isDir`
+            boolean, `modificationTime` long (ms since 1970). All but retentionHours is SQL in delta-spark.
+
+        Returns
+        -------
+        DataFrame
+            Without rows and columns; of a dry run one column `path`.
+
+        Raises
+        ------
+        InvalidOptionError
+            The retention is negative, or shorter than the table's, which is refused unless
+            `spark.databricks.delta.retentionDurationCheck.enabled` is false; or the inventory has other columns.
+        UnsupportedFeatureError
+            The table has a feature that this package cannot write.
+        """
+        from delta_ds.spark.commands.vacuum import run_vacuum
+
+        return run_vacuum(self._handle, retentionHours, dryRun, mode, inventory)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines without Delta: mode `symlink_format_manifest`; see `kernel.commands.generate`."""
+        run(self._handle.log, generate, mode)
 
     def checkpoint(self) -> None:
-        """Write a checkpoint of the latest version now."""
-        run(self._log, DeltaLog.checkpoint)
+        """Write a checkpoint of the latest version now. Not in delta-spark."""
+        run(self._handle.log, DeltaLog.checkpoint)
 
-    def _check(self, rows: DataFrame, name: str, expression: str) -> None:
-        with delta_errors():
-            broken = rows.where(f"NOT coalesce(({expression}), false)").limit(1).count()
-        if broken:
-            raise InvariantViolationError(
-                f"rows of {self._where} break the new CHECK constraint {name} ({expression}); "
-                "correct or delete them first. Nothing was written",
-                condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-                parameters={"constraint": name, "expression": expression},
-            )
+    # --- versions
 
-    def _frame(self, rows: list[dict[str, Any]], columns: Mapping[str, str]) -> DataFrame:
-        schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
-        return self._spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table again what it was at a version, as a new version.
+
+        Returns
+        -------
+        DataFrame
+            Sizes in bytes and numbers of files, in six columns as delta-spark has them; without rows and columns
+            where the table is at that version.
+
+        Raises
+        ------
+        VersionNotFoundError
+            It cannot be gone back to.
+        DataFileError
+            Files that are needed again are gone, and `spark.sql.files.ignoreMissingFiles` is false.
+        ConcurrentWriteException
+            Another commit came first.
+        """
+        from delta_ds.spark.commands.restore import run_restore
+
+        return run_restore(self._handle, version=version)
+
+    def restoreToTimestamp(self, timestamp: str | datetime) -> DataFrame:
+        """Make the table again what it was at a moment, as a new version; see `restoreToVersion`.
+
+        Parameters
+        ----------
+        timestamp
+            As `2024-01-31` or `2024-01-31 13:05:00`, in the session time zone; or an aware datetime.
+
+        Raises
+        ------
+        TimestampOutOfRangeError
+            Before the first or after the last commit that can be reached.
+        """
+        from delta_ds.spark.commands.restore import run_restore
+
+        return run_restore(self._handle, timestamp=timestamp)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another path of what this one is now.
+
+        Parameters
+        ----------
+        target
+            A path or URL on the same filesystem.
+        isShallow
+            Over the files of this table, which are not copied. They must outlive the clone: a VACUUM of this table
+            does not know of it.
+        replace
+            Whether it may take the place of a table without rows.
+        properties
+            Table properties to set over those of this table.
+
+        Returns
+        -------
+        DeltaTable
+            The new table.
+
+        Raises
+        ------
+        TableExistsError
+            There is a table, or there are files, at the target.
+        UnsupportedOperationError
+            A deep clone; or the table in whose place it shall come has rows.
+        """
+        from delta_ds.spark.commands.clone import run_clone
+
+        return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties))
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another path of what this one was at a version; see `clone`."""
+        from delta_ds.spark.commands.clone import run_clone
+
+        return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties, version=version))
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str | datetime,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at another path of what this one was at a moment; see `clone` and `restoreToTimestamp`."""
+        from delta_ds.spark.commands.clone import run_clone
+
+        return DeltaTable(
+            run_clone(self._handle, target, isShallow, replace, properties, timestamp=timestamp)
+        )
 
     def __repr__(self) -> str:
-        return f"DeltaTable({self._where!r})"
+        return f"DeltaTable({self._handle.where!r})"
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -29,7 +29,7 @@ KIT = Path(
         "DELTA_DS_DIFFERENTIAL", Path(__file__).resolve().parents[2].parent / "shared" / "differential"
     )
 )
-# Writes, schema changes, properties, reads. The other operations come with their commands.
+# The other operations come with their commands.
 OFFERED = frozenset(
     [
         "add_columns",
@@ -37,20 +37,25 @@ OFFERED = frozenset(
         "add_feature",
         "alter_column",
         "cdf",
+        "clone",
         "cluster_by",
         "conf",
+        "convert",
         "create",
         "drop_columns",
         "drop_constraint",
         "drop_feature",
+        "generate",
         "is_delta",
         "mark",
         "read",
         "rename_column",
+        "restore",
         "set_properties",
         "to_df",
         "unset_properties",
         "upgrade_protocol",
+        "vacuum",
         "write",
     ]
 )

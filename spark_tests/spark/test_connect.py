@@ -601,6 +601,81 @@ class TestStorageOfTheServer:
         assert not (client.folder / "made").exists()
 
 
+def test_commands_on_whole_tables_run_at_the_server(client: Client) -> None:
+    path = str(OWN / "commanded")
+
+    def program(spark: SparkSession) -> list[Any]:
+        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        write(spark.range(0, 2).coalesce(1), path, **{"delta.enableChangeDataFeed": "true"})
+        write(spark.range(2, 4).coalesce(1), path)
+        write(spark.range(9, 10).coalesce(1), path, "overwrite")
+        table = DeltaTable.forPath(spark, path)
+        clone = table.cloneAtVersion(0, path + "-clone", True, properties={"k": "v"})
+        cloned = [clone.toDF().count(), clone.detail().first()["properties"]["k"]]
+        restored = table.restoreToVersion(1)
+        nothing = table.restoreToVersion(3)
+        table.generate("symlink_format_manifest")
+        text = table.history().where("version = 2").selectExpr("cast(timestamp as string) t").first().t
+        table.restoreToTimestamp(text)
+        inserted = table.changes(1, 2).where("_change_type = 'insert'").count()
+        listed = table.vacuum(0, dryRun=True)
+        inventory = spark.createDataFrame(
+            [(row.path, 1, False, 1) for row in listed.collect()[:1]],
+            "path string, length long, isDir boolean, modificationTime long",
+        )
+        left = [table.vacuum(0, True, inventory=inventory).count(), table.vacuum(0).columns]
+        spark.range(3).selectExpr("id", "1 as p").write.partitionBy("p").parquet(path + "-files")
+        converted = DeltaTable.convertToDelta(spark, f"parquet.`{path}-files`", "p int")
+        return [
+            cloned,
+            [restored.columns[3], list(restored.first())[1:4], nothing.columns],
+            sorted(row.id for row in table.toDF().collect()),
+            inserted,
+            [listed.columns, listed.count(), *left],
+            [row.operation for row in table.history(2).collect()],
+            [converted.toDF().where("p = 1").count(), converted.history().first().operation],
+        ]
+
+    folder = client.server_folder
+    assert client(program) == [
+        [2, "v"],
+        ["num_restored_files", [2, 1, 2], []],
+        [9],
+        3,
+        [["path"], 2, 1, []],
+        ["VACUUM END", "VACUUM START"],
+        [3, "CONVERT"],
+    ]
+    assert (folder / "commanded" / "_symlink_format_manifest" / "manifest").exists()
+    assert not (client.folder / "commanded").exists()
+
+
+def test_commands_refused_at_the_server_say_what_they_say_elsewhere(client: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "true")
+        append(spark, path, 0, 1)
+        table = DeltaTable.forPath(spark, path)
+        return [
+            refused(lambda: table.restoreToVersion(9)),
+            refused(lambda: table.restoreToTimestamp("soon")),
+            refused(lambda: table.vacuum(0)),
+            refused(lambda: table.clone(path + "-clone")),
+            refused(lambda: table.generate("iceberg")),
+            refused(lambda: DeltaTable.forName(spark, "catalogued")),
+            refused(lambda: DeltaTable.convertToDelta(spark, f"parquet.`{path}-none`")),
+        ]
+
+    assert client(program, str(tmp_path / "t")) == [
+        (VersionNotFoundError, "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
+        (InvalidOptionError, "DELTA_TIMESTAMP_INVALID"),
+        (InvalidOptionError, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
+        (UnsupportedOperationError, "DELTA_UNSUPPORTED_DEEP_CLONE"),
+        (InvalidOptionError, "DELTA_MODE_NOT_SUPPORTED"),
+        (UnsupportedOperationError, "DELTA_MISSING_DELTA_TABLE"),
+        (DataFileError, "DELTA_FILE_NOT_FOUND"),
+    ]
+
+
 def rows_of(spark: SparkSession) -> DataFrame:
     return spark.range(3).selectExpr("id", "id as p")
 

@@ -9,7 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import delta_ds
-from delta_ds import DeltaTable, InvalidOptionError, NotADeltaTableError
+from delta_ds import (
+    DeltaLog,
+    DeltaTable,
+    InvalidOptionError,
+    NotADeltaTableError,
+    UnsupportedOperationError,
+)
 from delta_ds.spark import pushdown
 
 pytestmark = pytest.mark.spark
@@ -79,8 +85,10 @@ class TestHistory:
     def test_limit_takes_the_newest(self, spark: SparkSession, sales: str) -> None:
         table = DeltaTable.forPath(spark, sales)
         assert [r.version for r in table.history(2).collect()] == [7, 6]
-        with pytest.raises(InvalidOptionError, match="at least 1"):
-            table.history(0)
+        assert len(table.history(100).collect()) == 8
+        assert table.history(0).collect() == table.history(-1).collect() == []
+        with pytest.raises(InvalidOptionError, match="limit needs to be int"):
+            table.history("1")  # type: ignore[arg-type]
 
     def test_timestamps_are_those_of_the_commits(self, spark: SparkSession, sales: str) -> None:
         rows = (
@@ -107,6 +115,50 @@ class TestDetail:
         assert row.properties["delta.enableChangeDataFeed"] == "true"
         assert "deletionVectors" in row.tableFeatures
         assert row.sizeInBytes == 40521
+
+
+class TestForName:
+    @pytest.mark.parametrize("name", ["pydelta.`{}`", "delta.`{}`", " spark_catalog . `DELTA` .`{}`"])
+    def test_name_may_be_a_path(self, spark: SparkSession, sales: str, name: str) -> None:
+        table = DeltaTable.forName(spark, name.format(sales))
+        assert repr(table) == repr(DeltaTable.forPath(spark, sales))
+
+    @pytest.mark.parametrize("name", ["sales", "db.sales", "parquet.`/data/sales`", "a b c"])
+    def test_names_of_catalogs_are_refused_with_the_way_out(self, spark: SparkSession, name: str) -> None:
+        with pytest.raises(UnsupportedOperationError, match=r"DELTA_MISSING_DELTA_TABLE.*forPath"):
+            DeltaTable.forName(spark, name)
+
+    def test_path_without_a_table_is_refused(self, spark: SparkSession) -> None:
+        with pytest.raises(NotADeltaTableError):
+            DeltaTable.forName(spark, "delta.`/no/such/path`")
+
+
+class TestChanges:
+    def test_range_is_one_of_versions_or_moments(self, spark: SparkSession, sales: str) -> None:
+        table = DeltaTable.forPath(spark, sales)
+        kept = ("order_id", "_change_type", "_commit_version")
+        read = spark.read.format("pydelta").option("readChangeFeed", "true").option("startingVersion", "3")
+        expected = sorted(map(tuple, read.option("endingVersion", "5").load(sales).select(*kept).collect()))
+        moments = {row["version"]: row["timestamp"] for row in DeltaLog(sales).history()}
+        text = f"{moments[5]:%Y-%m-%d %H:%M:%S.%f}"
+        for start, end in ((3, 5), (moments[3], text)):
+            rows = table.alias("c").changes(start, end).select(*(f"c.{name}" for name in kept))
+            assert sorted(map(tuple, rows.collect())) == expected != []
+        everything = table.changes().selectExpr("min(_commit_version)", "max(_commit_version)")
+        assert tuple(everything.collect()[0]) == (1, 7)
+
+    def test_other_boundaries_are_refused(self, spark: SparkSession, sales: str) -> None:
+        with pytest.raises(
+            InvalidOptionError, match="the end of the changes needs to be int or str or datetime"
+        ):
+            DeltaTable.forPath(spark, sales).changes(0, 1.5)  # type: ignore[arg-type]
+
+
+class TestGenerate:
+    def test_manifests_are_written(self, spark: SparkSession, tmp_path: Path) -> None:
+        spark.range(3).coalesce(1).write.format("pydelta").save(str(tmp_path))
+        DeltaTable.forPath(spark, str(tmp_path)).generate("symlink_format_manifest")
+        assert len((tmp_path / "_symlink_format_manifest" / "manifest").read_text().splitlines()) == 1
 
 
 class TestRegister:

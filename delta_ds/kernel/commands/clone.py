@@ -24,6 +24,7 @@ from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.partition_paths import encode
+from delta_ds.kernel.data.written_files import list_written
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
@@ -32,7 +33,6 @@ from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.transaction.commit_info import as_text
 from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION
-from delta_ds.kernel.write.foreign_files import list_written
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,11 +24,12 @@ from delta_ds.kernel.data import partition_paths, partition_values
 from delta_ds.kernel.data.file_plan import FilePlan
 from delta_ds.kernel.data.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.data.partition_text import NULL_DIRECTORY, distinct_form, log_text
+from delta_ds.kernel.data.written_files import Written, list_written
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.evolution import merge_schemas
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
-from delta_ds.kernel.write.foreign_files import Written, list_written, unescape
+from delta_ds.kernel.write.foreign_files import unescape
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -56,6 +57,7 @@ def convert_to_delta(
     *,
     collect_statistics: bool = True,
     timezone: str = "UTC",
+    collect: Collector | None = None,
 ) -> Converted | None:
     """Make a table of the Parquet files in a folder.
 
@@ -69,6 +71,8 @@ def convert_to_delta(
         Whether the log shall hold statistics of the files.
     timezone
         The session time zone: that of timestamps in the names of folders.
+    collect
+        Makes the `add` actions with statistics, in place of `Conversion.adds` in this process.
 
     Returns
     -------
@@ -92,7 +96,10 @@ def convert_to_delta(
         return None
     files = source_files(log.storage)
     conversion = plan_conversion(log.storage, files, partition_schema, timezone)
-    adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
+    if collect is not None and collect_statistics:
+        adds = collect(conversion, files)
+    else:
+        adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
     txn.read_whole_table()
     conversion.definition.put_into(txn)
     txn.add_all(adds)
@@ -318,6 +325,10 @@ def _add(file: Written, partition: dict[str, str | None], text: str | None) -> d
         "modificationTime": time_ms, "dataChange": True,
     }  # fmt: skip
     return body if text is None else {**body, "stats": text}
+
+
+# Makes the adds of the files that were planned, all of them and in order.
+Collector = Callable[[Conversion, Sequence[Written]], list[dict[str, Any]]]
 
 
 # --- partitions

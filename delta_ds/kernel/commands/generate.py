@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.commands.symlink_manifest import write_manifests
+from delta_ds.kernel.transaction.symlink_manifest import write_manifests
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -42,7 +42,7 @@ def generate(log: DeltaLog, mode: str) -> int:
         raise InvalidOptionError(
             f"nothing can be generated in mode {mode!r} for {log.storage.url}; there is {SYMLINK_FORMAT_MANIFEST!r}. "
             "Nothing was written",
-            condition="DELTA_UNSUPPORTED_GENERATE_MODE",
+            condition="DELTA_MODE_NOT_SUPPORTED",
             parameters={"mode": mode, "supportedModes": [SYMLINK_FORMAT_MANIFEST]},
         )
     return write_manifests(log.snapshot())

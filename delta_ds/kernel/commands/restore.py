@@ -10,6 +10,7 @@ delta-spark, `RestoreTableCommand` (what it commits).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ OPERATION = "RESTORE"
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _SHOWN_FILES = 100
 _LOOKS_AT_ONCE = 32
+_LOGGER = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ def restore(
     timezone: str = "UTC",
     ignore_missing_files: bool = False,
     protocol_downgrade_allowed: bool = False,
-) -> Restored:
+    transaction_id: str | None = None,
+) -> Restored | None:
     """Make a table again what it was at a version or a moment.
 
     Parameters
@@ -94,6 +97,13 @@ def restore(
     protocol_downgrade_allowed
         Whether the protocol goes back too (`spark.databricks.delta.restore.protocolDowngradeAllowed`); by
         default features are kept, since versions in between need them.
+    transaction_id
+        The `txnId` of the commit; a new one by default.
+
+    Returns
+    -------
+    Restored or None
+        None where the table is at this version; then nothing was done.
 
     Raises
     ------
@@ -117,6 +127,10 @@ def restore(
     txn = log.start_transaction()
     latest = txn.snapshot
     assert latest is not None, "the transaction was started on a table that exists"
+    if wanted.version == latest.version:
+        _LOGGER.info("restore_skipped table=%s version=%s", log.storage.url, latest.version)
+        return None
+    txn.txn_id = transaction_id or txn.txn_id
     _check_row_ids(wanted, latest)
     change = _Change.between(wanted, latest)
     adds = list(change.restored_bodies())

@@ -45,7 +45,7 @@ def snapshot_at(
     except ValueError as error:
         raise InvalidOptionError(
             f"{timestamp!r} is no timestamp of table {log.storage.url}: {error}. Nothing was written",
-            condition="DELTA_INVALID_TIMESTAMP_FORMAT",
+            condition="DELTA_TIMESTAMP_INVALID",
             parameters={"timestamp": timestamp},
         ) from error
     return log.snapshot(version, moment)

@@ -9,7 +9,7 @@ Differs: delta-spark deals the numbers out round robin and has to know the numbe
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,11 +39,14 @@ class Identity:
         The first value not given out yet: `start + k * step` beyond the high water mark.
     step
         The distance of neighbouring values, not zero; its sign is the direction.
+    only_missing
+        Only rows in which the column is null get a value.
     """
 
     column: str
     base: int
     step: int
+    only_missing: bool = False
 
 
 def is_identity(field: StructField, features: Collection[str]) -> bool:
@@ -52,9 +55,16 @@ def is_identity(field: StructField, features: Collection[str]) -> bool:
 
 
 def plan_identities(
-    table: StructType, given: Collection[str], features: Collection[str], table_name: str
+    table: StructType,
+    given: Collection[str],
+    features: Collection[str],
+    table_name: str,
+    *,
+    changed: bool = False,
 ) -> tuple[Identity, ...]:
     """The identity columns to fill, for rows that bring the columns `given` (the table's spelling).
+
+    Rows of the table that are `changed` have values already; those that are missing are filled in.
 
     Raises
     ------
@@ -71,8 +81,8 @@ def plan_identities(
             continue
         identity = _identity(field, table_name)
         if field.name not in given:
-            found.append(identity)
-        elif not field.metadata.get(ALLOW_EXPLICIT_INSERT):
+            found.append(replace(identity, only_missing=changed))
+        elif not changed and not field.metadata.get(ALLOW_EXPLICIT_INSERT):
             raise UnsupportedOperationError(
                 f"Providing values for GENERATED ALWAYS AS IDENTITY column {field.name} is not supported. "
                 f"Leave the column out: {table_name} generates its values. Nothing was written.",

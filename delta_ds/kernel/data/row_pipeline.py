@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.kernel.data.existing_default import repeat
 from delta_ds.kernel.data.identity import IdentityValues
@@ -85,7 +86,8 @@ class RowPipeline:
         count = batch.num_rows
         arrays = [self._column(n, part, batch) for n, part in enumerate(parts)]
         for values in self._identities:
-            arrays[self._places[values.identity.column]] = values.next(count)
+            place = self._places[values.identity.column]
+            arrays[place] = _numbered(arrays[place], values, count)
         rows = self._batch(arrays, count)
         for column, compute in self._generated:
             arrays[self._places[column]] = compute(rows)
@@ -101,6 +103,7 @@ class RowPipeline:
             for at, f in zip(matched, plan.table, strict=True)
         ]
         same = schema.equals(self._schema) and all(converter is None for _, converter in parts)
+        same = same and not self._identities
         return None if same else parts
 
     def _column(self, n: int, part: _Part, batch: pa.RecordBatch) -> pa.Array:
@@ -136,3 +139,12 @@ class RowPipeline:
                 worst = (row, check)
         if worst is not None:
             raise worst[1].violation(rows, worst[0], self._plan.table, self._plan.timezone)
+
+
+def _numbered(given: pa.Array, values: IdentityValues, count: int) -> pa.Array:
+    if not values.identity.only_missing:
+        return values.next(count)
+    missing = given.is_null()
+    if not missing.true_count:
+        return given
+    return pc.replace_with_mask(given, missing, values.next(missing.true_count))

@@ -157,6 +157,52 @@ def plan_rows(
     return plan
 
 
+def plan_changed_rows(
+    table: StructType,
+    *,
+    computed: Collection[str],
+    generates: Collection[str],
+    properties: Mapping[str, str],
+    features: Collection[str],
+    table_name: str,
+    timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
+) -> RowPlan:
+    """Decide what is done to rows of a table that a command changes, adds or only copies.
+
+    Such rows bring all columns but the computed ones, identity values among them.
+
+    Parameters
+    ----------
+    computed
+        Generated columns that are computed from the other columns; given values of the others are verified.
+    generates
+        Identity columns whose values are generated in rows where they are null.
+    table, properties, features, table_name, timezone, columns_of
+        As for `plan_rows`.
+
+    Raises
+    ------
+    UnsupportedFeatureError, PredicateError
+        A constraint, invariant or generated column cannot be parsed, bound or evaluated.
+    """
+    now = datetime.datetime.now(datetime.timezone.utc)
+    given = frozenset(f.name for f in table) - frozenset(computed)
+    generated, verified = _generated(table, given, features, now, table_name, columns_of)
+    identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
+    checks: list[RowCheck] = [
+        *_constraints(properties, table_name, now, columns_of),
+        *schema_checks(table, table_name, now),
+        *lengths(table),
+        *verified,
+    ]
+    ordered = tuple(in_order(generated, table, given))
+    plan = RowPlan(table_name, table, timezone, (), identities, ordered, tuple(checks))
+    if columns_of is None:
+        _try_out(plan)
+    return plan
+
+
 def is_foreign(clause: Clause) -> bool:
     """Whether the kernel could not read the expression: its tree only names the columns that it reads."""
 

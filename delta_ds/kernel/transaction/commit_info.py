@@ -9,7 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import Pending
+
+# Never repeated on top of another commit: serializable whatever the table says, and with a version read even for a
+# new table.
+_NOT_REPEATED = frozenset(["CLONE", "CONVERT", "RESTORE"])
 
 
 def default_engine() -> str:
@@ -42,12 +47,15 @@ def build(
         Of the operation; None values are left out, all others become text.
     """
     version = pending.snapshot.version if pending.snapshot is not None else None
+    level = pending.level
+    if pending.operation in _NOT_REPEATED:
+        level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
     info: dict[str, Any] = {
         "timestamp": timestamp,
         "operation": pending.operation,
         "operationParameters": {key: _parameter(value) for key, value in (parameters or {}).items()},
         "readVersion": version,
-        "isolationLevel": pending.level.value,
+        "isolationLevel": level.value,
         "isBlindAppend": pending.blind,
         "operationMetrics": {
             key: as_text(value) for key, value in (metrics or {}).items() if value is not None

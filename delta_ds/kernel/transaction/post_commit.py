@@ -1,9 +1,10 @@
-"""What follows a commit: its checksum file, and now and then a checkpoint and log clean-up.
+"""What follows a commit: its checksum file, now and then a checkpoint and log clean-up, manifests where asked for.
 
-The commit stands whatever happens here: a step that fails is logged, and the next commits make up for it.
+The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it; but for
+manifests, which other engines read as they are: those the caller has to hear of.
 
 Source: PROTOCOL.md, "Version Checksum File", "Checkpoints", "Metadata Cleanup"; checklist CRC-W-01, CKP-W-15,
-MCL-W-04.
+MCL-W-04; delta-spark, `GenerateSymlinkManifest` (when, and what its failure does).
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import DeltaError, UncertainWriteError, UnsupportedOperationError
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checksum import EMPTY, Summary
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction import symlink_manifest
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
 
 logger = logging.getLogger("delta_ds")
+
+_HOOK_FAILED = "DELTA_POST_COMMIT_HOOK_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,15 @@ class Committed:
     removed_files: int = 0
     removed_bytes: int | None = 0
 
+    @property
+    def operation(self) -> str | None:
+        """What the commit did, as its `commitInfo` says."""
+        infos = (action["commitInfo"] for action in self.actions if "commitInfo" in action)
+        return next((info.get("operation") for info in infos), None)
+
 
 def run(storage: Storage, committed: Committed) -> None:
-    """Do what is due after a commit. Never raises: what fails is logged.
+    """Do what is due after a commit.
 
     Parameters
     ----------
@@ -66,12 +76,20 @@ def run(storage: Storage, committed: Committed) -> None:
         The table's.
     committed
         The commit.
+
+    Raises
+    ------
+    UncertainWriteError
+        The symlink manifests could not be brought up to date; the commit stands, its files are part of the table.
+        Whatever else fails is logged.
     """
     _attempt("checksum", storage, committed, _write_checksum)
-    if not _attempt("checkpoint_interval", storage, committed, _is_checkpoint_due):
-        return
-    if _attempt("checkpoint", storage, committed, _write_checkpoint):
+    if _attempt("checkpoint_interval", storage, committed, _is_checkpoint_due) and _attempt(
+        "checkpoint", storage, committed, _write_checkpoint
+    ):
         _attempt("clean_up", storage, committed, _clean_up)
+    if value_of(committed.metadata.configuration, symlink_manifest.ENABLED):
+        _update_manifests(storage, committed)
 
 
 _Step = Callable[[Storage, Committed], bool]
@@ -158,6 +176,8 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
 
 
 def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
+    if committed.operation == "CONVERT":
+        return True  # its commit is as long as a checkpoint, and slower to read
     interval = value_of(committed.metadata.configuration, "delta.checkpointInterval")
     return committed.version > 0 and committed.version % int(interval) == 0
 
@@ -181,3 +201,28 @@ def _clean_up(storage: Storage, committed: Committed) -> bool:
 
     clean_up(storage)
     return True
+
+
+# ---------------------------------------------------------------- manifests
+
+
+def _update_manifests(storage: Storage, committed: Committed) -> None:
+    from delta_ds.kernel.snapshot import open_snapshot
+
+    names = {name for action in committed.actions for name in action}
+    if not (committed.removed_files or names & {"add", "remove"}):
+        return
+    everything = committed.version == 0 or bool(committed.removed_files) or "metaData" in names
+    try:
+        # As it is now: another commit may have followed, whose manifests must not be undone.
+        snapshot = open_snapshot(storage)
+        symlink_manifest.update_after(snapshot, committed.actions, everything=everything)
+    except Exception as error:
+        reason = error.text if isinstance(error, DeltaError) else repr(error)
+        raise UncertainWriteError(
+            f"version {committed.version} of {storage.url} is committed, but its symlink manifests are not up to date: "
+            f"{reason}. Call generate('symlink_format_manifest') once the cause is gone, or set "
+            f"{symlink_manifest.ENABLED} to false",
+            condition=error.condition if isinstance(error, UnsupportedOperationError) else _HOOK_FAILED,
+            parameters={"version": committed.version},
+        ) from error

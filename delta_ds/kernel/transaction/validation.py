@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import (
     AppendOnlyError,
@@ -18,10 +18,18 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel import features
 from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
+from delta_ds.kernel.transaction.symlink_manifest import ENABLED as MANIFESTS
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
 
 logger = logging.getLogger("delta_ds")
+
+# RESTORE goes back to features of then only where its caller allows that.
+_MAY_LOWER = frozenset([*REPLACING, DROP_FEATURE, "RESTORE"])
 
 
 def check(pending: Pending) -> None:
@@ -34,14 +42,15 @@ def check(pending: Pending) -> None:
     CommitFailedError
         Actions contradict each other.
     AppendOnlyError, UnsupportedOperationError, SchemaError
-        Rows of an append-only table would be removed; the protocol would be lowered; partition values do not fit
-        the table.
+        Rows of an append-only table would be removed; the protocol would be lowered, or properties exclude each
+        other; partition values do not fit the table.
     """
     _check_protocol(pending)
     _check_domains(pending)
     _check_partition_values(pending)
     _check_duplicates(pending)
     _check_append_only(pending)
+    _check_manifests(pending)
     _note_mixed_data_change(pending)
 
 
@@ -49,7 +58,7 @@ def _check_protocol(pending: Pending) -> None:
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     configuration, table = pending.metadata.configuration, pending.table
     new = pending.new_protocol
-    if before is not None and new is not None and pending.operation not in (*REPLACING, DROP_FEATURE):
+    if before is not None and new is not None and pending.operation not in _MAY_LOWER:
         lost = removed_features(before, new)
         if lost:
             raise UnsupportedOperationError(
@@ -169,6 +178,36 @@ def _check_append_only(pending: Pending) -> None:
             "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
             parameters={"table": pending.table},
         )
+
+
+def _check_manifests(pending: Pending) -> None:
+    """Manifests name whole files, so a table that has them after every commit has no deletion vectors."""
+    if pending.new_metadata is None:
+        return
+    properties = pending.new_metadata.configuration
+    if not value_of(properties, MANIFESTS):
+        return
+    if value_of(properties, "delta.enableDeletionVectors"):
+        what = "PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
+        why = "delta.enableDeletionVectors"
+    elif pending.snapshot is not None and _newly_has_manifests_over_vectors(pending.snapshot):
+        what = "EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
+        why = "files with deletion vectors, which have to be purged first,"
+    else:
+        return
+    raise UnsupportedOperationError(
+        f"{MANIFESTS} and {why} exclude each other on table {pending.table}: manifests name whole files. Nothing was "
+        "written",
+        condition=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{what}",
+        parameters={"table": pending.table},
+    )
+
+
+def _newly_has_manifests_over_vectors(before: Snapshot) -> bool:
+    if value_of(before.metadata.configuration, MANIFESTS) or not before.protocol.supports("deletionVectors"):
+        return False
+    vectors = before.live_files().table["deletionVector"]
+    return bool(vectors.null_count < len(vectors))
 
 
 def _note_mixed_data_change(pending: Pending) -> None:

@@ -16,16 +16,28 @@ from delta_ds.kernel.schema.types import STRING, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 
 CHANGE_TYPE = "_change_type"
-_FOLDER, _PREFIX = "_change_data", "cdc"
+FOLDER, _PREFIX = "_change_data", "cdc"
 
 
 class ChangeWriter:
-    """Writes rows with the kind of their change; used like a `FileWriter`."""
+    """Writes rows with the kind of their change; used like a `FileWriter`.
 
-    def __init__(self, storage: Storage, plan: FilePlan, task: int = 0) -> None:
+    Parameters
+    ----------
+    storage, plan, task
+        As for `FileWriter`.
+    folder
+        Below that of change files; none by default.
+    """
+
+    def __init__(self, storage: Storage, plan: FilePlan, task: int = 0, folder: str = "") -> None:
         extra = (*plan.extra_columns, StructField(CHANGE_TYPE, STRING))
         self._writer = FileWriter(
-            storage, replace(plan, extra_columns=extra), task=task, folder=_FOLDER, prefix=_PREFIX
+            storage,
+            replace(plan, extra_columns=extra),
+            task=task,
+            folder=f"{FOLDER}/{folder}" if folder else FOLDER,
+            prefix=_PREFIX,
         )
 
     def write(self, rows: pa.RecordBatch, kind: str) -> None:

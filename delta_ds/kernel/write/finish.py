@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UncertainWriteError
@@ -30,12 +30,30 @@ _MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
 _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the history calls a write that is no plain WRITE.
+
+    Attributes
+    ----------
+    name, parameters
+        As delta-spark has them.
+    metrics
+        From the metrics of a plain write to those of the operation.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    metrics: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
 def finish_write(
     plan: WritePlan,
     results: Sequence[TaskResult],
     transaction: Transaction | None = None,
     *,
     engine_info: str | None = None,
+    operation: Operation | None = None,
 ) -> int | None:
     """Commit what the tasks of a write have written.
 
@@ -49,6 +67,8 @@ def finish_write(
         On the version that the write was planned for, where one is open already.
     engine_info
         Who writes, for the history; the kernel's own name by default.
+    operation
+        What the history calls the write; WRITE by default.
 
     Returns
     -------
@@ -84,7 +104,7 @@ def finish_write(
             staged += [f["path"] for f in (*removed.adds, *removed.changes)]
         if _changes_nothing(plan, adds, removed):
             return None
-        return _commit(plan, transaction, results, adds, removed)
+        return _commit(plan, transaction, results, adds, removed, operation)
     except UncertainWriteError:
         raise
     except DeltaConcurrentModificationException as error:
@@ -129,9 +149,10 @@ def _commit(
     results: Sequence[TaskResult],
     adds: Sequence[dict[str, Any]],
     removed: Removed,
+    operation: Operation | None,
 ) -> int:
     options = plan.options
-    tags = _set_table(plan, transaction, results)
+    tags = set_table(plan, transaction, results)
     if options.txn_app_id is not None and options.txn_version is not None:
         transaction.read_app_id(options.txn_app_id)
         transaction.set_txn(options.txn_app_id, options.txn_version)
@@ -139,19 +160,20 @@ def _commit(
         transaction.add(body if options.data_change else {**body, "dataChange": False})
     for change in (*(c for r in results for c in r.changes), *removed.changes):
         transaction.cdc(change)
+    metrics = _metrics(plan, results, adds, removed)
     return transaction.commit(
-        "WRITE",
-        _parameters(plan),
-        _metrics(plan, results, adds, removed),
+        "WRITE" if operation is None else operation.name,
+        _parameters(plan) if operation is None else operation.parameters,
+        metrics if operation is None else operation.metrics(metrics),
         user_metadata=options.user_metadata,
         tags=tags,
     )
 
 
-def _set_table(
+def set_table(
     plan: WritePlan, transaction: Transaction, results: Sequence[TaskResult]
 ) -> Mapping[str, str] | None:
-    """Protocol, metadata and domains of the commit; returns the tags that explain them."""
+    """Put protocol, metadata and domains after a write into its transaction; returns the tags that explain them."""
     if plan.new_protocol:
         transaction.set_protocol(plan.protocol)
     if plan.read_version < 0 or plan.options.replace_table:

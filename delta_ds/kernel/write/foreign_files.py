@@ -14,13 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data import partition_paths, partition_values
 from delta_ds.kernel.data.file_plan import FilePlan
 from delta_ds.kernel.data.footer_statistics import FooterStatistics
 from delta_ds.kernel.data.partition_text import NULL_DIRECTORY, Text, distinct_form, log_text
+from delta_ds.kernel.data.written_files import list_written
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField
@@ -29,10 +28,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 _FILES_AT_ONCE = 16
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
-
-_HIDDEN = ("_", ".")
-
-Written = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,27 +173,3 @@ class _Column:
 def unescape(text: str) -> str:
     """A column name or value from a part of a folder's name, the opposite of `partition_paths.escape`."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
-
-
-def list_written(storage: Storage, folder: str) -> list[Written]:
-    """The data files below a folder: path relative to the table, bytes, modification time in ms; in order of path.
-
-    What begins with `_` or `.` and is no partition is a marker, a checksum or an attempt that did not finish.
-    A folder that is not there has none: object stores do not know empty folders.
-
-    Raises
-    ------
-    StorageError
-        The store refused.
-    """
-    found: list[Written] = []
-    for batch in storage.list_below(folder, lambda inner: not _is_hidden(inner, folder)):
-        files = batch.filter(pc.invert(batch["is_folder"]))
-        columns = [files[name].to_pylist() for name in ("path", "size", "modified_ms")]
-        found += [file for file in zip(*columns, strict=True) if not _is_hidden(file[0], folder)]
-    return sorted(found)
-
-
-def _is_hidden(path: str, folder: str) -> bool:
-    below = path.removeprefix(folder.strip("/")).strip("/")
-    return any(name[0] in _HIDDEN and "=" not in name for name in below.split("/"))

@@ -101,26 +101,47 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     )
     if plan.replacing.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
-    check(plan.files)
-    root = hadoop_root(jvm, options, parsed.path)
-    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
-    return _write(jvm, stored_rows(df, plan), plan, root, hadoop_options)
-
-
-def _write(
-    jvm: Jvm, rows: DataFrame, plan: WritePlan, root: str | None, hadoop_options: Mapping[str, str]
-) -> int | None:
     folder = str(uuid.uuid4())
-    root = root or f"file:{plan.storage.url.rstrip('/')}/"
-    target = f"{root}{folder}"
+    result = stage(df, plan, options, folder)
+    try:
+        return finish_write(plan, [result], engine_info=engine_info())
+    except UncertainWriteError:
+        raise
+    except Exception:
+        _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan)
+        raise
+
+
+def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: str) -> TaskResult:
+    """Write rows into a folder of the table that is not there yet; nothing refers to them.
+
+    Parameters
+    ----------
+    df
+        The rows that the write was planned for.
+    plan
+        The write.
+    options
+        Settings of Hadoop's file system.
+    folder
+        Its name: no other's, relative to the table.
+
+    Raises
+    ------
+    NotNative
+        The portable path has to write this; nothing was written.
+    DeltaError
+        A row breaks a constraint; the folder is gone again.
+    """
+    jvm = Jvm.of(df.sparkSession)
+    check(plan.files)
+    target = f"{_root(jvm, plan, options)}{folder}"
+    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
+    rows = stored_rows(df, plan)
     try:
         _write_files(jvm, rows, plan, target, hadoop_options)
         found = read_files(plan.storage, plan.files, folder)
         plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
-        result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
-        version = finish_write(plan, [result], engine_info=engine_info())
-    except UncertainWriteError:
-        raise
     except Exception as error:
         # Nothing refers to the folder, and its name is no other's.
         _remove(jvm, target, plan)
@@ -128,9 +149,13 @@ def _write(
         if ours is None:
             raise
         raise ours from error
-    # From here on a version refers to the files: what goes wrong now must not take them away.
     _tidy(jvm, target, plan, found)
-    return version
+    return TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
+
+
+def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
+    root = hadoop_root(jvm, options, plan.options.path)
+    return root or f"file:{plan.storage.url.rstrip('/')}/"
 
 
 def _write_files(

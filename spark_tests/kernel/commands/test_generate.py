@@ -7,13 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.exceptions import InvalidOptionError, UncertainWriteError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import create_table
+from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.generate import generate
-from delta_ds.kernel.commands.symlink_manifest import update_after
+from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
+from delta_ds.kernel.transaction.symlink_manifest import update_after
 from spark_tests.kernel.commands.whole_tables import bodies, ids, with_vector
 
 MODE = "symlink_format_manifest"
@@ -89,7 +91,7 @@ def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     log = partitioned(tmp_path)
     with pytest.raises(InvalidOptionError) as caught:
         generate(log, "iceberg")
-    assert caught.value.condition == "DELTA_UNSUPPORTED_GENERATE_MODE"
+    assert caught.value.condition == "DELTA_MODE_NOT_SUPPORTED"
 
 
 def test_deletion_vectors_are_refused(tmp_path: Path) -> None:
@@ -140,3 +142,52 @@ def test_after_a_change_of_metadata_all_are_written(tmp_path: Path) -> None:
     assert update_after(log.snapshot(), [], everything=True) == 3
     without_values = [{"remove": {"path": "x", "dataChange": True}}]
     assert update_after(log.snapshot(), without_values, everything=False) == 3
+
+
+# --- after every commit
+
+ENABLED = {"delta.compatibility.symlinkFormatManifest.enabled": "true"}
+
+
+def enabled(path: Path) -> DeltaLog:
+    log = partitioned(path)
+    set_properties(log, ENABLED)
+    return log
+
+
+def test_enabled_tables_have_manifests_of_every_version(tmp_path: Path) -> None:
+    log = enabled(tmp_path)
+    assert manifests(tmp_path) == {}
+    write(log, "a b")
+    assert {folder: len(lines) for folder, lines in manifests(tmp_path).items()} == {
+        "p=a b": 2, "p=c%2Fd": 1, "p=__HIVE_DEFAULT_PARTITION__": 1,
+    }  # fmt: skip
+    log.write(pa.table({"id": [1], "p": ["new"]}), "overwrite")
+    assert set(manifests(tmp_path)) == {"p=new"}
+    restore(log, version=2)
+    assert set(manifests(tmp_path)) == {"p=a b", "p=c%2Fd", "p=__HIVE_DEFAULT_PARTITION__"}
+
+
+def test_a_commit_stands_when_its_manifests_fail(tmp_path: Path) -> None:
+    log = enabled(tmp_path)
+    (tmp_path / "_symlink_format_manifest").write_text("in the way")
+    with pytest.raises(UncertainWriteError, match="version 3 .* is committed") as caught:
+        write(log, "a b")
+    assert (caught.value.condition, caught.value.parameters) == (
+        "DELTA_POST_COMMIT_HOOK_FAILED",
+        {"version": 3},
+    )
+    assert log.snapshot().scan().to_arrow().num_rows == 4
+    (tmp_path / "_symlink_format_manifest").unlink()
+    generate(log, MODE)
+    assert len(manifests(tmp_path)["p=a b"]) == 2
+
+
+def test_manifests_after_every_commit_and_deletion_vectors_exclude_each_other(tmp_path: Path) -> None:
+    log = enabled(tmp_path / "a")
+    with pytest.raises(UnsupportedOperationError, match="PERSISTENT_DELETION_VECTORS"):
+        set_properties(log, {"delta.enableDeletionVectors": "true"})
+    _, log = with_vector(tmp_path / "b")
+    set_properties(log, {"delta.enableDeletionVectors": "false"})
+    with pytest.raises(UnsupportedOperationError, match="EXISTING_DELETION_VECTORS"):
+        set_properties(log, ENABLED)

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.data.partition_paths import directory
+from delta_ds.kernel.data.written_files import list_written
 from delta_ds.kernel.storage.uri import has_scheme
-from delta_ds.kernel.write.foreign_files import list_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,7 @@ def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, 
         Of the commit, as `{name: body}`.
     everything
         Whether to write all manifests: the commit is the table's first or changed its metadata, or `actions`
-        lacks removes.
+        lacks removes. Where there are none yet, all are written anyway.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, 
     UnsupportedOperationError, StorageError
         As `write_manifests`.
     """
-    if everything or not snapshot.partition_columns:
+    if everything or not snapshot.partition_columns or not list_written(snapshot.storage, FOLDER):
         return write_manifests(snapshot)
     bodies = [body for action in actions for name, body in action.items() if name in ("add", "remove")]
     if any(body.get("partitionValues") is None for body in bodies):

@@ -1,0 +1,169 @@
+"""Auto compaction: after a write, partitions that have gathered many small files are compacted at once.
+
+Synchronous, small, and never failing the write: what goes wrong is logged, and the next write makes up for it.
+
+Source: delta-spark, `AutoCompact`, `AutoCompactUtils`, `AutoCompactPartitionStats`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel.commands.optimize import bins
+from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.planning import in_partitions
+from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.properties import parse_size, value_of
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+
+logger = logging.getLogger("delta_ds")
+
+ENABLED = "spark.databricks.delta.autoCompact.enabled"
+MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
+MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
+MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
+_MOST_PARTITIONS = 128
+
+PartitionValues = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCompaction:
+    """When compaction follows a write by itself, and how.
+
+    Attributes
+    ----------
+    enabled
+        What the session says; None: the table's `delta.autoOptimize.autoCompact`, or the older `delta.autoOptimize`.
+    min_files
+        So many small files of a partition start a compaction.
+    max_file_size
+        Bytes that files shall come to.
+    min_file_size
+        Files of fewer bytes are small; None: half of `max_file_size`.
+    """
+
+    enabled: bool | None = None
+    min_files: int = 50
+    max_file_size: int = 128 << 20
+    min_file_size: int | None = None
+
+    @property
+    def small(self) -> int:
+        return self.max_file_size // 2 if self.min_file_size is None else self.min_file_size
+
+
+def auto_compaction_of(configuration: Mapping[str, str]) -> AutoCompaction:
+    """What a session says, by delta-spark's names.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value that a setting does not take.
+    """
+    enabled = configuration.get(ENABLED)
+    if enabled not in (None, "true", "false"):
+        raise InvalidOptionError(
+            f"Invalid auto-compact type: {enabled}. {ENABLED} is true or false",
+            condition="DELTA_INVALID_AUTO_COMPACT_TYPE",
+            parameters={"value": enabled},
+        )
+    low = configuration.get(MIN_SIZE)
+    try:
+        return AutoCompaction(
+            enabled=None if enabled is None else enabled == "true",
+            min_files=int(configuration.get(MIN_FILES, "50")),
+            max_file_size=parse_size(configuration.get(MAX_SIZE, "128m")),
+            min_file_size=None if low is None else parse_size(low),
+        )
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"a setting of spark.databricks.delta.autoCompact is wrong: {error}"
+        ) from error
+
+
+def is_enabled(properties: Mapping[str, str], settings: AutoCompaction) -> bool:
+    """Whether writes to a table with these properties are followed by compaction."""
+    if settings.enabled is not None:
+        return settings.enabled
+    old, new = (value_of(properties, f"delta.autoOptimize{name}") for name in ("", ".autoCompact"))
+    return bool(old or new)
+
+
+def auto_compact(
+    log: DeltaLog,
+    partitions: Sequence[PartitionValues],
+    settings: AutoCompaction | None = None,
+    *,
+    timezone: str = "UTC",
+    engine_info: str | None = None,
+) -> int | None:
+    """Compact the partitions that a commit has added files to, where they have many small ones.
+
+    Never raises: what goes wrong is logged.
+
+    Parameters
+    ----------
+    log
+        The table, after the commit.
+    partitions
+        `partitionValues` of the files that were added; `{}` for tables without partitions.
+    settings
+        What the session says.
+    timezone
+        Of the session.
+    engine_info
+        Who writes, for the history.
+
+    Returns
+    -------
+    int or None
+        The version of the compaction; None where there was none.
+    """
+    settings = settings or AutoCompaction()
+    try:
+        snapshot = log.start_transaction().snapshot
+        if snapshot is None or not partitions or not is_enabled(snapshot.metadata.configuration, settings):
+            return None
+        chosen = _crowded(snapshot, partitions, settings)
+        if not chosen:
+            return None
+        sizes = OptimizeSettings(
+            min_file_size=settings.small, max_file_size=settings.max_file_size, max_deleted_rows_ratio=1.0
+        )
+        request = OptimizeRequest(COMPACT, settings=sizes, timezone=timezone, auto=True, partitions=chosen)
+        return optimize(log, request, engine_info=engine_info).version
+    except Exception as error:  # noqa: BLE001 - whatever it is, the write it follows stands
+        reason = error.text if isinstance(error, DeltaError) else repr(error)
+        logger.warning("auto_compaction_failed table=%s reason=%s", log.storage.url, reason)
+        return None
+
+
+def _crowded(
+    snapshot: Snapshot, partitions: Sequence[PartitionValues], settings: AutoCompaction
+) -> tuple[PartitionValues, ...]:
+    """Those of the partitions that have many small files."""
+    distinct = {tuple(sorted(values.items())): values for values in partitions}
+    wanted = list(distinct.values())
+    rows = in_partitions(snapshot, wanted)
+    table = snapshot.live_files().table.take(integers(rows))
+    small = bins.numbers(table["size"]) < settings.small
+    if not snapshot.partition_columns:
+        return ({},) if small.sum() >= settings.min_files else ()
+    table = table.take(integers(np.flatnonzero(small)))
+    codes = bins.partition_numbers(table, snapshot.physical_partition_columns)
+    counts = np.bincount(codes) if len(codes) else np.empty(0, np.int64)
+    firsts = np.unique(codes, return_index=True)[1][counts[counts > 0] >= settings.min_files]
+    names = snapshot.physical_partition_columns
+    found = table.take(integers(firsts[:_MOST_PARTITIONS]))["partitionValues"].to_pylist()
+    return tuple({name: values[name] for name in names} for values in found)

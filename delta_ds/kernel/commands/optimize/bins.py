@@ -1,0 +1,118 @@
+"""Which files are rewritten, and which of them together: columnar, no Python object per file.
+
+Source: delta-spark, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel.commands.optimize.curves import Numbers
+from delta_ds.kernel.commands.optimize.request import OptimizeSettings
+from delta_ds.kernel.data.statistics import load_statistics
+from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
+from delta_ds.kernel.log.arrays import flags, integers
+from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.schema.types import DOUBLE
+
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
+
+def numbers(column: pa.ChunkedArray | pa.Array) -> Numbers:
+    """An int64 column without nulls as numpy."""
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return (
+        np.frombuffer(values.buffers()[1], np.int64)[values.offset :][: len(values)]
+        if len(values)
+        else (np.empty(0, np.int64))
+    )
+
+
+def has_vector(table: pa.Table) -> Flags:
+    """Which files have a deletion vector."""
+    valid = table["deletionVector"].is_valid()
+    return np.concatenate([np.empty(0, np.bool_), *(flags(chunk) for chunk in valid.chunks if len(chunk))])
+
+
+def candidates(files: LiveFiles, rows: Numbers, settings: OptimizeSettings) -> Numbers:
+    """The files worth compacting: small ones, and those with many deleted rows or an unknown number of rows.
+
+    Parameters
+    ----------
+    rows
+        Row numbers into `files.table` to choose from.
+    """
+    table = files.table.take(integers(rows))
+    chosen = numbers(table["size"]) < settings.min_file_size
+    asked = has_vector(table) & ~chosen
+    if asked.any():
+        places = np.flatnonzero(asked)
+        chosen[places] = _much_deleted(files, rows[places], settings.max_deleted_rows_ratio)
+    return rows[chosen]
+
+
+def _much_deleted(files: LiveFiles, rows: Numbers, most: float) -> Flags:
+    taken = integers(rows)
+    physical = load_statistics(files, taken, []).num_records
+    deleted = pc.struct_field(files.table["deletionVector"].take(taken).combine_chunks(), "cardinality")
+    share = pc.divide(deleted.cast(pa.float64()), physical.cast(pa.float64()))
+    much: Flags = flags(pc.greater(share, scalar_of(most, DOUBLE)).fill_null(TRUE))
+    return much
+
+
+def partition_numbers(table: pa.Table, columns: tuple[str, ...]) -> Numbers:
+    """A number for each file, the same for files of one partition, by its texts in the log.
+
+    Parameters
+    ----------
+    columns
+        Physical names of the partition columns.
+    """
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in columns:
+        texts = pc.struct_field(table["partitionValues"], name).combine_chunks()
+        encoded = texts.dictionary_encode(null_encoding="encode")
+        own = numbers(encoded.indices.cast(pa.int64()))
+        codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)[1].astype(
+            np.int64
+        )
+    return codes
+
+
+def packed(sizes: Numbers, partitions: Numbers, most: int) -> list[Numbers]:
+    """Files of one partition together, in order, until the next one would not fit.
+
+    Parameters
+    ----------
+    sizes, partitions
+        Bytes and partition of each file, in the order of packing.
+    most
+        Bytes of a bin; a file that is larger has one of its own.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        The places of the files of each bin.
+    """
+    if not len(sizes):
+        return []
+    order = np.argsort(partitions, kind="stable")
+    ends = np.flatnonzero(np.diff(partitions[order])) + 1
+    total = np.concatenate([[0], np.cumsum(sizes[order])])
+    bins = []
+    for start, end in zip([0, *ends], [*ends, len(order)], strict=True):
+        while start < end:
+            stop = min(end, int(np.searchsorted(total, total[start] + most, side="right")) - 1)
+            stop = max(stop, start + 1)
+            bins.append(order[start:stop])
+            start = stop
+    return bins
+
+
+def by_size(sizes: Numbers) -> Numbers:
+    """The order in which small files come first."""
+    return np.argsort(sizes, kind="stable").astype(np.int64)

@@ -1,0 +1,162 @@
+"""OPTIMIZE in this process, without Spark: a thread a bin."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize.commit import commit_optimize
+from delta_ds.kernel.commands.optimize.metrics import result
+from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
+from delta_ds.kernel.commands.optimize.ranking import Curve
+from delta_ds.kernel.commands.optimize.request import OptimizeRequest
+from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
+from delta_ds.kernel.write.finish import discard
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """What an OPTIMIZE did.
+
+    Attributes
+    ----------
+    version
+        What was committed; None where there was nothing to do.
+    metrics
+        As delta-spark's result has them.
+    """
+
+    version: int | None
+    metrics: dict[str, Any]
+
+
+def optimize(
+    log: DeltaLog,
+    request: OptimizeRequest | None = None,
+    *,
+    threads: int | None = None,
+    engine_info: str | None = None,
+) -> Optimized:
+    """Rewrite files of a table, as one commit; its rows stay what they are.
+
+    Parameters
+    ----------
+    log
+        The table.
+    request
+        What to do; by default small files are joined, and clustered tables clustered.
+    threads
+        How many bins are rewritten at a time; by default as many as there are processors. Each holds a part of its
+        rows, or, where they are arranged along a curve, up to `arranging.IN_MEMORY_BYTES` of files.
+    engine_info
+        Who writes, for the history.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs something of writers that is not supported.
+    UnsupportedOperationError, SchemaError, PredicateError
+        The table cannot be optimized like that.
+    DeltaConcurrentModificationException
+        Another commit removed or changed a file that was rewritten. Nothing was committed, nothing is left behind.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> log = DeltaLog(tempfile.mkdtemp())
+    >>> log.write(pa.table({"id": [1]})), log.write(pa.table({"id": [2]}))
+    (0, 1)
+    >>> optimize(log).metrics["numFilesRemoved"]
+    2
+    """
+    started = time_ns() // 1_000_000
+    plan = plan_optimize(log, request or OptimizeRequest())
+    cores = threads or os.cpu_count() or 1
+    adds = rewrite_all(plan, cores)
+    version = commit_optimize(log, plan, adds, engine_info=engine_info)
+    return Optimized(version, result(plan, adds, started, time_ns() // 1_000_000, cores))
+
+
+def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
+    """Rewrite the files of all bins.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the `add` actions.
+
+    Raises
+    ------
+    DeltaError
+        What a bin ran into; the new files of all bins are deleted.
+    """
+    with ThreadPoolExecutor(max(1, min(threads, len(plan.bins)))) as pool:
+        work = [
+            pool.submit(rewrite_bin, plan.rewrite, plan.curve, files, number)
+            for number, files in enumerate(plan.bins)
+        ]
+    problem = next((error for future in work if (error := future.exception())), None)
+    adds = [add for future in work if future.exception() is None for add in future.result()]
+    if problem is not None:
+        discard(plan.rewrite.storage, [add["path"] for add in adds])
+        raise problem
+    return adds
+
+
+def rewrite_bin(plan: RewritePlan, curve: Curve | None, files: Bin, task: int) -> list[Body]:
+    """Rewrite the files of one bin, in one task.
+
+    Parameters
+    ----------
+    curve
+        Along what rows are arranged; None to keep their order.
+    task
+        A number for the names of files.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the `add` actions; errors as `rewrite_files`.
+    """
+    if curve is None:
+        return rewrite_files(plan, files, task)
+    if files.size <= arranging.IN_MEMORY_BYTES:
+        return arranging.arrange_in_memory(plan, curve, files, task)
+    return _arrange_on_disk(plan, curve, files, task)
+
+
+def _arrange_on_disk(plan: RewritePlan, curve: Curve, files: Bin, task: int) -> list[Body]:
+    taken = arranging.sample(plan, curve, arranging.sampled_slices(files.slices))
+    cuts = arranging.cuts_of(curve, taken, files)
+    with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
+        for number, (piece, blob) in enumerate(arranging.spread(plan, cuts, files.slices)):
+            Path(folder, f"{piece:08}-{number:08}").write_bytes(blob)
+        return _written_from(plan, cuts, files, Path(folder), task)
+
+
+def _written_from(plan: RewritePlan, cuts: arranging.Cuts, files: Bin, folder: Path, task: int) -> list[Body]:
+    names = sorted(path.name for path in folder.iterdir())
+    adds: list[Body] = []
+
+    def blobs(output: int) -> Iterator[tuple[int, bytes]]:
+        for name in names:
+            piece = int(name.partition("-")[0])
+            if cuts.output_of(piece) == output:
+                yield piece, (folder / name).read_bytes()
+
+    try:
+        for output in range(cuts.outputs):
+            adds += arranging.write_pieces(plan, cuts, blobs(output), files, task + output)
+    except BaseException:
+        discard(plan.storage, [add["path"] for add in adds])
+        raise
+    return adds

@@ -1,0 +1,153 @@
+"""The commit of an OPTIMIZE, on top of whatever has been committed meanwhile that left its files alone.
+
+Source: conflict-matrix section 7; delta-spark, `OptimizeExecutor.commitAndRetry`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import DeltaConcurrentModificationException, UncertainWriteError
+from delta_ds.kernel import features
+from delta_ds.kernel.commands.optimize.checks import partition_predicate
+from delta_ds.kernel.commands.optimize.metrics import operation, operation_metrics, operation_parameters
+from delta_ds.kernel.commands.optimize.planning import OptimizePlan
+from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
+from delta_ds.kernel.commands.row_changes.commit import discard_folder
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.write.finish import discard
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+logger = logging.getLogger("delta_ds")
+
+_PRESERVED = {"delta.rowTracking.preserved": "true"}
+
+
+def commit_optimize(
+    log: DeltaLog,
+    plan: OptimizePlan,
+    adds: Sequence[dict[str, Any]],
+    *,
+    engine_info: str | None = None,
+    user_metadata: str | None = None,
+) -> int | None:
+    """Commit new files in place of those that they were made of.
+
+    Where others have committed first and this contradicts it, the same files are committed again on top, as long as
+    every file they were made of is still there, with the same deleted rows, and partitioned as it was.
+
+    Parameters
+    ----------
+    log
+        The table.
+    plan
+        What was done.
+    adds
+        The bodies of the `add` actions of all bins.
+    engine_info, user_metadata
+        Who writes, and what is said about it, for the history.
+
+    Returns
+    -------
+    int or None
+        The version; None where there was nothing to do.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        A file was removed or changed, or the table described anew. As with every other failure the new files are
+        deleted, except where its outcome is not known (`UncertainWriteError`).
+    """
+    if not plan.bins:
+        return None
+    try:
+        transaction = log.start_transaction(engine_info=engine_info)
+        if transaction.read_version != plan.version:
+            transaction = log.start_transaction(plan.version, engine_info=engine_info)
+        while True:
+            try:
+                return _commit(transaction, plan, adds, user_metadata)
+            except DeltaConcurrentModificationException as error:  # noqa: PERF203 - as rare as it is slow
+                transaction = log.start_transaction(engine_info=engine_info)
+                if not _still_holds(transaction.snapshot, plan):
+                    raise
+                logger.info(
+                    "optimize_commits_again table=%s version=%s after=%s",
+                    log.storage.url, transaction.read_version, error.condition,
+                )  # fmt: skip
+    except UncertainWriteError:
+        raise
+    except BaseException:
+        discard(log.storage, [add["path"] for add in adds])
+        raise
+
+
+def _commit(
+    transaction: Transaction, plan: OptimizePlan, adds: Sequence[dict[str, Any]], user_metadata: str | None
+) -> int:
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    request = plan.request
+    rows = _input_rows(snapshot, plan)
+    if rows is None:
+        raise DeltaConcurrentModificationException(
+            f"files that OPTIMIZE has rewritten are not in version {snapshot.version} of {snapshot.storage.url} any "
+            "more. Nothing was written; run it again",
+            parameters={"version": snapshot.version},
+        )
+    predicate = partition_predicate(snapshot, request.where, request.timezone)
+    transaction.read_predicate(predicate, timezone=request.timezone)
+    transaction.read_files(piece.path for piece in plan.slices)
+    transaction.remove_live(rows, data_change=False)
+    transaction.add_all(adds)
+    return transaction.commit(
+        operation(plan),
+        operation_parameters(plan),
+        operation_metrics(plan, adds),
+        user_metadata=user_metadata,
+        tags=_PRESERVED if plan.rewrite.tracking else None,
+    )
+
+
+def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
+    """The rewritten files among the live files; None if one is not there, or has other deleted rows."""
+    table = snapshot.live_files().table
+    wanted = {piece.path: piece.deletion_vector for piece in plan.slices}
+    rows = pc.indices_nonzero(pc.is_in(table["path"], value_set=texts(list(wanted)))).cast(pa.int64())
+    if len(rows) != len(wanted):
+        return None
+    found = table.select(["path", "deletionVector"]).take(rows)
+    vectors = [descriptor(value) for value in found["deletionVector"].to_pylist()]
+    same = all(wanted[p] == v for p, v in zip(found["path"].to_pylist(), vectors, strict=True))
+    return rows if same else None
+
+
+def _still_holds(snapshot: Snapshot | None, plan: OptimizePlan) -> bool:
+    """Whether the new files can stand for the old ones in a later version."""
+    if snapshot is None or _input_rows(snapshot, plan) is None:
+        return False
+    features.check_writable(
+        snapshot.protocol, snapshot.metadata.configuration, snapshot.storage.url, snapshot.schema
+    )
+    now = rewrite_plan(snapshot, plan.request.timezone)
+    before = plan.rewrite
+    return (
+        now.reading.partition_columns == before.reading.partition_columns
+        and now.tracking == before.tracking
+        and now.reading.mapping_mode == before.reading.mapping_mode
+    )
+
+
+def discard_staged(log: DeltaLog, folder: str) -> None:
+    """Delete the new files of an OPTIMIZE that failed, by their folder; what cannot be deleted is logged."""
+    discard_folder(log.snapshot(), folder)

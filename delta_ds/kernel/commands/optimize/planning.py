@@ -1,0 +1,233 @@
+"""What an OPTIMIZE will do: decided from the log alone, before any row is read.
+
+Source: delta-spark, `OptimizeExecutor.optimize`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel import features
+from delta_ds.kernel.commands.optimize import bins, cubes
+from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
+from delta_ds.kernel.commands.optimize.cubes import CubeStats
+from delta_ds.kernel.commands.optimize.curves import HILBERT, ZORDER, Numbers
+from delta_ds.kernel.commands.optimize.ranking import Curve
+from delta_ds.kernel.commands.optimize.request import FULL, PURGE, OptimizeRequest
+from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
+from delta_ds.kernel.data.reader import FileSlice
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.schema.column_paths import show
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+
+_DEFAULT_FILE_SIZE = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizePlan:
+    """What is to be done. Can be pickled.
+
+    Attributes
+    ----------
+    request
+        What was asked for.
+    rewrite
+        How files are read and written.
+    version
+        The version that was read.
+    bins
+        Which files are rewritten, and which of them together.
+    curve
+        Along what rows are arranged; None where they keep their order.
+    considered
+        How many files the request speaks of.
+    partitions
+        How many partitions have files to rewrite.
+    cubes
+        What a clustering found; None for everything else.
+    columns_with_statistics
+        How many columns of the table have statistics, as delta-spark counts them.
+    """
+
+    request: OptimizeRequest
+    rewrite: RewritePlan
+    version: int
+    bins: tuple[Bin, ...]
+    curve: Curve | None
+    considered: int
+    partitions: int
+    cubes: CubeStats | None
+    columns_with_statistics: int
+
+    @property
+    def slices(self) -> list[FileSlice]:
+        """The files that are rewritten."""
+        return [piece for files in self.bins for piece in files.slices]
+
+
+def plan_optimize(log: DeltaLog, request: OptimizeRequest) -> OptimizePlan:
+    """Plan an OPTIMIZE of the newest version.
+
+    No Python object is made for a file that stays as it is; statistics are read for files with deleted rows only.
+
+    Parameters
+    ----------
+    log
+        The table.
+    request
+        What to do.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs something of writers that is not supported.
+    UnsupportedOperationError, SchemaError, PredicateError
+        The table cannot be optimized like that.
+    """
+    snapshot = log.start_transaction().snapshot
+    assert snapshot is not None
+    return plan_for(snapshot, request)
+
+
+def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
+    """As `plan_optimize`, for a version that is loaded already."""
+    configuration = snapshot.metadata.configuration
+    features.check_writable(snapshot.protocol, configuration, snapshot.storage.url, snapshot.schema)
+    check_kind(snapshot, request)
+    rewrite = rewrite_plan(snapshot, request.timezone)
+    curve = _curve(snapshot, request, rewrite)
+    rows = _considered(snapshot, request)
+    table = snapshot.live_files().table
+    partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
+    places, found = _places(snapshot, request, curve, rows)
+    chosen = [rows[p] for p in places]
+    limit = value_of(configuration, "delta.dataSkippingNumIndexedCols")
+    return OptimizePlan(
+        request=request,
+        rewrite=rewrite,
+        version=snapshot.version,
+        bins=_bins(snapshot, request, curve, chosen),
+        curve=curve,
+        considered=len(rows),
+        partitions=len(np.unique(partitions[np.concatenate(places)])) if places else 0,
+        cubes=found,
+        columns_with_statistics=min(int(limit), len(snapshot.schema)),
+    )
+
+
+def file_size(properties: Mapping[str, str], request: OptimizeRequest) -> int:
+    """Bytes that files shall come to: the table's word goes first, but for a size that was asked for by a write."""
+    own = None if request.auto else value_of(properties, "delta.targetFileSize")
+    return int(own or request.settings.max_file_size or _DEFAULT_FILE_SIZE)
+
+
+def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -> Curve | None:
+    if request.kind == ZORDER and request.columns:
+        files = rewrite.files if request.settings.check_statistics else None
+        return Curve(ZORDER, zorder_columns(snapshot, request.columns, files))
+    if request.kind != PURGE and snapshot.protocol.supports("clustering") and snapshot.clustering_columns:
+        return Curve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
+    return None
+
+
+def _considered(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
+    """The files that the request speaks of, as row numbers."""
+    predicate = partition_predicate(snapshot, request.where, request.timezone)
+    if predicate is not None:
+        return bins.numbers(snapshot.scan(predicate, timezone=request.timezone).pruning.rows)
+    if request.partitions is None:
+        return np.arange(snapshot.live_files().num_rows, dtype=np.int64)
+    return in_partitions(snapshot, request.partitions)
+
+
+def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | None]]) -> Numbers:
+    """The live files of some partitions, as row numbers.
+
+    Parameters
+    ----------
+    partitions
+        `partitionValues` as the log has them.
+    """
+    table = snapshot.live_files().table
+    if not snapshot.partition_columns:
+        return np.arange(table.num_rows, dtype=np.int64)
+    names = snapshot.physical_partition_columns
+    wanted = pa.table({name: pa.array([p.get(name) for p in partitions], pa.string()) for name in names})
+    stored = pa.table({name: pc.struct_field(table["partitionValues"], name) for name in names})
+    both = pa.concat_tables([stored, wanted]).combine_chunks()
+    nested = pa.table({"partitionValues": pa.StructArray.from_arrays(
+        [column.combine_chunks() for column in both.columns], names=list(names)
+    )})  # fmt: skip
+    codes = bins.partition_numbers(nested, names)
+    return np.flatnonzero(np.isin(codes[: len(stored)], codes[len(stored) :])).astype(np.int64)
+
+
+def _places(
+    snapshot: Snapshot, request: OptimizeRequest, curve: Curve | None, rows: Numbers
+) -> tuple[list[Numbers], CubeStats | None]:
+    """The files of each bin, as places among `rows`."""
+    files = snapshot.live_files()
+    table = files.table.take(integers(rows))
+    sizes = bins.numbers(table["size"])
+    partitions = bins.partition_numbers(table, snapshot.physical_partition_columns)
+    vectors = bins.has_vector(table)
+    settings = request.settings
+    target = file_size(snapshot.metadata.configuration, request)
+    if curve is not None and curve.kind == HILBERT:
+        known = cubes.cubes_of(snapshot, [show(path) for path in curve.columns])
+        taken, found = cubes.chosen(known, sizes, settings.min_cube_size, request.kind == FULL)
+        most = max(settings.target_cube_size, settings.min_cube_size)
+        return [taken[b] for b in bins.packed(sizes[taken], partitions[taken], most)], found
+    if curve is not None:
+        return bins.packed(sizes, partitions, int(sizes.sum())), None
+    if request.kind == PURGE:
+        taken = np.flatnonzero(vectors).astype(np.int64)
+        if snapshot.clustering_columns:
+            return [taken[i : i + 1] for i in range(len(taken))], None
+    else:
+        taken = np.searchsorted(rows, bins.candidates(files, rows, settings)).astype(np.int64)
+    taken = taken[bins.by_size(sizes[taken])]
+    packed = [taken[b] for b in bins.packed(sizes[taken], partitions[taken], target)]
+    return [b for b in packed if len(b) > 1 or request.kind == PURGE], None
+
+
+def _bins(
+    snapshot: Snapshot, request: OptimizeRequest, curve: Curve | None, chosen: Sequence[Numbers]
+) -> tuple[Bin, ...]:
+    """The chosen files as Python objects: the only ones that ever are."""
+    if not chosen:
+        return ()
+    table = snapshot.live_files().table.take(integers(np.concatenate(chosen)))
+    slices = file_slices(table, snapshot.physical_partition_columns)
+    ends = np.cumsum([len(rows) for rows in chosen]).tolist()
+    groups = [tuple(slices[s:e]) for s, e in zip([0, *ends[:-1]], ends, strict=True)]
+    if curve is None:
+        if request.kind != PURGE or not snapshot.clustering_columns:
+            return tuple(Bin(group) for group in groups)
+        kept = cubes.kept_tags(snapshot, [group[0].path for group in groups])
+        return tuple(
+            Bin(group, None, tags, provider) for group, (tags, provider) in zip(groups, kept, strict=True)
+        )
+    target = file_size(snapshot.metadata.configuration, request)
+    columns = [show(path) for path in curve.columns]
+    clustered = curve.kind == HILBERT
+    return tuple(
+        Bin(
+            group,
+            max(1, sum(piece.size for piece in group) // target),
+            cubes.new_tags(columns) if clustered else {},
+            cubes.PROVIDER if clustered else None,
+        )
+        for group in groups
+    )

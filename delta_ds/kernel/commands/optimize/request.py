@@ -1,0 +1,133 @@
+"""What an OPTIMIZE is asked to do, and the sizes it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.properties import parse_size
+
+COMPACT = "compact"
+ZORDER = "zorder"
+FULL = "full"
+PURGE = "purge"
+
+_PREFIX = "spark.databricks.delta.optimize."
+
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError("it is a number from 0 to 1")
+    return share
+
+
+def _size(text: str) -> int:
+    return 0 if text.strip() == "0" else parse_size(text)
+
+
+def _boolean(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("it is true or false")
+    return text.strip().lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeSettings:
+    """Sizes in bytes, with delta-spark's defaults.
+
+    Attributes
+    ----------
+    min_file_size
+        Smaller files are candidates.
+    max_file_size
+        What files shall come to; None: the table's `delta.targetFileSize`, else 1 GiB.
+    max_deleted_rows_ratio
+        Files with a larger share of deleted rows are candidates whatever their size.
+    min_cube_size, target_cube_size
+        Files clustered together are left alone once they have the first, and gathered up to the second.
+    check_statistics
+        Whether columns to order by must have statistics.
+
+    Source: delta-spark, `DeltaSQLConf`.
+    """
+
+    min_file_size: int = 1 << 30
+    max_file_size: int | None = None
+    max_deleted_rows_ratio: float = 0.05
+    min_cube_size: int = 100 << 30
+    target_cube_size: int = 150 << 30
+    check_statistics: bool = True
+
+
+# Session setting: the attribute, how its text is read.
+SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    f"{_PREFIX}minFileSize": ("min_file_size", _size),
+    f"{_PREFIX}maxFileSize": ("max_file_size", _size),
+    f"{_PREFIX}maxDeletedRowsRatio": ("max_deleted_rows_ratio", _share),
+    f"{_PREFIX}clustering.mergeStrategy.minCubeSize.threshold": ("min_cube_size", _size),
+    f"{_PREFIX}clustering.mergeStrategy.targetCubeSize.threshold": ("target_cube_size", _size),
+    f"{_PREFIX}zorder.checkStatsCollection.enabled": ("check_statistics", _boolean),
+}
+
+
+def settings_of(configuration: Mapping[str, str]) -> OptimizeSettings:
+    """The settings that a session has, by delta-spark's names; others count as not set.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value that a setting does not take.
+    """
+    given: dict[str, Any] = {}
+    for name, (attribute, parse) in SETTINGS.items():
+        text = configuration.get(name)
+        if text is None:
+            continue
+        try:
+            given[attribute] = parse(text)
+        except ValueError as error:
+            raise InvalidOptionError(
+                f"the session setting {name} cannot be {text!r}: {error}", parameters={"setting": name}
+            ) from error
+    return OptimizeSettings(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeRequest:
+    """What to do. Can be pickled.
+
+    Attributes
+    ----------
+    kind
+        `compact` (clustered tables are clustered), `zorder`, `full` (cluster all files anew) or `purge` (rewrite
+        every file that has deleted rows).
+    where
+        Predicates on partition columns, as Spark SQL; all must hold.
+    columns
+        What to order by, as in Spark SQL.
+    settings
+        See `OptimizeSettings`.
+    timezone
+        The session time zone, in which predicates are meant.
+    auto
+        Whether a write started this.
+    partitions
+        Only these partitions, as `partitionValues` of the log has them; None for any.
+    """
+
+    kind: str = COMPACT
+    where: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    settings: OptimizeSettings = field(default_factory=OptimizeSettings)
+    timezone: str = "UTC"
+    auto: bool = False
+    partitions: tuple[Mapping[str, str | None], ...] | None = None
+
+    def with_settings(self, **changes: Any) -> OptimizeRequest:
+        """The same request with other sizes."""
+        known = {f.name for f in fields(OptimizeSettings)}
+        assert known.issuperset(changes)
+        return replace(self, settings=replace(self.settings, **changes))

@@ -1,0 +1,188 @@
+"""The rows of some files in new files: what a task of OPTIMIZE does, in bounded memory.
+
+Rows stay what they are: deleted ones are left out, row ids and row commit versions come along.
+
+Source: PROTOCOL.md, "Row Tracking" (RT-W-06 to 09), "Deletion Vectors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
+from delta_ds.kernel.data.file_plan import FilePlan, file_plan
+from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.log.actions import clustering_paths
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.types import LONG, StructField
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Files that are rewritten together. Can be pickled.
+
+    Attributes
+    ----------
+    slices
+        Whole files, of one partition.
+    outputs
+        How many files their rows are arranged into; None to keep the order of rows, in one file.
+    tags, clustering_provider
+        What the new files get.
+    """
+
+    slices: tuple[FileSlice, ...]
+    outputs: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    clustering_provider: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(piece.size for piece in self.slices)
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """How files of a table are read and written. Can be pickled.
+
+    Attributes
+    ----------
+    tracking
+        Names that files have for row ids and row commit versions; none where they are not kept.
+    folder
+        Where new files lie, relative to the table.
+    """
+
+    storage: Storage
+    reading: ReadPlan
+    files: FilePlan
+    tracking: tuple[str, ...] = ()
+    folder: str = ""
+
+
+def rewrite_plan(snapshot: Snapshot, timezone: str) -> RewritePlan:
+    """How the files of a version are rewritten.
+
+    Parameters
+    ----------
+    timezone
+        The session time zone, for partition timestamps in local form.
+
+    Raises
+    ------
+    InvalidOptionError
+        A property that decides how files are written has no known value.
+    """
+    metadata, storage = snapshot.metadata, snapshot.storage
+    properties = metadata.configuration
+    names = tuple(properties[name] for name in (ROW_ID_COLUMN, ROW_VERSION_COLUMN) if name in properties)
+    tracked = snapshot.protocol.supports("rowTracking") and value_of(properties, "delta.enableRowTracking")
+    tracking = names if tracked and len(names) == 2 else ()
+    reading = ReadPlan(
+        table=storage.url,
+        version=snapshot.version,
+        schema=metadata.schema,
+        partition_columns=metadata.partition_columns,
+        mapping_mode=snapshot.mapping_mode,
+        timezone=timezone,
+        metadata_columns=("row_id", "row_commit_version") if tracking else (),
+        row_id_column=properties.get(ROW_ID_COLUMN),
+        row_commit_version_column=properties.get(ROW_VERSION_COLUMN),
+    )
+    clustered = snapshot.protocol.supports("clustering")
+    files = file_plan(
+        storage.url,
+        snapshot.version,
+        metadata,
+        snapshot.protocol.supported,
+        timezone=timezone,
+        clustering_columns=clustering_paths(snapshot.domains) if clustered else (),
+        extra_columns=tuple(StructField(name, LONG) for name in tracking),
+    )
+    return RewritePlan(storage, reading, files, tracking)
+
+
+def read_rows(plan: RewritePlan, slices: Sequence[FileSlice]) -> Iterator[pa.RecordBatch]:
+    """The live rows of files, with the columns that new files have, row tracking included."""
+    for batch in read_slices(plan.storage, plan.reading, slices):
+        yield _with_tracking(plan, batch) if plan.tracking else batch
+
+
+def _with_tracking(plan: RewritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = batch.select(range(batch.num_columns - 1))
+    tracked = batch.column(batch.num_columns - 1).flatten()
+    for name, values in zip(plan.tracking, tracked, strict=True):
+        rows = rows.append_column(pa.field(name, pa.int64()), values)
+    return rows
+
+
+def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[Body]:
+    """Join the files of a bin, in their order, into one.
+
+    Parameters
+    ----------
+    task
+        A number for the names of files.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the `add` actions; none where no row is left.
+
+    Raises
+    ------
+    DataFileError
+        A file is missing or damaged; what was written is deleted.
+    StorageError
+        A file cannot be written; the same.
+    """
+    return write_rows(plan, read_rows(plan, files.slices), files, task)
+
+
+def write_rows(plan: RewritePlan, batches: Iterator[pa.RecordBatch], files: Bin, task: int = 0) -> list[Body]:
+    """Write rows to one file; parameters, result and errors as `rewrite_files`."""
+    return written(plan, lambda writer: _copy(batches, writer), files, task)
+
+
+def written(plan: RewritePlan, action: Callable[[FileWriter], None], files: Bin, task: int = 0) -> list[Body]:
+    """What an action writes, as `add` actions of a bin; nothing is left behind where it fails."""
+    writer = FileWriter(plan.storage, plan.files, task=task, folder=plan.folder)
+    try:
+        action(writer)
+        return [finished(body, files) for body in writer.close()]
+    except BaseException:
+        # Also when Spark kills the task: nothing refers to these files, and nothing ever will.
+        writer.abort()
+        raise
+
+
+def _copy(batches: Iterator[pa.RecordBatch], writer: FileWriter) -> None:
+    for batch in batches:
+        writer.write(batch)
+
+
+def finished(body: Body, files: Bin) -> Body:
+    """An `add` as OPTIMIZE commits it."""
+    more: Body = {"tags": dict(files.tags)} if files.tags else {}
+    if files.clustering_provider is not None:
+        more["clusteringProvider"] = files.clustering_provider
+    return {**body, "dataChange": False, **more}
+
+
+def only(plan: RewritePlan, columns: Sequence[str]) -> RewritePlan:
+    """The same reading of some top-level columns, without row tracking."""
+    fields = tuple(f for f in plan.reading.schema if f.name in set(columns))
+    schema = type(plan.reading.schema)(fields)
+    return replace(plan, reading=replace(plan.reading, schema=schema, metadata_columns=()), tracking=())

@@ -1,0 +1,301 @@
+"""The commits of a range of versions, as a stream sees them: many read and parsed at once, given one by one.
+
+Only files of the log from the first version on are listed and read. What was parsed is kept until the stream has
+passed it, since a batch is first planned and then read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import CorruptLogFileError, LogError
+from delta_ds.kernel.log import history
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.replay import check_whole
+from delta_ds.kernel.log.segment import LogFileGoneError, list_log, read_files
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+logger = logging.getLogger("delta_ds")
+
+# Commits of one parse: enough for the price of a parse not to count, few enough for memory.
+_CHUNK_COMMITS = 500
+_CHUNK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one commit says.
+
+    Attributes
+    ----------
+    file_time
+        Milliseconds since 1970: of the file, and later than that of the commit before.
+    actions
+        Rows of `actions_schema(..., changes=True)`: the commit's lines in order, other actions as nulls.
+    adds
+        The files that it adds with new rows, in order, with the columns of live files.
+    sizes
+        Their bytes, int64.
+    removes
+        How many files it takes away with their rows.
+    metadata, protocol
+        What it changes them to; None for no change.
+    info
+        `commitInfo`; empty where there is none.
+    """
+
+    version: int
+    file_time: int
+    actions: pa.Table
+    adds: pa.Table
+    sizes: np.ndarray[Any, Any]
+    removes: int
+    metadata: Metadata | None
+    protocol: Protocol | None
+    info: Mapping[str, Any]
+
+
+class CommitReader:
+    """Reads the commits of a table from a version on.
+
+    Parameters
+    ----------
+    storage
+        The table's.
+    partition_columns
+        Physical names.
+    fail_on_gap
+        Whether a missing commit is an error; else it is passed over, with a line in the log.
+    """
+
+    def __init__(self, storage: Storage, partition_columns: Sequence[str], *, fail_on_gap: bool) -> None:
+        self._storage = storage
+        self._columns = tuple(partition_columns)
+        self._fail_on_gap = fail_on_gap
+        # By version: what was listed, with its time, and what was parsed.
+        self._listed: dict[int, tuple[LogFile, int]] = {}
+        self._kept: dict[int, Commit] = {}
+        # The newest version that any listing showed.
+        self._seen = -1
+
+    def commits(self, start: int, end: int | None = None, about: int | None = None) -> Iterator[Commit]:
+        """The commits from `start` on, in order; read while they are asked for.
+
+        Parameters
+        ----------
+        start
+            The first version; nothing before it will be asked for any more.
+        end
+            The version to stop before; None for all there are.
+        about
+            How many will be needed, as far as is known: bounds what is read ahead.
+
+        Raises
+        ------
+        LogError
+            A commit is missing, or damaged.
+        """
+        self._forget_before(start)
+        version = start
+        while (kept := self._kept.get(version)) is not None and (end is None or version < end):
+            yield kept
+            version += 1
+        size = max(8, min(about or _CHUNK_COMMITS, _CHUNK_COMMITS))
+        for chunk in _chunks(self._files(version, end), size):
+            for commit in self._parse(chunk):
+                self._kept[commit.version] = commit
+                yield commit
+
+    def latest(self, start: int) -> int:
+        """The newest version from `start` on, or `start - 1`; lists only what came after the last listing."""
+        self._list(max(start, self._seen + 1))
+        return max(start - 1, self._seen)
+
+    def _forget_before(self, version: int) -> None:
+        passed: Sequence[dict[int, Any]] = (self._kept, self._listed)
+        for known in passed:
+            for old in [v for v in known if v < version]:
+                del known[old]
+
+    def _list(self, start: int) -> list[int]:
+        """List the log from a version on; the versions found, in order."""
+        listing = list_log(self._storage, start)
+        versions = sorted(v for v in listing.commits if v >= start)
+        times = history.file_times(listing, versions)
+        self._listed.update((v, (listing.commits[v], times[v])) for v in versions)
+        self._seen = max([self._seen, *versions[-1:]])
+        return versions
+
+    def _files(self, start: int, end: int | None) -> Iterator[tuple[LogFile, int]]:
+        """The commit files of a range with their times; lists the log only where it goes beyond what is known."""
+        version = start
+        while (known := self._listed.get(version)) is not None and (end is None or version < end):
+            yield known
+            version += 1
+        if end is not None and version >= end:
+            return
+        for found in self._list(version):
+            if end is not None and found >= end:
+                return
+            if found != version:
+                self._report_gap(version, found)
+            yield self._listed[found]
+            version = found + 1
+
+    def _report_gap(self, expected: int, found: int) -> None:
+        table = self._storage.url
+        if self._fail_on_gap:
+            raise LogError(
+                f"Delta stream cannot resume from version {expected} of {table}: its transaction log goes on at "
+                f"version {found}. Log files may have been deleted by log retention. Begin with a new checkpoint, and "
+                "consider a longer delta.logRetentionDuration; or set failOnDataLoss=false to leave out what is lost",
+                condition="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                parameters={"version": expected, "earliest": found, "table": table},
+            )
+        logger.warning("stream_data_loss table=%s missing=%s..%s", table, expected, found - 1)
+
+    def _parse(self, chunk: Sequence[tuple[LogFile, int]]) -> Iterator[Commit]:
+        names = [f"{file.path} of {self._storage.url}" for file, _ in chunk]
+        try:
+            contents = read_files(self._storage, [file for file, _ in chunk])
+        except LogFileGoneError:
+            # Cleaned up since it was listed: one by one, up to what is gone or leaving it out.
+            if len(chunk) > 1:
+                for one in chunk:
+                    yield from self._parse([one])
+            else:
+                self._report_gap(chunk[0][0].version, chunk[0][0].version + 1)
+            return
+        actions, counts = _actions(
+            list(zip(names, contents, strict=True)), actions_schema(self._columns, changes=True)
+        )
+        parts = _FileActions(actions, self._columns)
+        first = 0
+        for (file, time), name, data, count in zip(chunk, names, contents, counts, strict=True):
+            check_whole(data, name)
+            yield parts.commit(file.version, time, first, count, _single_actions(data, name))
+            first += count
+
+
+class _FileActions:
+    """The file actions of many commits, sorted out once for all of them."""
+
+    def __init__(self, actions: pa.Table, columns: Sequence[str]) -> None:
+        import numpy as np
+
+        self._actions = actions
+        adds = data_changing(actions["add"], default=False)
+        removes = data_changing(actions["remove"], default=True)
+        self._adds = live_columns(actions["add"].filter(adds), columns)
+        self._sizes = file_sizes(self._adds["size"])
+        # How many of each come before a row.
+        self._adds_before, self._removes_before = (
+            np.concatenate([[0], np.cumsum(mask.to_numpy())]) for mask in (adds, removes)
+        )
+
+    def commit(self, version: int, time: int, first: int, count: int, single: Mapping[str, Any]) -> Commit:
+        """The commit of the `count` rows from `first` on."""
+        end = first + count
+        add, after = int(self._adds_before[first]), int(self._adds_before[end])
+        return Commit(
+            version=version,
+            file_time=time,
+            actions=self._actions.slice(first, count),
+            adds=self._adds.slice(add, after - add),
+            sizes=self._sizes[add:after],
+            removes=int(self._removes_before[end] - self._removes_before[first]),
+            metadata=single.get("metaData"),
+            protocol=single.get("protocol"),
+            info=single.get("commitInfo") or {},
+        )
+
+
+def _chunks(files: Iterator[tuple[LogFile, int]], count: int) -> Iterator[list[tuple[LogFile, int]]]:
+    """Files in groups of about a number and a size; each is asked for only when its group is."""
+    part: list[tuple[LogFile, int]] = []
+    size = 0
+    for file in files:
+        part.append(file)
+        size += file[0].status.size
+        if len(part) == count or size > _CHUNK_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) -> tuple[pa.Table, list[int]]:
+    """The file actions of many files out of one parse, and how many rows each file has."""
+    import pyarrow as pa
+
+    together = pa.concat_tables(parse_file_actions(files, schema))
+    counts = [_lines(data) for _, data in files]
+    if together.num_rows != sum(counts):
+        # Blank lines in between: the rows cannot be told apart by counting.
+        tables = [pa.concat_tables(parse_file_actions([file], schema)) for file in files]
+        return pa.concat_tables(tables), [table.num_rows for table in tables]
+    return together, counts
+
+
+def _lines(data: bytes) -> int:
+    """The actions of a file if it has no blank lines; with them, more than there are."""
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
+def _single_actions(data: bytes, name: str) -> dict[str, Any]:
+    """`commitInfo`, and metadata and protocol as values."""
+    found: dict[str, Any] = {}
+    for action in find_actions(data, ("commitInfo", "metaData", "protocol"), name):
+        for kind, body in action.items():
+            if kind in found and kind != "commitInfo":
+                raise CorruptLogFileError(f"{name} holds two {kind} actions")
+            found.setdefault(kind, body)
+    if "metaData" in found:
+        found["metaData"] = Metadata.from_action(found["metaData"], name)
+    if "protocol" in found:
+        found["protocol"] = Protocol.from_action(found["protocol"], name)
+    return found
+
+
+def live_columns(actions: pa.ChunkedArray, partition_columns: Sequence[str]) -> pa.Table:
+    """Structs of file actions as the columns of live files."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [field.name for field in file_action_fields(partition_columns, stats=False)]
+    return pa.table({name: pc.struct_field(actions, name) for name in names})
+
+
+def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray:
+    """Which rows are actions that change data; `default` for those that do not say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marked = pc.fill_null(pc.struct_field(actions, "dataChange"), pa.scalar(default))
+    return pc.and_(pc.is_valid(actions), marked)
+
+
+def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Sizes of file actions as int64; 0 where a writer left them out."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known: np.ndarray[Any, Any] = pc.fill_null(sizes, pa.scalar(0, pa.int64())).to_numpy()
+    at_least_none: np.ndarray[Any, Any] = np.maximum(known, 0)
+    return at_least_none
+
+
+def in_commit_time(commit: Commit) -> int | None:
+    """The time that the commit itself carries, ms; None for none."""
+    time = commit.info.get("inCommitTimestamp")
+    return time if isinstance(time, int) and not isinstance(time, bool) else None

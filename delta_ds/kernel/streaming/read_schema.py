@@ -1,0 +1,166 @@
+"""The schema that a stream reads with, and what happens when a commit brings another one.
+
+Without a schema log a change that cannot be read with it stops the stream; with one, a batch ends before the change,
+the log gets an entry, and the stream stops to be started again.
+"""
+
+from __future__ import annotations
+
+from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.options.stream_read import StreamReadOptions
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.streaming.commits import Commit
+from delta_ds.kernel.streaming.offsets import StreamOffset
+from delta_ds.kernel.streaming.pinned import Pinned, records_changes
+from delta_ds.kernel.streaming.schema_changes import check_schema
+from delta_ds.kernel.streaming.schema_log import SchemaLog, differs, evolved
+from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream
+
+
+class ReadSchema:
+    """The schema of a stream. Can be pickled.
+
+    Parameters
+    ----------
+    newest
+        The newest version of the table when the stream was opened.
+    """
+
+    def __init__(self, storage: Storage, options: StreamReadOptions, newest: Pinned) -> None:
+        self._storage = storage
+        self._options = options
+        self.newest_version = newest.version
+        self._log = SchemaLog(options, newest) if options.schema_tracking_location is not None else None
+        # The entry that the source was opened with, which changes up to its version cannot surprise.
+        entry = None if self._log is None else self._log.current
+        self._tracked_until = -1 if entry is None else entry.pinned.version
+        self.pinned = newest if entry is None else entry.pinned
+        self._started = False
+
+    @property
+    def _tracking(self) -> bool:
+        return self._log is not None and self._log.current is not None
+
+    def start_at(self, start: StreamOffset) -> None:
+        """Check, once a source, that the stream can be read from an offset on.
+
+        Raises
+        ------
+        SchemaError
+            The schema log has to be looked at: a change that nobody agreed to, or a first entry that is not what the
+            source was opened with. Without one: data of the version cannot be read with the schema of the stream.
+        """
+        if self._started:
+            return
+        # The schema that was read with last, so that a column renamed since then does not go unnoticed.
+        has_read = start.version > 0 and not (start.index or start.is_starting_snapshot or start.is_origin)
+        version = start.version - 1 if has_read else start.version
+        if self._log is not None:
+            self._start_log(self._log, start.version)
+        elif version < self.newest_version:
+            self._check_start(version)
+        elif self._options.change_feed:
+            self._check_changes(self.pinned.metadata, self.pinned.version)
+        self._started = True
+
+    def _start_log(self, log: SchemaLog, version: int) -> None:
+        if log.current is not None:
+            log.check_agreed()
+            return
+        first = self.pinned
+        if version < self.newest_version:
+            first = Pinned.of(snapshot_of_stream(self._storage, version))
+        log.append(first)
+        if differs(self.pinned, first.metadata, first.protocol):
+            raise evolved(first)
+        self._tracked_until = first.version
+
+    def _check_start(self, version: int) -> None:
+        """The schema before the first commit is not in any commit that is read: it is looked up."""
+        try:
+            snapshot = snapshot_of_stream(self._storage, version)
+        except LogError as error:
+            if self.pinned.mapping_mode == "none" and not self._options.change_feed:
+                # As delta-spark: the commits may still be there, and are checked one by one.
+                return
+            raise LogError(
+                f"Failed to obtain the schema of version {version} of {self._storage.url}, where the stream begins, so "
+                f"renamed and dropped columns cannot be ruled out: {error.text}. Begin with a later version",
+                condition="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+            ) from error
+        self.check_snapshot(snapshot)
+
+    def check_snapshot(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot that the stream begins with, or in the middle of, as `check` does a commit."""
+        if not self._tracking:
+            self._check_metadata(snapshot.metadata, snapshot.version)
+        elif snapshot.version > self._tracked_until and differs(
+            self.pinned, snapshot.metadata, snapshot.protocol
+        ):
+            # The first snapshot of a stream that was begun anew with the schema log of an earlier one.
+            assert self._log is not None
+            self._log.append(Pinned.of(snapshot), replacing=True)
+            raise evolved(Pinned.of(snapshot))
+
+    def check(self, commit: Commit) -> None:
+        """Refuse a commit whose schema or protocol the stream cannot read with.
+
+        Raises
+        ------
+        SchemaError, UnsupportedOperationError
+            See `check_schema`.
+        UnsupportedFeatureError
+            Reading on needs a feature that this package does not have.
+        ChangeDataError
+            Changes are not recorded any more.
+        """
+        if commit.protocol is not None or commit.metadata is not None:
+            self.pinned.check_readable(
+                commit.protocol or self.pinned.protocol, commit.metadata or self.pinned.metadata
+            )
+        if commit.metadata is not None and not self._tracking:
+            self._check_metadata(commit.metadata, commit.version)
+
+    def _check_metadata(self, metadata: Metadata, version: int) -> None:
+        check_schema(self.pinned, metadata, version, has_start=self._options.has_start)
+        if self._options.change_feed:
+            self._check_changes(metadata, version)
+
+    def _check_changes(self, metadata: Metadata, version: int) -> None:
+        if not records_changes(metadata):
+            raise ChangeDataError(
+                f"Error getting change data of {self._storage.url}: change data was not recorded for version "
+                f"[{version}]. Start at a version after delta.enableChangeDataFeed was set (see the history), or set "
+                "it to record changes from now on",
+            )
+
+    # --- with a schema log
+
+    def is_barrier(self, commit: Commit) -> bool:
+        """Whether a batch has to end before a commit, since the stream must read on with another schema."""
+        if not self._tracking or commit.version <= self._tracked_until:
+            return False
+        return differs(self.pinned, commit.metadata, commit.protocol)
+
+    def evolve(self, commit: Commit) -> DeltaError:
+        """Note what a commit brings in the schema log; returns the error that stops the stream."""
+        assert self._log is not None
+        after = Pinned(
+            self.pinned.table,
+            commit.version,
+            commit.protocol or self.pinned.protocol,
+            commit.metadata or self.pinned.metadata,
+        )
+        self._log.append(after)
+        return evolved(after)
+
+    def not_in_one_batch(self, start: int, end: int) -> SchemaError:
+        """The error for a batch of a checkpoint that no one schema can read."""
+        return SchemaError(
+            f"The schema log of the stream from {self._storage.url} cannot be begun: the schema or protocol changes "
+            f"within the batch from version {start} to {end} that the checkpoint holds. Begin with a new checkpoint",
+            condition="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+            parameters={"start": start, "end": end},
+        )

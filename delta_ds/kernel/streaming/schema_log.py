@@ -1,0 +1,253 @@
+"""The schema log of a streaming source: which schema it reads with, and what the one before was.
+
+Files are those of delta-spark: `<location>/_schema_log_<table id>[_<tracking id>]/<number>`, a line `v1` and a line
+of JSON. A stream that meets a change of schema, properties or protocol notes it here and stops; started again it reads
+with the newest entry.
+
+Source: delta-spark, `DeltaSourceMetadataTrackingLog`, `SchemaTrackingLog`, `DeltaSourceMetadataEvolutionSupport`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_ds.exceptions import DeltaError, LogError, SchemaError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
+from delta_ds.kernel.schema.types import parse_schema, schema_to_json
+from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.streaming.pinned import (
+    Pinned,
+    delta_properties,
+    partition_schema,
+    without_writers_notes,
+)
+from delta_ds.kernel.streaming.schema_changes import (
+    MappedChanges,
+    incompatibility,
+    schema_changes,
+    with_physical_names,
+)
+
+_VERSION_LINE = "v1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the log.
+
+    Attributes
+    ----------
+    number
+        Its place in the log, from 0 on.
+    pinned
+        Protocol and metadata, and the version from which on they hold.
+    previous
+        The number of the entry that was read with before, where it is not the one below.
+    """
+
+    number: int
+    pinned: Pinned
+    previous: int | None = None
+
+
+class SchemaLog:
+    """The schema log of one source.
+
+    Parameters
+    ----------
+    options
+        With a `schema_tracking_location`; the filesystem is opened with the options of the table's.
+    pinned
+        The newest version of the table.
+    """
+
+    def __init__(self, options: StreamReadOptions, pinned: Pinned) -> None:
+        assert options.schema_tracking_location is not None
+        self._options = options
+        self._table = pinned
+        suffix = f"_{options.source_tracking_id}" if options.source_tracking_id else ""
+        root = options.schema_tracking_location.rstrip("/")
+        self._folder: Storage = open_storage(
+            f"{root}/_schema_log_{pinned.metadata.id}{suffix}", options.storage_options
+        )
+        self.current = self._newest()
+
+    def _newest(self) -> Entry | None:
+        try:
+            names = [status.path for status in self._folder.list_from("")]
+        except FileNotFoundError:
+            return None
+        numbers = [int(name) for name in names if name.isdigit()]
+        return self._read(max(numbers)) if numbers else None
+
+    def _read(self, number: int) -> Entry:
+        try:
+            line, _, body = self._folder.read(str(number)).decode().partition("\n")
+            if line.strip() != _VERSION_LINE:
+                raise ValueError(f"it begins with {line[:20]!r}")
+            return _parse(number, json.loads(body), self._table)
+        except DeltaError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise LogError(
+                f"The schema log of a stream from {self._table.table} has the damaged entry {number} in "
+                f"{self._folder.url}: {error}. Give another 'schemaTrackingLocation'",
+                condition="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+            ) from error
+
+    def append(self, pinned: Pinned, *, replacing: bool = False) -> Entry:
+        """Add an entry; the next start of the stream reads with it.
+
+        Parameters
+        ----------
+        replacing
+            It takes the place of the newest one, which no data was read with.
+
+        Raises
+        ------
+        SchemaError
+            Another stream has added one: it uses the same location.
+        """
+        number = 0 if self.current is None else self.current.number + 1
+        previous = self._before(self.current) if replacing and self.current is not None else None
+        entry = Entry(number, pinned, previous)
+        data = f"{_VERSION_LINE}\n{json.dumps(_body(entry), separators=(',', ':'))}".encode()
+        try:
+            self._folder.create(str(number), data)
+        except FileExistsError as error:
+            raise SchemaError(
+                f"Detected conflicting schema location {self._folder.url} while streaming from {pinned.table}: another "
+                "stream uses it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
+                condition="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            ) from error
+        self.current = entry
+        return entry
+
+    @staticmethod
+    def _before(entry: Entry) -> int:
+        return entry.number - 1 if entry.previous is None else entry.previous
+
+    def check_agreed(self) -> None:
+        """Refuse to go on with the newest entry unless the reader has agreed to what is not additive in it.
+
+        Raises
+        ------
+        SchemaError
+            Names the changes and the options that agree to them.
+        """
+        current = self.current
+        if current is None:
+            return
+        number = self._before(current)
+        if number < 0:
+            return
+        before = self._read(number)
+        changes = schema_changes(before.pinned.schema, current.pinned.schema)
+        # By physical names: a renamed column is still the same one.
+        older, newer = (with_physical_names(e.pinned.schema) for e in (before, current))
+        problem = incompatibility(older, newer, widening=True, missing=True)
+        if problem is not None:
+            raise SchemaError(
+                f"Detected schema change in version {current.pinned.version} of {current.pinned.table}: {problem}. It "
+                "cannot be read across; begin with a new checkpoint and schemaTrackingLocation",
+                condition="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+            )
+        missing = _not_agreed(changes, self._options, current.pinned.version)
+        if missing:
+            raise _not_agreed_error(changes, before.pinned.version, current.pinned, missing)
+
+
+def differs(pinned: Pinned, metadata: Metadata | None, protocol: Protocol | None) -> bool:
+    """Whether a commit brings something else than a stream reads with; None: it does not say.
+
+    Source: delta-spark, `hasMetadataOrProtocolChangeComparedToStreamMetadata`.
+    """
+    if protocol is not None and protocol != pinned.protocol:
+        return True
+    if metadata is None:
+        return False
+    now = pinned.metadata
+    return (
+        without_writers_notes(metadata.schema) != without_writers_notes(now.schema)
+        or metadata.partition_columns != now.partition_columns
+        or delta_properties(metadata.configuration) != delta_properties(now.configuration)
+    )
+
+
+def evolved(pinned: Pinned) -> SchemaError:
+    """The error that stops a stream once its schema log has a new entry."""
+    return SchemaError(
+        f"The schema, table configuration or protocol of {pinned.table} has changed in version {pinned.version} during "
+        "streaming, and the schema log has been updated. Start the stream again with a new readStream...load() to go "
+        f"on with it. Updated schema: {pinned.schema}",
+        condition="DELTA_STREAMING_METADATA_EVOLUTION",
+        parameters={"version": pinned.version, "table": pinned.table},
+    )
+
+
+def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int) -> list[str]:
+    """The options that would agree to the changes and do not."""
+    asked = (
+        ("allowSourceColumnRename", bool(changes.renamed), options.allow_column_rename),
+        ("allowSourceColumnDrop", bool(changes.dropped), options.allow_column_drop),
+        ("allowSourceColumnTypeChange", bool(changes.widened), options.allow_type_change),
+    )
+    return [name for name, needed, said in asked if needed and said not in (ALWAYS, str(version))]
+
+
+def _not_agreed_error(
+    changes: MappedChanges, before: int, current: Pinned, options: list[str]
+) -> SchemaError:
+    version = current.version
+    ways = " and ".join(f".option({name!r}, '{version}')" for name in options)
+    return SchemaError(
+        f"We've detected one or more non-additive schema changes ({changes.name}) between version {before} and "
+        f"{version} of {current.table}: {changes.text}. See whether the target of the stream has to follow; then go on "
+        f"with {ways}, or with the value '{ALWAYS}' for all such changes",
+        condition="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+        parameters={"opType": changes.name, "previous": before, "current": version, "options": options},
+    )
+
+
+def _body(entry: Entry) -> dict[str, Any]:
+    metadata = entry.pinned.metadata
+    body = {
+        "tableId": metadata.id,
+        "deltaCommitVersion": entry.pinned.version,
+        "dataSchemaJson": metadata.schema_string,
+        "partitionSchemaJson": schema_to_json(partition_schema(metadata)),
+        # The place in the checkpoint, which a Python data source does not learn.
+        "sourceMetadataPath": "",
+        "tableConfigurations": dict(metadata.configuration),
+        "protocolJson": json.dumps({"protocol": entry.pinned.protocol.to_action()}, separators=(",", ":")),
+    }
+    if entry.previous is not None:
+        body["previousMetadataSeqNum"] = entry.previous
+    return body
+
+
+def _parse(number: int, body: Mapping[str, Any], table: Pinned) -> Entry:
+    where = f"entry {number} of the schema log of {table.table}"
+    if body["tableId"] != table.metadata.id:
+        raise SchemaError(
+            f"{where} belongs to another table: its id is {body['tableId']!r}, that of the table "
+            f"{table.metadata.id!r}. Give another 'schemaTrackingLocation'",
+            condition="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+        )
+    parse_schema(body["dataSchemaJson"])
+    configuration = body.get("tableConfigurations")
+    protocol = table.protocol
+    if body.get("protocolJson") is not None:
+        protocol = Protocol.from_action(json.loads(body["protocolJson"])["protocol"], where)
+    metadata = replace(
+        table.metadata,
+        schema_string=body["dataSchemaJson"],
+        partition_columns=tuple(parse_schema(body["partitionSchemaJson"]).names),
+        configuration=table.metadata.configuration if configuration is None else dict(configuration),
+    )
+    pinned = Pinned(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
+    return Entry(number, pinned, body.get("previousMetadataSeqNum"))

@@ -1,0 +1,129 @@
+"""A table as the sink of a stream: every batch one commit, once.
+
+The commit carries the query's id and the batch's number as an application transaction, so that a batch that is tried
+again after a crash is found to be there.
+
+Source: delta-spark, `DeltaSink`; protocol-checklist TXN-W-02.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.streaming.last_batch import last_batch
+from delta_ds.kernel.transaction.transaction import Transaction
+from delta_ds.kernel.write.finish import Operation, discard, finish_write
+from delta_ds.kernel.write.plan import WritePlan, newest
+from delta_ds.kernel.write.task import TaskResult
+
+logger = logging.getLogger("delta_ds")
+
+_OPERATION = "STREAMING UPDATE"
+_MODES = {"append": "Append", COMPLETE: "Complete"}
+
+
+def commit_batch(
+    plan: WritePlan,
+    results: Sequence[TaskResult],
+    query_id: str,
+    batch_id: int,
+    mode: str,
+    *,
+    engine_info: str | None = None,
+) -> int | None:
+    """Commit what the tasks of a batch have written, unless the table has the batch already.
+
+    Parameters
+    ----------
+    plan
+        From `plan_write`, with the options of `parse_stream_write_options`; `overwrite` for mode complete. One made
+        for an earlier batch will do as long as nothing but rows has changed in the table since.
+    results
+        Of every task.
+    query_id
+        Of the streaming query, which keeps it over restarts from its checkpoint.
+    batch_id
+        The number of the batch (Spark's epoch).
+    mode
+        `append`, or `complete`: the batch takes the place of all that the table holds.
+    engine_info
+        Who writes, for the history.
+
+    Returns
+    -------
+    int or None
+        The version; None where nothing was committed: the table has the batch, or the batch is empty and changes
+        neither schema nor rows.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The mode is another one.
+    ConcurrentTransactionException
+        The query runs twice at once, and the other one was first.
+    DeltaConcurrentModificationException
+        Another commit contradicts the batch. As with every other failure the files of the batch are deleted, except
+        where its outcome is not known.
+    """
+    staged = [f["path"] for result in results for f in (*result.adds, *result.changes)]
+    plan = replace(plan, options=replace(plan.options, txn_app_id=query_id, txn_version=batch_id))
+    try:
+        check_mode(mode)
+        snapshot = newest(plan.storage)
+        known = None if snapshot is None else last_batch(snapshot, query_id)
+    except BaseException:
+        discard(plan.storage, staged)
+        raise
+    if known is not None and known >= batch_id:
+        logger.info("batch_is_there table=%s query=%s batch=%s", plan.storage.url, query_id, batch_id)
+        discard(plan.storage, staged)
+        return None
+    plan, transaction = _based(plan, snapshot, engine_info)
+    if not staged and not _matters(plan, snapshot):
+        return None
+    return finish_write(
+        plan,
+        results,
+        transaction,
+        operation=Operation(
+            _OPERATION,
+            {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
+            _metrics,
+        ),
+        engine_info=engine_info,
+    )
+
+
+def _based(
+    plan: WritePlan, snapshot: Snapshot | None, engine_info: str | None
+) -> tuple[WritePlan, Transaction | None]:
+    """The plan on the newest version where that has the protocol and metadata that it was made for.
+
+    Otherwise on its own version: what came since is checked for conflicts.
+    """
+    if snapshot is None or snapshot.protocol != plan.protocol or snapshot.metadata != plan.metadata:
+        return plan, None
+    plan = replace(plan, read_version=snapshot.version, new_protocol=False, new_metadata=False, domains={})
+    return plan, Transaction(plan.storage, snapshot, engine_info=engine_info)
+
+
+def _matters(plan: WritePlan, snapshot: Snapshot | None) -> bool:
+    """Whether a batch without rows still changes the table."""
+    if plan.new_metadata or plan.new_protocol:
+        return True
+    return plan.overwrite and snapshot is not None and snapshot.live_files().num_rows > 0
+
+
+def _metrics(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metrics of a plain write under the names of a streaming one."""
+    return {
+        "numRemovedFiles": metrics.get("numRemovedFiles", 0),
+        "numOutputRows": metrics.get("numOutputRows", 0),
+        "numOutputBytes": metrics["numOutputBytes"],
+        "numAddedFiles": metrics["numFiles"],
+    }

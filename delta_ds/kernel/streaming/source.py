@@ -1,0 +1,327 @@
+"""A table as the source of a stream: offsets, and the files between two of them.
+
+All state is in the offsets, so that every call may happen in another process. What one process has parsed is kept for
+its next call: a batch is planned by `latest_offset` and read by `tasks`.
+
+Source: delta-spark, `DeltaSource`, `DeltaSourceCDCSupport`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from delta_ds.exceptions import LogError, SchemaError
+from delta_ds.kernel.data.reader import FileSlice, ReadPlan
+from delta_ds.kernel.options.stream_read import StreamReadOptions
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.streaming.commit_files import CHANGE_FIELDS, AddedFiles, ChangedRows, Piece
+from delta_ds.kernel.streaming.commits import CommitReader
+from delta_ds.kernel.streaming.limits import Admission, ReadLimits, default_limits
+from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
+from delta_ds.kernel.streaming.pinned import Pinned
+from delta_ds.kernel.streaming.read_schema import ReadSchema
+from delta_ds.kernel.streaming.starting_point import starting_version
+from delta_ds.kernel.streaming.starting_snapshot import StartingSnapshot
+
+
+class StreamSource:
+    """A table as the source of a stream; made by `StreamSource.open`. Can be pickled.
+
+    Attributes
+    ----------
+    storage, options
+        As given.
+    pinned
+        The version whose schema the stream reads with: the newest one when it was opened, or an entry of the
+        schema log.
+    """
+
+    def __init__(
+        self, storage: Storage, options: StreamReadOptions, pinned: Pinned, timezone: str = "UTC"
+    ) -> None:
+        self.storage = storage
+        self.options = options
+        self.timezone = options.time_zone or timezone
+        self._read_schema = ReadSchema(storage, options, pinned)
+        self._origin: StreamOffset | None = None
+        self._set_up()
+
+    @classmethod
+    def open(cls, storage: Storage, options: StreamReadOptions, timezone: str = "UTC") -> StreamSource:
+        """Pin the newest version of a table: once for a query, before its first call.
+
+        Parameters
+        ----------
+        storage
+            The table's.
+        options
+            See `StreamReadOptions`.
+        timezone
+            The session time zone; the option `timeZone` goes before it.
+
+        Raises
+        ------
+        NotADeltaTableError
+            There is no table.
+        SchemaError
+            It has no columns yet, or a column that is asked for does not exist.
+        """
+        source = cls(storage, options, Pinned.of(open_snapshot(storage)), timezone)
+        source.plan(0)
+        return source
+
+    def _set_up(self) -> None:
+        """What a process makes for itself."""
+        columns = self.pinned.physical_partition_columns
+        self._commits = CommitReader(self.storage, columns, fail_on_gap=self.options.fail_on_data_loss)
+        self._files: AddedFiles | ChangedRows
+        if self.options.change_feed:
+            self._files = ChangedRows(self.storage, columns)
+        else:
+            self._files = AddedFiles(self.storage.url, columns, self.options)
+        self._snapshot: StartingSnapshot | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_commits", "_files", "_snapshot")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+
+    @property
+    def pinned(self) -> Pinned:
+        return self._read_schema.pinned
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the stream: those asked for, and of a stream of changes those that describe the change."""
+        plan = self.plan(0)
+        return StructType((*plan.schema.fields, *plan.extra.fields))
+
+    @property
+    def default_limits(self) -> ReadLimits:
+        """What a batch reads at most, by the options."""
+        return default_limits(self.options)
+
+    def offset(self, given: str | Mapping[str, Any]) -> StreamOffset:
+        """An offset out of a checkpoint; errors as `StreamOffset.parse`."""
+        return StreamOffset.parse(given, self.pinned.metadata.id, self.storage.url)
+
+    # --- offsets
+
+    def initial_offset(self) -> StreamOffset:
+        """The offset before anything was read; the same for as long as the source lives.
+
+        Raises
+        ------
+        VersionNotFoundError, TimestampOutOfRangeError
+            The starting version or moment is out of reach.
+        """
+        if self._origin is None:
+            version = starting_version(self.storage, self.options)
+            snapshot = version is None
+            number = self._read_schema.newest_version if version is None else version
+            self._origin = StreamOffset.beginning(self.pinned.metadata.id, number, snapshot=snapshot)
+        return self._origin
+
+    def available_now(self, start: StreamOffset | None = None) -> StreamOffset:
+        """The end of the log as it is now: one listing.
+
+        For `Trigger.AvailableNow`, as the bound of `latest_offset`; and for Spark versions that ask for the latest
+        offset without saying where they are, with no `start`.
+        """
+        origin = self.initial_offset() if start is None else start
+        first = origin.version + 1 if origin.is_starting_snapshot else origin.version
+        self._check(origin)
+        end = self._commits.latest(first) + 1
+        return origin.at(max(end, first)) if end > origin.version else origin
+
+    def latest_offset(
+        self,
+        start: StreamOffset,
+        limits: ReadLimits | None = None,
+        bound: StreamOffset | None = None,
+    ) -> StreamOffset:
+        """The end of the batch that begins at an offset; the offset itself where nothing came after it.
+
+        Reads the commits of the batch and none before it.
+
+        Parameters
+        ----------
+        start
+            Of `initial_offset`, or the end of the batch before.
+        limits
+            None for those of the options; `ALL_AVAILABLE` for none.
+        bound
+            Of `available_now`: the batch ends there at the latest.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            A commit changes rows, and no option says what to do then; or this is another table now.
+        SchemaError
+            The schema has changed: whether a restart helps is in the message.
+        LogError
+            The log does not reach back to the offset, or is damaged.
+        """
+        self._check(start)
+        self._read_schema.start_at(start)
+        admission = Admission(limits or self.default_limits)
+        if not start.is_starting_snapshot:
+            return self._latest_of_commits(start, start, admission, bound)
+        snapshot = self._starting_snapshot(start.version)
+        end = start.index + admission.take(snapshot.sizes[start.index :])
+        if end < snapshot.count:
+            return start.at(start.version, end, snapshot=True)
+        return self._latest_of_commits(start, start.at(start.version + 1), admission, bound)
+
+    def _latest_of_commits(
+        self, start: StreamOffset, position: StreamOffset, admission: Admission, bound: StreamOffset | None
+    ) -> StreamOffset:
+        if not admission.has_room():
+            return position
+        end = None if bound is None else bound.version
+        for commit in self._commits.commits(position.version, end, about=admission.files_left):
+            if self._read_schema.is_barrier(commit):
+                if position == start:
+                    # All that came before the change has been read and committed.
+                    raise self._read_schema.evolve(commit)
+                return position
+            self._read_schema.check(commit)
+            units = self._files.units(commit)
+            done = position.index if commit.version == position.version else 0
+            admitted = done + units.admit(admission, done)
+            if admitted < units.count:
+                return start.at(commit.version, admitted)
+            position = start.at(commit.version + 1)
+            if not admission.has_room():
+                break
+        return position
+
+    def _check(self, offset: StreamOffset) -> None:
+        if offset.table_id != self.pinned.metadata.id:
+            raise different_table(self.storage.url, self.pinned.metadata.id, offset.table_id)
+
+    def _starting_snapshot(self, version: int) -> StartingSnapshot:
+        if self._snapshot is None or self._snapshot.version != version:
+            self._snapshot = StartingSnapshot(self.storage, version)
+            self._read_schema.check_snapshot(self._snapshot.snapshot)
+        return self._snapshot
+
+    # --- reading
+
+    def tasks(self, start: StreamOffset, end: StreamOffset) -> tuple[ReadPlan, list[FileSlice]]:
+        """What is between two offsets: always the same, whatever has happened to the table since.
+
+        Parameters
+        ----------
+        start, end
+            Of one batch, from this process or a checkpoint.
+
+        Returns
+        -------
+        tuple
+            The plan and the slices for `read_slices`: one a file, in order. `scan.slices.pack` makes tasks of them.
+
+        Raises
+        ------
+        UnsupportedOperationError, SchemaError, LogError
+            As `latest_offset`.
+        """
+        start = start.resolved(end)
+        self._check(start)
+        self._check(end)
+        plan = self.plan(end.version)
+        if end.position == start.position:
+            return plan, []
+        self._read_schema.start_at(start)
+        slices: list[FileSlice] = []
+        position = start
+        if start.is_starting_snapshot:
+            snapshot = self._starting_snapshot(start.version)
+            last = end.index if end.is_starting_snapshot else snapshot.count
+            slices += snapshot.slices(start.index, last, as_changes=self.options.change_feed)
+            position = start.at(start.version + 1)
+        if not end.is_starting_snapshot:
+            self._snapshot = None
+            slices += self._files.slices(list(self._between(position, end)))
+        return plan, self._without_excluded(slices)
+
+    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[Piece]:
+        """The commits between two offsets, each with its first unit and the one to stop before."""
+        stop = end.version + 1 if end.index else end.version
+        seen = start.version - 1
+        for commit in self._commits.commits(start.version, stop):
+            seen = commit.version
+            if self._read_schema.is_barrier(commit):
+                raise self._read_schema.not_in_one_batch(start.version, end.version)
+            self._read_schema.check(commit)
+            first = start.index if commit.version == start.version else 0
+            count = self._files.units(commit).count
+            yield commit, first, end.index if commit.version == end.version else count
+        if seen < stop - 1 and self.options.fail_on_data_loss:
+            raise LogError(
+                f"The stream from {self.storage.url} has read commits up to version {stop - 1}, but the log ends with "
+                f"version {seen} now: its end was lost, or the table was put back. Begin with a new checkpoint",
+                condition="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+                parameters={"expected": stop - 1, "seen": seen},
+            )
+
+    def _without_excluded(self, slices: list[FileSlice]) -> list[FileSlice]:
+        if self.options.exclude_regex is None:
+            return slices
+        excluded = re.compile(self.options.exclude_regex)
+        return [piece for piece in slices if excluded.search(piece.path) is None]
+
+    def plan(self, version: int) -> ReadPlan:
+        """What the slices of a batch share.
+
+        Parameters
+        ----------
+        version
+            Up to which the batch reads, for messages.
+        """
+        pinned = self.pinned
+        properties = pinned.metadata.configuration
+        fields, extra = self._chosen(self.options.columns)
+        return ReadPlan(
+            table=self.storage.url,
+            version=version,
+            schema=fields,
+            partition_columns=pinned.metadata.partition_columns,
+            mapping_mode=pinned.mapping_mode,
+            timezone=self.timezone,
+            metadata_columns=self.options.metadata_columns,
+            row_id_column=properties.get("delta.rowTracking.materializedRowIdColumnName"),
+            row_commit_version_column=properties.get(
+                "delta.rowTracking.materializedRowCommitVersionColumnName"
+            ),
+            extra=extra,
+        )
+
+    def _chosen(self, columns: Sequence[str] | None) -> tuple[StructType, StructType]:
+        """The columns of the table and of changes that are asked for."""
+        schema = self.pinned.schema
+        offered = CHANGE_FIELDS if self.options.change_feed else StructType()
+        if columns is None:
+            return schema, offered
+        fields = []
+        for name in columns:
+            field = schema.find(name)
+            if field is not None:
+                fields.append(field)
+            elif offered.find(name) is None:
+                raise SchemaError(
+                    f"column {name!r} is not in the stream from {self.storage.url}; its columns are "
+                    f"{', '.join([*schema.names, *offered.names])}",
+                    condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                )
+        return StructType(tuple(fields)), StructType(tuple(f for f in offered if f.name in columns))
+
+    def __repr__(self) -> str:
+        return f"StreamSource({self.storage.url!r}, version={self.pinned.version})"

@@ -1,0 +1,52 @@
+"""Where a stream begins: with a whole snapshot, or with a version that the options name.
+
+Source: delta-spark, `DeltaSource.getStartingVersion`.
+"""
+
+from __future__ import annotations
+
+from delta_ds.exceptions import TimestampOutOfRangeError
+from delta_ds.kernel.log import history
+from delta_ds.kernel.log.segment import list_log, version_not_found
+from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
+from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+
+_TOO_EARLY = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+
+
+def starting_version(storage: Storage, options: StreamReadOptions) -> int | None:
+    """The first version to read as a commit; None for a stream that begins with a whole snapshot.
+
+    Raises
+    ------
+    VersionNotFoundError
+        The log does not hold the version: cleaned up, or not there yet.
+    TimestampOutOfRangeError
+        The moment is after the latest commit.
+    """
+    if options.starting_timestamp is not None:
+        return _version_from(storage, int(options.starting_timestamp.timestamp() * 1000))
+    if options.starting_version is None:
+        return None
+    if options.starting_version == LATEST:
+        return open_snapshot(storage).version + 1
+    version = int(options.starting_version)
+    # From the version itself on: a long log need not be listed whole.
+    if version not in list_log(storage, version).commits:
+        raise version_not_found(list_log(storage), version)
+    return version
+
+
+def _version_from(storage: Storage, timestamp: int) -> int:
+    """The first version committed at or after a moment, or the first there is."""
+    metadata = open_snapshot(storage).metadata
+    listing = list_log(storage)
+    try:
+        version = history.version_at(storage, listing, metadata, timestamp)
+    except TimestampOutOfRangeError as error:
+        if error.condition != _TOO_EARLY:
+            raise
+        return min(listing.commits)
+    time = history.commit_times(storage, listing, metadata, [version])[version]
+    return version if time >= timestamp else version + 1

@@ -1,0 +1,83 @@
+"""The files of the snapshot that a stream begins with, in the order in which it reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import LogError, TruncatedLogError, VersionNotFoundError
+from delta_ds.kernel.changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from delta_ds.kernel.data.reader import FileSlice
+from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.snapshot import Snapshot, open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.streaming.commit_files import moment
+from delta_ds.kernel.streaming.commits import file_sizes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_GONE = "DELTA_LOG_FILE_NOT_FOUND"
+
+
+class StartingSnapshot:
+    """The live files of a version by modification time and path, as delta-spark orders them.
+
+    Made once a process: this alone of a stream replays the table.
+    """
+
+    def __init__(self, storage: Storage, version: int) -> None:
+        self.version = version
+        self.snapshot = snapshot_of_stream(storage, version)
+        files = self.snapshot.live_files().table
+        self._files = files.sort_by([("modificationTime", "ascending"), ("path", "ascending")])
+
+    @property
+    def count(self) -> int:
+        return int(self._files.num_rows)
+
+    @property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        """Bytes of each file, int64."""
+        return file_sizes(self._files["size"])
+
+    def slices(self, first: int, last: int, *, as_changes: bool) -> list[FileSlice]:
+        """The files from `first` to before `last`; as inserts of the version for a stream of changes."""
+        chosen = self._files.slice(first, last - first)
+        slices = file_slices(chosen, self.snapshot.physical_partition_columns)
+        if not as_changes:
+            return slices
+        constants = (
+            (COMMIT_VERSION, self.version),
+            (COMMIT_TIMESTAMP, moment(self.snapshot.timestamp)),
+            (CHANGE_TYPE, "insert"),
+        )
+        return [replace(piece, constants=constants) for piece in slices]
+
+
+def snapshot_of_stream(storage: Storage, version: int) -> Snapshot:
+    """The snapshot of a version that a stream needs.
+
+    Raises
+    ------
+    LogError
+        The log does not hold it any more.
+    """
+    try:
+        return open_snapshot(storage, version)
+    except (VersionNotFoundError, TruncatedLogError) as error:
+        raise _lagging(storage, version, error) from error
+    except LogError as error:
+        if error.condition != _GONE:
+            raise
+        raise _lagging(storage, version, error) from error
+
+
+def _lagging(storage: Storage, version: int, error: LogError | VersionNotFoundError) -> LogError:
+    return LogError(
+        f"The stream from {storage.url} needs version {version}, which the log does not hold any more ({error.text}). "
+        "If nobody deleted it, the query is lagging behind log retention: begin with a new checkpoint, and consider a "
+        "longer delta.logRetentionDuration",
+        condition="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
+        parameters={"version": version, "table": storage.url},
+    )

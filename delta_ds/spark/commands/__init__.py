@@ -1,0 +1,1 @@
+"""The commands of `DeltaTable`: Spark evaluates, the kernel plans and commits."""

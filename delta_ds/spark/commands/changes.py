@@ -1,0 +1,34 @@
+"""`changes`: the change data feed between two versions or moments."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.session.reading import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.commands.handle import Handle
+
+
+def run_changes(
+    handle: Handle, start: int | str | datetime | None, end: int | str | datetime | None
+) -> DataFrame:
+    """The rows that came and went; see `DeltaTable.changes`."""
+    options = {**handle.options, "readChangeFeed": "true", "timeZone": time_zone(handle.spark)}
+    options |= _boundary("starting", 0 if start is None else start)
+    if end is not None:
+        options |= _boundary("ending", end)
+    rows = read(handle.spark, options)
+    return rows.alias(handle.alias) if handle.alias else rows
+
+
+def _boundary(which: str, value: int | str | datetime) -> dict[str, str]:
+    name = "start" if which == "starting" else "end"
+    checked(value, (int, str, datetime), f"the {name} of the changes")
+    if isinstance(value, int):
+        return {f"{which}Version": str(value)}
+    return {f"{which}Timestamp": value if isinstance(value, str) else value.isoformat()}

@@ -1,0 +1,54 @@
+"""`clone`, `cloneAtVersion` and `cloneAtTimestamp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from delta_ds.spark import log_calls
+from delta_ds.spark.commands.opening import filesystem_options, open_handle
+from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.server import run
+
+if TYPE_CHECKING:
+    from delta_ds.spark.commands.handle import Handle
+
+
+def run_clone(
+    handle: Handle,
+    target: str,
+    shallow: bool,
+    replace: bool,
+    properties: Mapping[str, str] | None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> Handle:
+    """Make a table at another place of the files of a version; arguments as for `DeltaTable.clone`.
+
+    Returns
+    -------
+    Handle
+        On the new table.
+    """
+    checked(target, str, "target")
+    checked(shallow, bool, "isShallow")
+    checked(replace, bool, "replace")
+    for name, text in checked(properties or {}, dict, "properties").items():
+        checked(name, str, "the name of a property")
+        checked(text, str, f"property {name}")
+    options = filesystem_options(handle)
+    run(
+        handle.log,
+        log_calls.clone_to,
+        target,
+        options,
+        shallow=shallow,
+        version=version,
+        timestamp=timestamp,
+        timezone=time_zone(handle.spark),
+        replace_existing=replace,
+        properties=dict(properties or {}),
+    )
+    return open_handle(handle.spark, target, options)

@@ -1,0 +1,134 @@
+"""`convertToDelta`: a folder of Parquet files becomes a table, statistics collected on executors."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import DataType as SparkDataType
+from pyspark.sql.types import StructType as SparkStructType
+
+from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.spark.builder import to_kernel
+from delta_ds.spark.commands.opening import format_and_path, open_handle
+from delta_ds.spark.commands.session import checked, is_set, time_zone
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.server import open_log, run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.data.written_files import Written
+    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.spark.commands.handle import Handle
+
+STATISTICS_SETTING = "spark.databricks.delta.stats.collect"
+# Fewer files than this are looked at in threads before a job would have started.
+_WORTH_A_JOB = 64
+_FILES_A_GROUP = 32
+
+
+def run_convert(
+    spark: SparkSession, identifier: str, partition_schema: str | SparkStructType | None
+) -> Handle:
+    """Make a table of a folder; arguments as for `DeltaTable.convertToDelta`.
+
+    Returns
+    -------
+    Handle
+        On the table, which may have been one before.
+    """
+    source, path = format_and_path(checked(identifier, str, "identifier"))
+    if source not in ("parquet", "delta", "pydelta"):
+        raise UnsupportedOperationError(
+            f"{identifier!r} cannot be converted: only a folder of Parquet files, named as "
+            "parquet.`/path/of/the/folder`. Nothing was written",
+            condition="DELTA_CONVERT_NON_PARQUET_TABLE",
+            parameters={"identifier": identifier},
+        )
+    if source == "parquet":
+        log = open_log(spark, path, {})
+        how: dict[str, Any] = {
+            "collect_statistics": is_set(spark, STATISTICS_SETTING, True),
+            "timezone": time_zone(spark),
+        }
+        if isinstance(log, DeltaLog):
+            where = log.storage.url
+            how["collect"] = _Job(spark, where if where.startswith("/") else path)
+        run(log, convert_to_delta, _columns(partition_schema), **how)
+    return open_handle(spark, path, {})
+
+
+def _columns(schema: str | SparkStructType | None) -> StructType | None:
+    """The partition columns, from text such as `year int, month int` too."""
+    if schema is None:
+        return None
+    parsed: SparkDataType = schema if isinstance(schema, SparkStructType) else _parsed(schema)
+    if not isinstance(parsed, SparkStructType):
+        raise SchemaError(
+            f"the partition schema {schema!r} is no list of columns", condition="PARSE_SYNTAX_ERROR"
+        )
+    return to_kernel(parsed.fields)
+
+
+def _parsed(text: str) -> SparkDataType:
+    from pyspark.errors import PySparkException
+
+    try:
+        return SparkDataType.fromDDL(checked(text, str, "partitionSchema"))
+    except PySparkException as error:
+        problem = str(error).strip().splitlines()[0]
+        raise SchemaError(
+            f"the partition schema {text!r} is no list of columns: {problem}", condition="PARSE_SYNTAX_ERROR"
+        ) from error
+
+
+class _Job:
+    """Makes the `add` actions of many files in a Spark job."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._path = path
+
+    def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[dict[str, Any]]:
+        if len(files) < _WORTH_A_JOB:
+            return conversion.adds(open_storage(self._path), files)
+        groups = list(_groups(conversion, files))
+        shared = replace(conversion, looks=())
+        frame = self._spark.createDataFrame([(group,) for group in groups], "files binary")
+        with delta_errors():
+            rows = frame.mapInArrow(_adder(shared, self._path), "adds string").collect()
+        return [add for row in rows for add in json.loads(row[0])]
+
+
+def _groups(conversion: Conversion, files: Sequence[Written]) -> Iterator[bytes]:
+    """Some of the files, and what is known of them."""
+    for start in range(0, len(files), _FILES_A_GROUP):
+        end = start + _FILES_A_GROUP
+        yield pickle.dumps((list(files[start:end]), conversion.looks[start:end]))
+
+
+def _adder(
+    conversion: Conversion, path: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does: groups of files to `add` actions."""
+
+    def adds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        storage = open_storage(path)
+        for batch in batches:
+            texts = []
+            for group in batch["files"].to_pylist():
+                files, looks = pickle.loads(group)
+                texts.append(json.dumps(replace(conversion, looks=looks).adds(storage, files)))
+            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=["adds"])
+
+    return adds

@@ -1,0 +1,73 @@
+"""`history` and `detail`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.spark import log_calls
+from delta_ds.spark.commands.session import checked, frame
+from delta_ds.spark.server import ask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.commands.handle import Handle
+
+# Column for column what delta-spark 4.4 answers.
+HISTORY = {
+    "version": "long",
+    "timestamp": "timestamp",
+    "userId": "string",
+    "userName": "string",
+    "operation": "string",
+    "operationParameters": "map<string,string>",
+    "job": "struct<jobId:string,jobName:string,jobRunId:string,runId:string,jobOwnerId:string,"
+    "triggerType:string>",
+    "notebook": "struct<notebookId:string>",
+    "clusterId": "string",
+    "readVersion": "long",
+    "isolationLevel": "string",
+    "isBlindAppend": "boolean",
+    "operationMetrics": "map<string,string>",
+    "userMetadata": "string",
+    "engineInfo": "string",
+}
+DETAIL = {
+    "format": "string",
+    "id": "string",
+    "name": "string",
+    "description": "string",
+    "location": "string",
+    "createdAt": "timestamp",
+    "lastModified": "timestamp",
+    "partitionColumns": "array<string>",
+    "clusteringColumns": "array<string>",
+    "numFiles": "long",
+    "sizeInBytes": "long",
+    "properties": "map<string,string>",
+    "minReaderVersion": "int",
+    "minWriterVersion": "int",
+    "tableFeatures": "array<string>",
+}
+
+
+def run_history(handle: Handle, limit: int | None) -> DataFrame:
+    """What was committed, newest first; a limit below 1 leaves nothing, as in delta-spark."""
+    entries = []
+    if limit is None or checked(limit, int, "limit") > 0:
+        entries = ask(handle.log, DeltaLog.history, limit)
+    return frame(handle.spark, entries, HISTORY)
+
+
+def run_detail(handle: Handle) -> DataFrame:
+    """One row about the latest version."""
+    detail = ask(handle.log, log_calls.detail)
+    location = detail["location"]
+    if location.startswith("/"):
+        detail["location"] = f"file:{location}"
+    for column in ("createdAt", "lastModified"):
+        if isinstance(detail[column], int):
+            detail[column] = datetime.fromtimestamp(detail[column] / 1000, timezone.utc)
+    return frame(handle.spark, [detail], DETAIL)

@@ -1,0 +1,37 @@
+"""What every command gets: a table, the session it is used in, and its name in expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.spark.server import Log
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A table as `DeltaTable` holds it.
+
+    Attributes
+    ----------
+    spark
+        The session, classic or of Spark Connect.
+    log
+        The table's log: of this process, or of the server.
+    where
+        The table as messages name it: a full path or URL without secrets.
+    options
+        Read options: `path`, and `storage.*` and `fs.*` settings.
+    alias
+        The name by which expressions may call the table.
+    """
+
+    spark: SparkSession
+    log: Log
+    where: str
+    options: Mapping[str, str] = field(repr=False)
+    alias: str | None = None

@@ -1,0 +1,118 @@
+"""The schema of a table after a MERGE with schema evolution.
+
+Source: delta-spark, `ResolveDeltaMergeInto.computePostEvolutionTargetSchema` and `SchemaMergingUtils.mergeSchemas` with
+implicit conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.schema.column_paths import Path
+from delta_ds.kernel.schema.enforcement import check_write
+from delta_ds.kernel.schema.type_widening import can_widen, enabled
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    STRING,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+
+def evolved_schema(
+    schema: StructType,
+    source: StructType,
+    assigned: Sequence[Path],
+    *,
+    table: str,
+    properties: Mapping[str, str],
+    features: Collection[str],
+) -> StructType:
+    """The table's schema with the columns and fields of the source that clauses assign to.
+
+    Parameters
+    ----------
+    schema, source
+        The schemas of the table and of the rows that are merged into it.
+    assigned
+        The columns and fields that `WHEN MATCHED` and `WHEN NOT MATCHED` clauses assign to; `*` stands for every
+        column of the source.
+    table
+        For messages.
+    properties, features
+        The table's properties, and what its protocol supports.
+
+    Returns
+    -------
+    StructType
+        New columns and fields come last, nullable. Types change only where the table widens types; otherwise values
+        are cast to the table's. Equal to `schema` where nothing changes.
+
+    Raises
+    ------
+    SchemaError
+        `DELTA_FAILED_TO_MERGE_FIELDS` where types have nothing in common, and what `check_write` refuses.
+    """
+    wanted = _assigned_part(source, (), [tuple(name.lower() for name in path) for path in assigned])
+    if not wanted.fields:
+        return schema
+    widening = enabled(properties, frozenset(features), table)
+    data = _converted(schema, wanted, widening)
+    assert isinstance(data, StructType)
+    return check_write(
+        schema, data, merge_schema=True, properties=properties, features=frozenset(features), table_name=table
+    )
+
+
+def _assigned_part(source: StructType, above: Path, assigned: Sequence[Path]) -> StructType:
+    fields = []
+    for field in source:
+        path = (*above, field.name.lower())
+        if path in assigned:
+            fields.append(field)
+        elif isinstance(field.type, StructType) and any(path == other[: len(path)] for other in assigned):
+            fields.append(replace(field, type=_assigned_part(field.type, path, assigned)))
+    return StructType(tuple(fields))
+
+
+def _converted(table: DataType, data: DataType, widening: bool) -> DataType:
+    """The data's type, with the table's types where values are converted to them."""
+    if isinstance(table, StructType) and isinstance(data, StructType):
+        return StructType(tuple(_converted_field(table, f, widening) for f in data))
+    if isinstance(table, ArrayType) and isinstance(data, ArrayType):
+        return replace(data, element=_converted(table.element, data.element, widening))
+    if isinstance(table, MapType) and isinstance(data, MapType):
+        key = _converted(table.key, data.key, widening)
+        return replace(data, key=key, value=_converted(table.value, data.value, widening))
+    if widening and can_widen(table, data):
+        return data
+    return table if is_implicit(data, table) else data
+
+
+def _converted_field(table: StructType, field: StructField, widening: bool) -> StructField:
+    there = table.find(field.name)
+    return field if there is None else replace(field, type=_converted(there.type, field.type, widening))
+
+
+def is_implicit(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts without being asked where a value of `target` is expected.
+
+    Source: Spark, `TypeCoercion.implicitCast`, the rules without ANSI, whatever the session's setting.
+    """
+    if source in (target, VOID):
+        return True
+    if is_nested(source) or is_nested(target):
+        return False
+    if is_numeric(source) and is_numeric(target):
+        return True
+    if source in TEMPORAL and target in TEMPORAL:
+        return True
+    if target == STRING:
+        return True
+    return source == STRING and (is_numeric(target) or target in TEMPORAL or target == BINARY)

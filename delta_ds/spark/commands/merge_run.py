@@ -1,0 +1,229 @@
+"""The course of a merge: which rows change, what is written, one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.commands.row_changes.candidates import Files, counted
+from delta_ds.kernel.commands.row_changes.plan import evolved_table, special_columns
+from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.spark.commands.changing import Change, by_path
+from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.merge_clauses import (
+    Clause,
+    MergePlan,
+    check_clauses,
+    history_parameters,
+    plan_merge,
+)
+from delta_ds.spark.commands.merge_matches import Matches, find_matches
+from delta_ds.spark.commands.merge_rows import Sides, merged_rows
+from delta_ds.spark.commands.merge_source import SOURCE, has_usable_bounds, look_at, steady, within
+from delta_ds.spark.commands.predicates import demands_on_target, keys_of
+from delta_ds.spark.commands.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_OPERATION = "MERGE"
+_RESULT = (
+    "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+)
+
+
+def run_merge(
+    handle: Handle, source: DataFrame, condition: str | Column, clauses: Sequence[Clause], evolve: bool
+) -> DataFrame:
+    """Run a merge; see `DeltaMergeBuilder.execute`."""
+    check_clauses(clauses, handle.where)
+    removes = any(clause.do != "insert" for clause in clauses)
+    with Change(handle, _OPERATION, removes=removes) as change:
+        counts = _Merge(change, source, condition, clauses, evolve).run()
+    return handle.spark.createDataFrame([counts], _RESULT)
+
+
+class _Merge:
+    def __init__(
+        self,
+        change: Change,
+        source: DataFrame,
+        condition: str | Column,
+        clauses: Sequence[Clause],
+        evolve: bool,
+    ) -> None:
+        self._change = change
+        self._target: Target = change.target
+        self._source = source
+        self._condition = condition
+        self._clauses = clauses
+        self._evolve = evolve
+        self._special = self._target.ask(special_columns)
+        self._inserts = any(clause.do == "insert" for clause in clauses)
+        self._by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
+
+    def run(self) -> tuple[int, int, int, int]:
+        """How many rows were affected, updated, deleted and inserted."""
+        change, target = self._change, self._target
+        # What does not fit is told before the source is computed.
+        self._sides(target.no_files)
+        started = change.elapsed_ms()
+        self._source = steady(self._source)
+        sample = self._sides(target.no_files)
+        self._settle(sample.plan)
+        materialized = change.elapsed_ms()
+        read, files, source_rows = self._candidates(sample)
+        matches = Matches()
+        if any(clause.do != "insert" for clause in self._clauses):
+            matches = find_matches(self._sides(files), positions=change.plan.marks_rows)
+            self._refuse_ambiguity(matches)
+            files = files.only(matches.files)
+        touched = files.only(matches.changed_files)
+        scanned = change.elapsed_ms()
+        written = self._write(sample, files, touched, matches)
+        counts = self._counts(written, touched, matches)
+        # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
+        rewrites = matches.relevant and not change.plan.marks_rows
+        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(touched):
+            change.commit(
+                read,
+                removed=[] if change.plan.marks_rows else touched.paths.to_pylist(),
+                deleted=by_path(files, matches.positions),
+                parameters=history_parameters(sample.plan),
+                metrics={
+                    **counts,
+                    "numSourceRows": source_rows,
+                    "numOutputRows": written,
+                    "materializeSourceTimeMs": materialized - started,
+                    "scanTimeMs": scanned - materialized,
+                    "rewriteTimeMs": change.elapsed_ms() - scanned,
+                },
+            )
+        changed = [counts[f"numTargetRows{kind}"] for kind in ("Updated", "Deleted", "Inserted")]
+        return sum(changed), changed[0], changed[1], changed[2]
+
+    # --- the two sides
+
+    def _sides(self, files: Files) -> Sides:
+        """Source and some files of the table, and what the clauses mean for the two."""
+        from pyspark.sql import functions as F
+
+        target = self._target
+        source = self._source.select("*", F.lit(True).alias(SOURCE))
+        rows = target.frame(files)
+        plan = plan_merge(
+            schema=target.schema,
+            target=rows,
+            source=source,
+            joined=source.join(rows, how="cross"),
+            on=self._condition,
+            clauses=self._clauses,
+            evolve=self._evolve,
+            table=target.handle.where,
+            properties=target.metadata.configuration,
+            features=target.protocol.supported,
+            generated=self._special.generated,
+            identities=self._special.identities,
+            defaults=self._special.defaults,
+            alias=target.handle.alias,
+        )
+        if plan.source_values:
+            source = source.withColumns(dict(plan.source_values))
+        if plan.target_values:
+            rows = rows.withColumns(dict(plan.target_values))
+        return Sides(plan, source, rows)
+
+    def _settle(self, plan: MergePlan) -> None:
+        changing = [c for c in plan.clauses if c.do != "delete"]
+        assigned = {name for c in changing for name in c.assigned}
+        inserts = [c for c in changing if c.do == "insert"]
+        metadata = protocol = None
+        if plan.evolved:
+            metadata, protocol = self._target.ask(evolved_table, plan.schema)
+        self._change.settle(
+            computed=[name for name in self._special.generated if name not in assigned],
+            generates=[
+                name for name in self._special.identities if any(name not in c.assigned for c in inserts)
+            ],
+            metadata=metadata,
+            protocol=protocol,
+        )
+
+    # --- which rows
+
+    def _candidates(self, sample: Sides) -> tuple[Expression | None, Files, int]:
+        """What is read of the table as commits of others see it, the files to look at, and the source's rows."""
+        target = self._target
+        demands: list[Expression] = []
+        if not self._by_source:
+            demands = demands_on_target(target, sample.plan.on, sample.target)
+        read = target.understood(demands)
+        keys = [] if self._by_source else keys_of(target, sample.plan.on, sample.target, sample.source)
+        usable = [(f, value) for f, value in keys if has_usable_bounds(f.type)]
+        facts = look_at(sample.source, [value for _, value in usable])
+        for (field, _), (low, high) in zip(usable, facts.bounds, strict=True):
+            demands += within(field.name, field.type, low, high)
+        narrowed = target.understood(demands)
+        return read, target.files(narrowed), facts.rows
+
+    def _refuse_ambiguity(self, matches: Matches) -> None:
+        only_deletes = [c for c in self._clauses if c.when == "matched"]
+        harmless = (
+            len(only_deletes) == 1 and only_deletes[0].do == "delete" and only_deletes[0].condition is None
+        )
+        if matches.ambiguous and not harmless and only_deletes:
+            raise UnsupportedOperationError(
+                f"Cannot perform Merge into {self._target.handle.where} as multiple source rows matched and attempted "
+                "to modify the same target row, so that it is not known which one counts. Make the rows of the source "
+                "unique by the columns of the condition. Nothing was changed",
+                condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+            )
+
+    # --- what is written
+
+    def _write(self, sample: Sides, files: Files, touched: Files, matches: Matches) -> int:
+        change = self._change
+        if not self._inserts and not len(touched):
+            return 0
+        deletes_only = all(clause.do == "delete" for clause in self._clauses)
+        if deletes_only and change.plan.marks_rows and not change.plan.records_changes:
+            return 0
+        sides = self._sides(files if self._inserts else touched)
+        frame = merged_rows(
+            sides, change, self._special, touched if len(touched) < len(files) else None,
+            inserts_only=not len(touched), by_source=self._by_source,
+        )  # fmt: skip
+        if frame is None:
+            return 0
+        partitions = self._target.metadata.partition_columns
+        if partitions and len(touched):
+            frame = frame.hint("rebalance", *partitions)
+        return sum(result.rows for result in change.write(frame))
+
+    def _counts(self, written: int, touched: Files, matches: Matches) -> dict[str, int]:
+        by_kind = {
+            (when, do): sum(
+                matches.by_clause.get(n, 0)
+                for n, clause in enumerate(self._clauses)
+                if (clause.when, clause.do) == (when, do)
+            )
+            for when in ("matched", "not_matched_by_source")
+            for do in ("update", "delete")
+        }
+        updated = by_kind["matched", "update"] + by_kind["not_matched_by_source", "update"]
+        deleted = by_kind["matched", "delete"] + by_kind["not_matched_by_source", "delete"]
+        copied = 0
+        if len(touched) and not self._change.plan.marks_rows:
+            known: Files = touched if touched.num_rows is not None else self._target.ask(counted, touched)
+            copied = (known.num_rows or 0) - updated - deleted
+        return {
+            "numTargetRowsCopied": copied,
+            "numTargetRowsInserted": written - copied - updated if self._inserts else 0,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedUpdated": by_kind["matched", "update"],
+            "numTargetRowsMatchedDeleted": by_kind["matched", "delete"],
+            "numTargetRowsNotMatchedBySourceUpdated": by_kind["not_matched_by_source", "update"],
+            "numTargetRowsNotMatchedBySourceDeleted": by_kind["not_matched_by_source", "delete"],
+        }

@@ -1,0 +1,230 @@
+"""`DeltaTable.optimize()`: files joined, arranged, or freed of deleted rows; the rows stay what they are."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import UncertainWriteError
+from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged
+from delta_ds.kernel.commands.optimize.metrics import result
+from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
+from delta_ds.kernel.commands.optimize.request import (
+    COMPACT,
+    FULL,
+    PURGE,
+    SETTINGS,
+    ZORDER,
+    OptimizeRequest,
+    settings_of,
+)
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
+from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.progress import phase
+from delta_ds.spark.server import fetch, is_connect, run
+from delta_ds.spark.writer import engine_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.spark.commands.handle import Handle
+
+_FILES = (
+    "struct<min:bigint,max:bigint,avg:double not null,totalFiles:bigint not null,totalSize:bigint not null>"
+)
+_CUBES = "struct<num:bigint not null,size:bigint not null>"
+_CLUSTERED = "struct<numFiles:bigint not null,size:bigint not null>"
+# Column for column what delta-spark 4.4 answers.
+METRICS = {
+    "numFilesAdded": "bigint not null",
+    "numFilesRemoved": "bigint not null",
+    "filesAdded": _FILES,
+    "filesRemoved": _FILES,
+    "partitionsOptimized": "bigint not null",
+    "zOrderStats": f"struct<strategyName:string,inputCubeFiles:{_CUBES},inputOtherFiles:{_CUBES},"
+    f"inputNumCubes:bigint not null,mergedFiles:{_CUBES},numOutputCubes:bigint not null,mergedNumCubes:bigint>",
+    "clusteringStats": f"struct<inputZCubeFiles:{_CLUSTERED},inputOtherFiles:{_CLUSTERED},"
+    f"inputNumZCubes:bigint not null,mergedFiles:{_CLUSTERED},numOutputZCubes:bigint not null>",
+    "numBins": "bigint not null",
+    "numBatches": "bigint not null",
+    "totalConsideredFiles": "bigint not null",
+    "totalFilesSkipped": "bigint not null",
+    "preserveInsertionOrder": "boolean not null",
+    "numFilesSkippedToReduceWriteAmplification": "bigint not null",
+    "numBytesSkippedToReduceWriteAmplification": "bigint not null",
+    "startTimeMs": "bigint not null",
+    "endTimeMs": "bigint not null",
+    "totalClusterParallelism": "bigint not null",
+    "totalScheduledTasks": "bigint not null",
+    "autoCompactParallelismStats": "struct<maxClusterActiveParallelism:bigint,minClusterActiveParallelism:bigint,"
+    "maxSessionActiveParallelism:bigint,minSessionActiveParallelism:bigint>",
+    "deletionVectorStats": "struct<numDeletionVectorsRemoved:bigint not null,"
+    "numDeletionVectorRowsRemoved:bigint not null>",
+    "numTableColumns": "bigint not null",
+    "numTableColumnsWithStats": "bigint not null",
+}
+SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind in METRICS.items())}>"
+
+_DESCRIPTION = "spark.job.description"
+
+
+class DeltaOptimizeBuilder:
+    """Which files of a table get a better layout, and which; made by `DeltaTable.optimize`.
+
+    Every `execute...` commits at most once, changes no row, and returns one row: `path` string and `metrics`, a struct
+    that says what was done. Where there is nothing to do there is no commit.
+
+    >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()  # doctest: +SKIP
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._where: tuple[str, ...] = ()
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only files of partitions that match; given twice, both must hold.
+
+        Parameters
+        ----------
+        partitionFilter
+            Spark SQL over partition columns.
+        """
+        self._where = (*self._where, checked(partitionFilter, str, "partitionFilter"))
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Join small files, and those with many deleted rows; arrange what is new in a clustered table.
+
+        Raises
+        ------
+        PredicateError
+            The filter names another column than partition columns.
+        UnsupportedOperationError
+            A filter on a clustered table.
+        DeltaConcurrentModificationException
+            Another commit removed or changed a file that was rewritten. Nothing was committed.
+        """
+        return self._execute(COMPACT)
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Arrange the rows of every partition such that rows with like values of some columns lie together.
+
+        Parameters
+        ----------
+        cols
+            Columns as in Spark SQL, nested ones too, of any type that has an order.
+
+        Raises
+        ------
+        SchemaError, UnsupportedOperationError
+            A column does not exist, is a partition column, or has no order or no statistics; or the table is
+            clustered, and so has an order of its own. Else as `executeCompaction`.
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+        return self._execute(ZORDER, [checked(name, str, "a column of executeZOrderBy") for name in names])
+
+    def executePurge(self) -> DataFrame:
+        """Rewrite every file that has deleted rows, without them: `REORG TABLE ... APPLY (PURGE)`.
+
+        Raises
+        ------
+        DeltaError
+            As `executeCompaction`.
+        """
+        return self._execute(PURGE)
+
+    def executeFull(self) -> DataFrame:
+        """Arrange a clustered table anew where it was arranged by other columns: `OPTIMIZE ... FULL`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The table is not clustered. Else as `executeCompaction`.
+        """
+        return self._execute(FULL)
+
+    def _execute(self, kind: str, columns: Sequence[str] = ()) -> DataFrame:
+        spark = self._handle.spark
+        settings = {name: text for name in SETTINGS if (text := spark.conf.get(name, None)) is not None}
+        request = OptimizeRequest(
+            kind=kind,
+            where=self._where,
+            columns=tuple(columns),
+            settings=settings_of(settings),
+            timezone=time_zone(spark),
+        )
+        return run_optimize(self._handle, request)
+
+
+def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
+    """Do what a request says; see `DeltaOptimizeBuilder`."""
+    spark, log = handle.spark, handle.log
+    started = time_ns() // 1_000_000
+    phase(spark, f"OPTIMIZE {handle.where}: planning")
+    plan, server_cores = fetch(log, _planned, request)
+    cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
+    adds: list[dict[str, Any]] = []
+    if plan.bins:
+        plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
+        with _cleaning_up(handle, plan.rewrite.folder):
+            with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
+                adds = _rewritten(spark, plan, cores)
+            phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
+            said = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+            run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
+    metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
+    path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
+    return spark.createDataFrame([(path, metrics)], SCHEMA)
+
+
+def _planned(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:
+    return plan_optimize(log, request), os.cpu_count() or 1
+
+
+def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict[str, Any]]:
+    large = [
+        number
+        for number, files in enumerate(plan.bins)
+        if plan.curve is not None and files.size > arranging.IN_MEMORY_BYTES
+    ]
+    small = sorted(set(range(len(plan.bins))) - set(large))
+    adds = rewrite_small(spark, plan, small) if small else []
+    for number in large:
+        adds += arrange(spark, plan, number, cores)
+    return adds
+
+
+@contextmanager
+def _cleaning_up(handle: Handle, folder: str) -> Iterator[None]:
+    """Delete what was written if the block fails, but for files that a version may refer to."""
+    try:
+        with delta_errors():
+            yield
+    except UncertainWriteError:
+        raise
+    except BaseException:
+        run(handle.log, discard_staged, folder)
+        raise
+
+
+@contextmanager
+def _described(spark: SparkSession, text: str) -> Iterator[None]:
+    """What Spark's pages say of the jobs of the block."""
+    if is_connect(spark):
+        yield
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setJobDescription(text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away

@@ -1,0 +1,134 @@
+"""Rows of a command into files of the table, on executors: the one way in which commands write."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UncertainWriteError
+from delta_ds.kernel.commands.row_changes.commit import discard_folder
+from delta_ds.kernel.commands.row_changes.plan import ChangePlan
+from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
+from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.commands.target import Target, is_hidden
+from delta_ds.spark.errors import as_delta_error
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.session.reading import is_off
+from delta_ds.spark.session.writing import NATIVE_WRITE_CONF
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+logger = logging.getLogger("delta_ds")
+
+
+def write_rows(
+    frame: DataFrame, plan: ChangePlan, target: Target, portable: Callable[[], ChangePlan]
+) -> list[TaskResult]:
+    """Write what a command makes of the rows.
+
+    Parameters
+    ----------
+    frame
+        See `write_changed_rows`. Rows whose `ACTION` is `DELETE` only come to be change files.
+    plan
+        Of the change.
+    target
+        The table.
+    portable
+        The same plan for tasks that evaluate the table's expressions themselves.
+
+    Returns
+    -------
+    list of TaskResult
+        What was written, into folders of the plan's own. Nothing refers to it yet.
+
+    Raises
+    ------
+    InvariantViolationError
+        A row breaks a constraint.
+    """
+    native = _native(frame, plan, target)
+    if native is not None:
+        return [native]
+    results = frame.mapInArrow(_task(portable()), "result binary").collect()
+    return [pickle.loads(row[0]) for row in results]
+
+
+def _native(frame: DataFrame, plan: ChangePlan, target: Target) -> TaskResult | None:
+    if target.is_connect or is_off(target.spark, NATIVE_WRITE_CONF):
+        return None
+    from delta_ds.spark.native.jvm import NotNative
+    from delta_ds.spark.native.writer import stage
+
+    try:
+        if plan.records_changes:
+            raise NotNative("rows of the change data feed are written along with the rows")
+        if plan.tracked:
+            raise NotNative("rows keep their ids")
+        if ACTION in frame.columns:
+            from pyspark.sql import functions as F
+
+            frame = frame.where(frame[ACTION] != F.lit(DELETE))
+        rows = frame.select(*[frame[quoted(name)] for name in frame.columns if not is_hidden(name)])
+        return stage(rows, plan.write, target.handle.options, plan.folder)
+    except NotNative as why:
+        logger.warning("portable_write reason=%s", why.reason)
+        return None
+
+
+def before_columns(target: Target, frame: DataFrame) -> list[Column]:
+    """The rows of a frame as they are, for change files."""
+    return [column.alias(f"{BEFORE}{n}") for n, column in enumerate(target.columns(frame))]
+
+
+def _task(plan: ChangePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        result = write_changed_rows(plan, batches, context.partitionId() if context else 0)
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], names=["result"])
+
+    return write
+
+
+@contextmanager
+def discarding(target: Target, plan: ChangePlan) -> Iterator[None]:
+    """Delete what was written if the block fails; errors of Spark that are ours are raised as such.
+
+    Nothing is deleted where a version may refer to it (`UncertainWriteError`).
+    """
+    try:
+        yield
+    except UncertainWriteError:
+        raise
+    except BaseException as error:
+        ours = told(error)
+        if not isinstance(ours, UncertainWriteError):
+            target.run(discard_folder, plan.folder)
+        if ours is None or ours is error:
+            raise
+        raise ours from error
+
+
+def told(error: BaseException) -> BaseException | None:
+    """The error of this package that an error of Spark tells; None: it tells another."""
+    from delta_ds.spark.native.row_errors import delta_error
+
+    return as_delta_error(error) or delta_error(error)
+
+
+def session_metadata(target: Target) -> Mapping[str, str | None]:
+    """What the session says of its commits: `user_metadata` and `engine_info`."""
+    from delta_ds.spark.writer import engine_info
+
+    return {
+        "user_metadata": target.spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
+        "engine_info": engine_info(),
+    }

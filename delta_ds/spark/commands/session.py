@@ -1,0 +1,70 @@
+"""What commands take from the session, and what they check of their arguments before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options import values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TIME_ZONE = "spark.sql.session.timeZone"
+
+
+def is_set(spark: SparkSession, name: str, default: bool) -> bool:
+    """Whether a setting of the session is true.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is neither `true` nor `false`.
+    """
+    text = str(spark.conf.get(name, str(default).lower()))
+    try:
+        return values.boolean(text, values.zone_of("UTC"))
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"{name} is {text!r}: {error}", condition="INVALID_CONF_VALUE.TYPE_MISMATCH"
+        ) from error
+
+
+def time_zone(spark: SparkSession) -> str:
+    """The session time zone: that of timestamps which users write without one."""
+    return str(spark.conf.get(_TIME_ZONE))
+
+
+def checked(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
+    """An argument, if it is of a type; a boolean is no number.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is not; a `ValueError`, as delta-spark raises.
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return value
+    wanted = " or ".join(one.__name__ for one in kinds)
+    raise InvalidOptionError(f"{name} needs to be {wanted}, and {value!r} is {type(value).__name__}")
+
+
+def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:
+    """Rows as a DataFrame.
+
+    Parameters
+    ----------
+    rows
+        By column; others are left out.
+    columns
+        Names and types in Spark's words.
+    """
+    schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
+    return spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """A DataFrame without rows and columns, which is what some commands of delta-spark return."""
+    return spark.range(0).select()

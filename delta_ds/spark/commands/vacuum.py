@@ -1,0 +1,73 @@
+"""`vacuum`: files that no version within the retention needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
+from delta_ds.kernel.commands.vacuum.retention import CHECK_SETTING
+from delta_ds.spark import log_calls
+from delta_ds.spark.commands.session import checked, frame, is_set, nothing
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.server import ask, run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.commands.handle import Handle
+
+LOGGING_SETTING = "spark.databricks.delta.vacuum.logging.enabled"
+
+
+def run_vacuum(
+    handle: Handle,
+    retention_hours: float | None,
+    dry_run: bool,
+    mode: str,
+    inventory: DataFrame | None,
+) -> DataFrame:
+    """Delete what nobody needs any more, or say what that is; arguments as for `DeltaTable.vacuum`.
+
+    Returns
+    -------
+    DataFrame
+        Without rows and columns; of a dry run one column `path`, full addresses.
+    """
+    if retention_hours is not None:
+        checked(retention_hours, (int, float), "retentionHours")
+    checked(dry_run, bool, "dryRun")
+    if str(mode).upper() not in ("FULL", "LITE"):
+        raise InvalidOptionError(f"the mode of vacuum is FULL or LITE, not {mode!r}. Nothing was deleted")
+    spark = handle.spark
+    how = {
+        "retention_hours": retention_hours,
+        "mode": mode.lower(),
+        "inventory": None if inventory is None else _packed(inventory),
+        "retention_check": is_set(spark, CHECK_SETTING, True),
+        "record": is_set(spark, LOGGING_SETTING, True),
+    }
+    if dry_run:
+        found = ask(handle.log, log_calls.unneeded_files, **how)
+        root = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
+        rows = [{"path": f"{root.rstrip('/')}/{path}"} for path in found]
+        return frame(spark, rows, {"path": "string"})
+    run(handle.log, log_calls.vacuum_table, **how)
+    return nothing(spark)
+
+
+def _packed(inventory: DataFrame) -> bytes:
+    """The rows of an inventory, small enough to travel to a server: paths compress well."""
+    import pyarrow as pa
+    from pyspark.sql.functions import col
+
+    known = {name.lower(): name for name in COLUMNS}
+    # Of other names nothing is asked; which are missing, and of what types they have to be, the kernel says.
+    chosen = [(name, known[name.lower()]) for name in inventory.columns if name.lower() in known]
+    with delta_errors():
+        rows = inventory.select(*(col(quoted(name)).alias(plain) for name, plain in chosen)).toArrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())

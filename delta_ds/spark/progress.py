@@ -1,0 +1,25 @@
+"""A line per phase of long work on the driver, for a person who watches; jobs have Spark's own console bar."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTING = "spark.ui.showConsoleProgress"
+
+
+def phase(spark: SparkSession, text: str) -> None:
+    """Say what begins now, on a terminal where Spark shows its progress too; nowhere else.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    text
+        `OPTIMIZE /path: looking at 12000 files`.
+    """
+    if sys.stderr.isatty() and str(spark.conf.get(_SETTING, "false")).lower() == "true":
+        print(f"[delta_ds] {text}", file=sys.stderr, flush=True)

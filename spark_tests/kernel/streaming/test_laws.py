@@ -1,0 +1,153 @@
+"""For any history, any limits and restarts at any point: every row once."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from delta_ds.kernel.data.reader import read_slices
+from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.streaming.limits import ReadLimits
+from delta_ds.testing import Action, TableBuilder, remove_action
+from spark_tests.kernel.streaming.streams import again, open_source, rows, table
+
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+# A step of a table's life: how many files it adds, whether it takes the oldest one away, and whether rows only move.
+STEPS = st.lists(
+    st.tuples(st.integers(0, 4), st.booleans(), st.sampled_from(["append", "compact", "empty"])), max_size=6
+)
+LIMITS = st.builds(
+    ReadLimits, st.none() | st.integers(1, 5), st.none() | st.sampled_from([1, 700, 2000, 100_000])
+)
+
+
+class History:
+    """A table, and the ids that a stream has to give."""
+
+    def __init__(self, path: Path, change_feed: bool = False) -> None:
+        feed = {"delta.enableChangeDataFeed": "true"} if change_feed else {}
+        self.builder: TableBuilder = table(path, properties=feed)
+        self.live: list[tuple[int, Action]] = []
+        self.next = 0
+
+    def step(self, files: int, takes: bool, kind: str) -> tuple[list[int], list[int]]:
+        """Commit a step; the ids that it adds and takes away."""
+        if kind == "empty":
+            self.builder.commit(operation="SET TBLPROPERTIES")
+            return [], []
+        if kind == "compact":
+            self._rewrite()
+            return [], []
+        actions: list[Action] = []
+        gone: list[int] = []
+        if takes and self.live:
+            number, add = self.live.pop(0)
+            actions.append(remove_action(add))
+            gone.append(number)
+        added = [self._new(self.next + n) for n in range(files)]
+        self.next += files
+        self.builder.commit(*actions, *(add for _, add in added))
+        self.live += added
+        return [number for number, _ in added], gone
+
+    def _new(self, number: int) -> tuple[int, Action]:
+        return number, self.builder.write_file(rows(number))
+
+    def _rewrite(self) -> None:
+        moved = []
+        for number, add in self.live[:2]:
+            gone, new = remove_action(add), self._new(number)[1]
+            gone["remove"]["dataChange"] = new["add"]["dataChange"] = False
+            moved.append((number, new))
+            self.builder.commit(gone, new, operation="OPTIMIZE")
+        self.live = self.live[2:] + moved
+
+
+def drained(
+    source: Any, at: Any, limits: ReadLimits, restarts: st.DataObject
+) -> tuple[Any, list[dict[str, Any]]]:
+    found = []
+    while True:
+        if restarts.draw(st.booleans()):
+            source = again(source)
+        end = source.latest_offset(at, limits)
+        if end == at:
+            return at, found
+        assert end.key > at.key
+        plan, slices = source.tasks(at, end)
+        for one in read_slices(source.storage, plan, slices):
+            found += one.to_pylist()
+        if restarts.draw(st.booleans()):
+            # A crash after the batch was read: the same batch again, from a checkpoint, in a process of its own.
+            fresh = again(source)
+            assert fresh.tasks(fresh.offset(at.to_json()), fresh.offset(end.to_json())) == (plan, slices)
+        at = source.offset(end.to_json())
+
+
+@SETTINGS
+@given(before=STEPS, after=STEPS, limits=LIMITS, data=st.data())
+def test_every_live_row_and_then_every_added_row_comes_once(
+    before: Any, after: Any, limits: ReadLimits, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        history = History(Path(folder))
+        for step in before:
+            history.step(*step)
+        expected = [number for number, _ in history.live]
+        source = open_source(Path(folder), ignoreChanges="true")
+        at, found = drained(source, source.initial_offset(), limits, data)
+        for step in after:
+            expected += history.step(*step)[0]
+        if data.draw(st.booleans()):
+            source = open_source(Path(folder), ignoreChanges="true")
+            at = source.offset(at.to_dict())
+        _, more = drained(source, at, limits, data)
+        assert sorted(row["id"] for row in found + more) == sorted(expected)
+
+
+@SETTINGS
+@given(steps=STEPS, limits=LIMITS, data=st.data())
+def test_a_stream_from_a_version_gives_every_added_row_once(
+    steps: Any, limits: ReadLimits, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        history = History(Path(folder))
+        added = {0: []}
+        for step in steps:
+            numbers = history.step(*step)[0]
+            added[history.builder.version] = numbers
+        first = data.draw(st.integers(0, history.builder.version))
+        source = open_source(Path(folder), ignoreChanges="true", startingVersion=first)
+        _, found = drained(source, source.initial_offset(), limits, data)
+        assert [row["id"] for row in found] == [n for v in sorted(added) if v >= first for n in added[v]]
+
+
+@SETTINGS
+@given(before=STEPS, after=STEPS, limits=LIMITS, data=st.data())
+def test_the_changes_add_up_to_the_table(
+    before: Any, after: Any, limits: ReadLimits, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        history = History(Path(folder), change_feed=True)
+        for step in before:
+            history.step(*step)
+        source = open_source(Path(folder), readChangeFeed="true")
+        at, found = drained(source, source.initial_offset(), limits, data)
+        for step in after:
+            history.step(*step)
+        _, more = drained(source, at, limits, data)
+        state: list[int] = []
+        for row in sorted(found + more, key=lambda row: (row["_commit_version"], row["_change_type"])):
+            if row["_change_type"] == "insert":
+                state.append(row["id"])
+            else:
+                assert row["_change_type"] == "delete"
+                state.remove(row["id"])
+        live = open_snapshot(open_storage(folder)).scan().to_arrow()["id"].to_pylist()
+        assert sorted(state) == sorted(live)

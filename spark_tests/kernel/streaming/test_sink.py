@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_ds.exceptions import (
+    ConcurrentTransactionException,
+    DeltaConcurrentModificationException,
+    SchemaError,
+    StorageError,
+    UnsupportedOperationError,
+)
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.kernel.schema.from_arrow import schema_from_arrow
+from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.streaming import sink
+from delta_ds.kernel.streaming.sink import commit_batch
+from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
+from delta_ds.kernel.write.task import TaskResult, write_rows
+from spark_tests.kernel.streaming.streams import rows
+from spark_tests.kernel.write.tables import commit as actions_of
+from spark_tests.kernel.write.tables import rows as rows_of
+
+
+def planned(path: Path, data: pa.Table, mode: str = "append", **options: str) -> WritePlan:
+    storage = open_storage(path)
+    parsed = parse_stream_write_options({"path": str(path), **options}, mode=mode)
+    schema = schema_from_arrow(data.schema)
+    return plan_write(storage, newest(storage), schema, parsed, overwrite=mode == "complete")
+
+
+def staged(plan: WritePlan, data: pa.Table) -> list[TaskResult]:
+    return [write_rows(plan, data.to_batches())]
+
+
+def batch(
+    path: Path, data: pa.Table, number: int, mode: str = "append", query: str = "q", **options: str
+) -> int | None:
+    plan = planned(path, data, mode, **options)
+    return commit_batch(plan, staged(plan, data), query, number, mode)
+
+
+def data_files(path: Path) -> set[str]:
+    return {name for _, _, names in os.walk(path) for name in names if name.endswith(".parquet")}
+
+
+def ids(path: Path) -> list[int]:
+    return [row["id"] for row in rows_of(path)]
+
+
+def actions(path: Path, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for action in actions_of(path, version):
+        yield from action.items()
+
+
+def test_every_batch_is_one_commit_with_its_transaction(tmp_path: Path) -> None:
+    assert batch(tmp_path, rows(1, 2), 0) == 0
+    assert batch(tmp_path, rows(3), 1) == 1
+    assert ids(tmp_path) == [1, 2, 3]
+    found = list(actions(tmp_path, 1))
+    info = dict(found)["commitInfo"]
+    assert [kind for kind, _ in found] == ["commitInfo", "txn", "add"]
+    assert info["operation"] == "STREAMING UPDATE"
+    assert info["operationParameters"] == {"outputMode": "Append", "queryId": "q", "epochId": "1"}
+    size = dict(found)["add"]["size"]
+    expected = {
+        "numRemovedFiles": "0",
+        "numAddedFiles": "1",
+        "numOutputRows": "1",
+        "numOutputBytes": str(size),
+    }
+    assert info["operationMetrics"] == expected
+    assert info["isBlindAppend"] is True
+    assert {k: dict(found)["txn"][k] for k in ("appId", "version")} == {"appId": "q", "version": 1}
+
+
+def test_a_batch_that_the_table_has_is_left_out_and_its_files_deleted(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    batch(tmp_path, rows(2), 1)
+    files = data_files(tmp_path)
+    assert batch(tmp_path, rows(2), 1) is None
+    assert batch(tmp_path, rows(1), 0) is None
+    assert (ids(tmp_path), data_files(tmp_path)) == ([1, 2], files)
+
+
+def test_a_batch_that_lies_behind_a_checkpoint_is_found(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    log = DeltaLog(tmp_path)
+    for n in range(3):
+        log.write(rows(10 + n))
+    log.checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    assert batch(tmp_path, rows(1), 0) is None
+    assert batch(tmp_path, rows(2), 1) is not None
+
+
+def test_two_queries_count_by_themselves(tmp_path: Path) -> None:
+    for query in ("a", "b"):
+        for number in (0, 1):
+            batch(tmp_path, rows(number), number, query=query)
+    assert ids(tmp_path) == [0, 0, 1, 1]
+
+
+def test_complete_replaces_the_table_in_one_commit(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1, 2), 0, "complete")
+    assert batch(tmp_path, rows(7), 1, "complete") == 1
+    assert ids(tmp_path) == [7]
+    found = list(actions(tmp_path, 1))
+    info = dict(found)["commitInfo"]
+    assert sorted(kind for kind, _ in found) == ["add", "commitInfo", "remove", "txn"]
+    assert info["operationParameters"]["outputMode"] == "Complete"
+    assert (info["operationMetrics"]["numRemovedFiles"], info["isBlindAppend"]) == ("1", False)
+    assert batch(tmp_path, rows(8), 1, "complete") is None
+    assert ids(tmp_path) == [7]
+
+
+def test_an_empty_batch_commits_nothing_unless_the_table_changes(tmp_path: Path) -> None:
+    assert batch(tmp_path, rows(), 0) == 0
+    assert batch(tmp_path, rows(), 1) is None
+    wide = pa.table({"id": pa.array([], pa.int64()), "more": pa.array([], pa.string())})
+    assert batch(tmp_path, wide, 2, mergeSchema="true") == 1
+    assert batch(tmp_path, rows(), 3, "complete") is None
+    batch(tmp_path, rows(1), 4)
+    assert batch(tmp_path, rows(), 5, "complete") == 3
+    assert ids(tmp_path) == []
+
+
+def test_the_first_batch_partitions_the_table_and_later_ones_follow(tmp_path: Path) -> None:
+    data = pa.table({"id": pa.array([1], pa.int64()), "p": ["a"]})
+    batch(tmp_path, data, 0, partitionBy="p")
+    batch(tmp_path, data, 1, partitionBy="p")
+    batch(tmp_path, data, 2)
+    assert DeltaLog(tmp_path).snapshot().partition_columns == ["p"]
+    assert len(rows_of(tmp_path)) == 3
+
+
+def test_a_new_column_needs_merge_schema(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    wide = pa.table({"id": pa.array([2], pa.int64()), "more": ["x"]})
+    with pytest.raises(SchemaError):
+        batch(tmp_path, wide, 1)
+    assert batch(tmp_path, wide, 1, mergeSchema="true") == 1
+    assert rows_of(tmp_path) == [{"id": 1, "more": None}, {"id": 2, "more": "x"}]
+
+
+def test_update_mode_is_refused_and_what_was_staged_deleted(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    files = data_files(tmp_path)
+    plan = planned(tmp_path, rows(2))
+    with pytest.raises(UnsupportedOperationError, match="foreachBatch"):
+        commit_batch(plan, staged(plan, rows(2)), "q", 1, "update")
+    assert data_files(tmp_path) == files
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("append", [1, 2, 3, 9]), ("complete", [3])])
+def test_a_plan_made_once_serves_every_batch_of_a_query(
+    tmp_path: Path, mode: str, expected: list[int]
+) -> None:
+    plan = planned(tmp_path, rows(0), mode)
+    for number, n in enumerate((1, 2)):
+        assert commit_batch(plan, staged(plan, rows(n)), "q", number, mode) == number
+    DeltaLog(tmp_path).write(rows(9))
+    assert commit_batch(plan, staged(plan, rows(3)), "q", 2, mode) == 3
+    assert ids(tmp_path) == expected
+
+
+def test_a_change_of_the_table_since_the_plan_is_a_conflict(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    wide = pa.table({"id": pa.array([2], pa.int64()), "more": ["x"]})
+    DeltaLog(tmp_path).write(wide, options={"mergeSchema": "true"})
+    files = data_files(tmp_path)
+    with pytest.raises(DeltaConcurrentModificationException):
+        commit_batch(plan, staged(plan, rows(2)), "q", 1, "append")
+    assert data_files(tmp_path) == files
+
+
+def test_the_same_query_twice_at_once_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+    files = data_files(tmp_path)
+    looked_up = sink.last_batch
+
+    def overtaken(*args: Any) -> int | None:
+        found = looked_up(*args)
+        monkeypatch.setattr(sink, "last_batch", looked_up)
+        batch(tmp_path, rows(2), 1)
+        return found
+
+    monkeypatch.setattr(sink, "last_batch", overtaken)
+    with pytest.raises(ConcurrentTransactionException):
+        commit_batch(plan, results, "q", 1, "append")
+    assert ids(tmp_path) == [1, 2]
+    assert len(data_files(tmp_path)) == len(files)
+
+
+def test_a_batch_whose_commit_fails_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch(tmp_path, rows(1), 0)
+    files = data_files(tmp_path)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+
+    def failing(*args: Any) -> int | None:
+        raise StorageError("the store is away")
+
+    monkeypatch.setattr(sink, "last_batch", failing)
+    with pytest.raises(StorageError):
+        commit_batch(plan, results, "q", 1, "append")
+    assert data_files(tmp_path) == files
+
+
+def test_the_history_tells_the_batches(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0, userMetadata="mine")
+    entry = DeltaLog(tmp_path).history(1)[0]
+    assert (entry["operation"], entry["userMetadata"]) == ("STREAMING UPDATE", "mine")
+    assert json.loads(json.dumps(entry["operationParameters"]))["queryId"] == "q"
