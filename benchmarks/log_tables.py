@@ -292,26 +292,26 @@ def metadata(fields: Sequence[tuple[str, str]], partitions: Sequence[str]) -> di
     }
 
 
-def _log_fields() -> list[tuple[str, str]]:
+def log_fields() -> list[tuple[str, str]]:
     return [(name, kind) for name, kind, _ in COLUMNS] + [(PARTITION, "date")]
 
 
 def metadata_line(properties: Mapping[str, str]) -> str:
     """The line of a commit that gives the table properties; all else stays as it is."""
     return json.dumps(
-        {"metaData": {**metadata(_log_fields(), [PARTITION]), "configuration": dict(properties)}}
+        {"metaData": {**metadata(log_fields(), [PARTITION]), "configuration": dict(properties)}}
     )
 
 
 def _header_lines(features: Sequence[str]) -> list[str]:
     return [
         json.dumps({"protocol": protocol(features)}),
-        json.dumps({"metaData": metadata(_log_fields(), [PARTITION])}),
+        json.dumps({"metaData": metadata(log_fields(), [PARTITION])}),
     ]
 
 
 def _header_table(features: Sequence[str]) -> pa.Table:
-    action = metadata(_log_fields(), [PARTITION])
+    action = metadata(log_fields(), [PARTITION])
     text_map = pa.map_(pa.string(), pa.string())
     kind = pa.struct(
         [

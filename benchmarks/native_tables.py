@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,9 @@ def write_wide_table(root: Path, rows: int, files: int) -> Path:
     adds = []
     root.mkdir(parents=True)
     for n in range(files):
-        table = _wide_rows(bounds[n], bounds[n + 1])
+        table = wide_rows(bounds[n], bounds[n + 1])
         adds.append(_write_file(root, n, table))
-    return _write_log(root, WIDE, adds, [])
+    return write_log(root, WIDE, adds, [])
 
 
 def write_vector_table(root: Path, plain: Path, deleted_share: float) -> Path:
@@ -55,7 +55,7 @@ def write_vector_table(root: Path, plain: Path, deleted_share: float) -> Path:
     The vectors hide about that share of the rows of every file, spread evenly.
     """
     root.mkdir(parents=True)
-    adds = _adds(plain)
+    adds = adds_of(plain)
     step = max(1, round(1 / deleted_share))
     with VectorFile(root) as vectors:
         for add in adds:
@@ -63,7 +63,7 @@ def write_vector_table(root: Path, plain: Path, deleted_share: float) -> Path:
             stats = json.loads(add["stats"])
             add["stats"] = json.dumps({**stats, "tightBounds": False})
             add["deletionVector"] = vectors.append(np.arange(0, stats["numRecords"], step, dtype=np.uint32))
-    return _write_log(root, WIDE, adds, ["deletionVectors"])
+    return write_log(root, WIDE, adds, ["deletionVectors"])
 
 
 def write_dimension(root: Path) -> Path:
@@ -79,20 +79,21 @@ def write_dimension(root: Path) -> Path:
         names=[name for name, _ in DIMENSION],
     )
     root.mkdir(parents=True)
-    return _write_log(root, DIMENSION, [_write_file(root, 0, table)], [])
+    return write_log(root, DIMENSION, [_write_file(root, 0, table)], [])
 
 
 def files_of(root: Path) -> list[tuple[str, int, int]]:
     """Path, lowest and highest `id` (0 where there is none) of every data file of a table made here."""
     found = []
-    for add in _adds(root):
+    for add in adds_of(root):
         stats = json.loads(add["stats"])
         bounds = (stats[key].get("id", 0) for key in ("minValues", "maxValues"))
         found.append((str(root / add["path"]), *bounds))
     return found
 
 
-def _wide_rows(start: int, stop: int) -> pa.Table:
+def wide_rows(start: int, stop: int) -> pa.Table:
+    """The rows with these ids, `stop` excluded."""
     ids = np.arange(start, stop, dtype=np.uint64)
     # Multiplied by an odd number the ids stay different, but look like anything.
     tokens = pa.array([f"{value:016X}" for value in (ids * np.uint64(0x9E3779B97F4A7C15)).tolist()])
@@ -129,17 +130,23 @@ def _stats(table: pa.Table) -> str:
     return json.dumps(record)
 
 
-def _write_log(
-    root: Path, fields: Sequence[tuple[str, str]], adds: Sequence[dict[str, Any]], features: Sequence[str]
+def write_log(
+    root: Path,
+    fields: Sequence[tuple[str, str]],
+    adds: Sequence[dict[str, Any]],
+    features: Sequence[str],
+    properties: Mapping[str, str] | None = None,
 ) -> Path:
+    """Write version 0 of a table over files that are there; `adds` are the bodies of its `add` actions."""
     (root / "_delta_log").mkdir()
     lines = [commit_info(0), json.dumps({"protocol": protocol(features)})]
-    lines.append(json.dumps({"metaData": metadata(fields, [])}))
+    lines.append(json.dumps({"metaData": {**metadata(fields, []), "configuration": dict(properties or {})}}))
     write_commit(root / "_delta_log", 0, [*lines, *(json.dumps({"add": add}) for add in adds)])
     return root
 
 
-def _adds(root: Path) -> list[dict[str, Any]]:
+def adds_of(root: Path) -> list[dict[str, Any]]:
+    """The bodies of the `add` actions of a table made here."""
     text = (root / "_delta_log" / f"{0:020d}.json").read_text(encoding="utf-8")
     actions = [json.loads(line) for line in text.splitlines()]
     return [action["add"] for action in actions if "add" in action]

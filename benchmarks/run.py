@@ -1,14 +1,16 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
-    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers or checkpoint; may be
-                     repeated
+    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers, checkpoint or
+                     commands; may be repeated
     --files N        files of the tables that are only a log (300,000)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
                      partitioned writes take a fifth and a fiftieth
     --commits N      commits one after the other (200)
     --writers N      writers at the same time (8), with
     --appends N      appends each (25)
-    --rounds N       rounds of every measurement; medians are shown (3)
+    --rounds N       rounds of every measurement; medians are shown (3; 1 for commands)
+    --command NAME   of commands only delete, update, merge, compaction, zorder, planning or vacuum; may be repeated
+    --scale X        size of the tables of commands (1)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
@@ -31,7 +33,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks import native_parts, spark_parts, write_parts
+from benchmarks import command_parts, native_parts, spark_parts, write_parts
 from benchmarks.harness import (
     HERE,
     OURS,
@@ -66,6 +68,7 @@ def main() -> None:
         "commits": commits,
         "writers": writers,
         "checkpoint": write_parts.checkpoint,
+        "commands": command_parts.commands,
     }
     options = _arguments(list(parts))
     print(f"# Benchmarks of delta_ds\n\n{_machine(options)}\n")
@@ -82,7 +85,9 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--writers", type=int, default=8)
     parser.add_argument("--appends", type=int, default=25)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--command", action="append", choices=command_parts.TABLES)
+    parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--peer-python")
     parser.add_argument("--delta-spark-python")
     parser.add_argument("--delta-spark-jars", default="")
@@ -91,9 +96,10 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
 
 
 def _of_part(options: argparse.Namespace, part: str) -> argparse.Namespace:
-    """The options with the number of rows that the part takes unless told otherwise."""
-    default = 20_000_000 if part == "native" else 10_000_000
-    return argparse.Namespace(**{**vars(options), "rows": options.rows or default})
+    """The options with the numbers of rows and rounds that the part takes unless told otherwise."""
+    rows = options.rows or (20_000_000 if part == "native" else 10_000_000)
+    rounds = options.rounds or (1 if part == "commands" else 3)
+    return argparse.Namespace(**{**vars(options), "rows": rows, "rounds": rounds})
 
 
 def _machine(options: argparse.Namespace) -> str:
@@ -106,10 +112,14 @@ def _machine(options: argparse.Namespace) -> str:
         versions += f", deltalake {found.stdout.strip()}"
     today = time.strftime("%Y-%m-%d")
     return (
-        f"{today}, {os.cpu_count()} cores, {versions}. Medians of {options.rounds} rounds taken in turn, "
+        f"{today}, {os.cpu_count()} cores, {versions}. {_rounds(options)} taken in turn, "
         "files in the page cache; outside Spark every measurement is a process of its own. *work* leaves out "
         "Python's start and imports, *process* includes them, *peak* is the most memory the process held."
     )
+
+
+def _rounds(options: argparse.Namespace) -> str:
+    return f"Medians of {options.rounds} rounds" if options.rounds else "Medians of 3 rounds (commands: of 1)"
 
 
 def _peer(options: argparse.Namespace, *case: str) -> list[str]:

@@ -3,6 +3,8 @@
     commits COUNT HANDLE TABLE     commits of one `add` each; HANDLE is kept (one for all) or anew (one for each)
     appends COUNT HANDLE TABLE     appends of ten rows each; every one opens the table anew
     checkpoint TABLE               a checkpoint of the newest version
+    vacuum MODE HOW TABLE          MODE is full or lite, HOW is dry or real
+    settled TABLE                  a compaction of a table whose files are all large enough
     writer KIND COUNT TABLE        one of many writers: says READY, waits for a line, then commits or appends
 
 The first commit loads what is needed and does not count. `--no-flush` turns off what makes files durable, to
@@ -17,12 +19,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 if __package__ is None or __package__ == "":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measure import MARK, failures, report
-from benchmarks.write_tables import add_body, commits_of, rows, schema_json
+from benchmarks.write_tables import add_body, commits_of, on_small_table, rows, schema_json
 
 
 def committer(table: str, handle: str) -> Callable[[], object]:
@@ -72,6 +75,29 @@ def checkpoint(table: str) -> None:
     report(time.perf_counter() - start, adds)
 
 
+def vacuum(mode: Literal["full", "lite"], how: str, table: str) -> None:
+    from delta_ds import DeltaLog
+    from delta_ds.kernel.commands.vacuum.command import vacuum
+
+    def run(path: str) -> int:
+        return vacuum(DeltaLog(path), mode=mode, dry_run=how == "dry").num_files
+
+    timed(run, table)
+
+
+def settled(table: str) -> None:
+    from delta_ds import DeltaLog
+    from delta_ds.kernel.commands.optimize.command import optimize
+    from delta_ds.kernel.commands.optimize.request import OptimizeRequest
+
+    request = OptimizeRequest().with_settings(min_file_size=1)
+
+    def run(path: str) -> int:
+        return int(optimize(DeltaLog(path), request).metrics["numFilesRemoved"])
+
+    timed(run, table)
+
+
 def writer(kind: str, count: str, table: str) -> None:
     step = MAKERS[kind](table, "kept")
     warm_up(kind, table)
@@ -82,12 +108,15 @@ def writer(kind: str, count: str, table: str) -> None:
 
 def warm_up(kind: str, table: str) -> None:
     """Load what is needed, on a table of its own."""
-    import tempfile
+    on_small_table(table, lambda path: MAKERS[kind](path, "kept")())
 
-    from benchmarks.write_tables import write_small_table
 
-    with tempfile.TemporaryDirectory(dir=Path(table).parent) as folder:
-        MAKERS[kind](str(write_small_table(Path(folder) / "warm", 1000)), "kept")()
+def timed(run: Callable[[str], int], table: str) -> None:
+    """Time something on a table, and on another one before, which loads what is needed."""
+    on_small_table(table, run)
+    start = time.perf_counter()
+    answer = run(table)
+    report(time.perf_counter() - start, answer)
 
 
 def _no_flush() -> None:
@@ -106,6 +135,10 @@ if __name__ == "__main__":
             repeat(kind, count, handle, table)
         case ["checkpoint", table]:
             checkpoint(table)
+        case ["vacuum", "full" | "lite" as mode, how, table]:
+            vacuum(mode, how, table)
+        case ["settled", table]:
+            settled(table)
         case ["writer", kind, count, table]:
             writer(kind, count, table)
         case other:

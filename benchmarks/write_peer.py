@@ -1,14 +1,13 @@
 """The measured process for writes of deltalake, run by its own environment: `python write_peer.py CASE ...`.
 
-The cases are those of `write_ours.py`: commits, appends, checkpoint and writer. For commits and appends HANDLE is
-kept (one `DeltaTable` for all) or anew (the path for each).
+The cases are those of `write_ours.py`: commits, appends, checkpoint, vacuum, settled and writer. For commits and
+appends HANDLE is kept (one `DeltaTable` for all) or anew (the path for each).
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 from measure import MARK, failures, report  # beside this file
-from write_tables import add_body, commits_of, rows, write_small_table
+from write_tables import add_body, commits_of, on_small_table, rows
 
 
 def committer(table: str, handle: str) -> Callable[[], object]:
@@ -60,17 +59,31 @@ def checkpoint(table: str) -> None:
     report(seconds, int(hint["numOfAddFiles"]))
 
 
+def vacuum(mode: str, how: str, table: str) -> None:
+    timed(lambda path: len(DeltaTable(path).vacuum(dry_run=how == "dry", full=mode == "full")), table)
+
+
+def settled(table: str) -> None:
+    timed(lambda path: int(DeltaTable(path).optimize.compact(target_size=1)["numFilesRemoved"]), table)
+
+
+def timed(run: Callable[[str], int], table: str) -> None:
+    on_small_table(table, run)
+    start = time.perf_counter()
+    answer = run(table)
+    report(time.perf_counter() - start, answer)
+
+
 def writer(kind: str, count: str, table: str) -> None:
     step = MAKERS[kind](table, "kept")
-    with tempfile.TemporaryDirectory(dir=Path(table).parent) as folder:
-        MAKERS[kind](str(write_small_table(Path(folder) / "warm", 1000)), "kept")()
+    on_small_table(table, lambda path: MAKERS[kind](path, "kept")())
     print("READY", flush=True)
     sys.stdin.readline()
     print(MARK + json.dumps(failures(step, int(count))), flush=True)
 
 
 if __name__ == "__main__":
-    cases = {"checkpoint": checkpoint, "writer": writer}
+    cases = {"checkpoint": checkpoint, "vacuum": vacuum, "settled": settled, "writer": writer}
     kind = sys.argv[1]
     if kind in MAKERS:
         repeat(*sys.argv[1:])

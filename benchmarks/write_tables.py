@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,12 @@ def write_small_table(root: Path, checkpoint_interval: int) -> Path:
     ]
     (log / f"{0:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
     return root
+
+
+def on_small_table(beside: str, do: Callable[[str], object]) -> None:
+    """Do something on a small table in a folder beside another table, gone afterwards: it loads what is needed."""
+    with tempfile.TemporaryDirectory(dir=Path(beside).parent) as folder:
+        do(str(write_small_table(Path(folder) / "warm", 1000)))
 
 
 def _field(name: str, kind: str) -> dict[str, Any]:

@@ -43,6 +43,14 @@ class DeltaLog:
         self.storage: Storage = open_storage(path, storage_options)
         self._current: Current | None = None
 
+    @classmethod
+    def at(cls, storage: Storage) -> DeltaLog:
+        """The log of the table on a storage that is open already."""
+        log = cls.__new__(cls)
+        log.storage = storage
+        log._current = None
+        return log
+
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
         """The table at a version, at a moment, or (neither given) as it is now.
 

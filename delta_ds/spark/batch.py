@@ -65,7 +65,7 @@ class Rows:
         self.table_schema = snapshot.schema
         self._metadata_columns = options.metadata_columns
         self._time_zone = options.time_zone
-        self.schema = StructType((*snapshot.schema.fields, *_metadata_field(options.metadata_columns)))
+        self.schema = StructType((*snapshot.schema.fields, *metadata_field(options.metadata_columns)))
 
     def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
         """What reading these columns under a bound predicate shares; reads no file list."""
@@ -109,7 +109,8 @@ class Changes:
         return self.feed.tasks(max_bytes)
 
 
-def _metadata_field(names: Sequence[str]) -> tuple[StructField, ...]:
+def metadata_field(names: Sequence[str]) -> tuple[StructField, ...]:
+    """The column `_metadata` with these fields; nothing for no names."""
     if not names:
         return ()
     known = {field.name: field for field in _METADATA_FIELDS}

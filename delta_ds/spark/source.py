@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
@@ -18,10 +18,11 @@ from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.streaming.source import StreamSource
     from delta_ds.spark.batch import Changes, Rows
 
 FORMAT = "pydelta"
@@ -41,8 +42,9 @@ class Pin:
 class DeltaSource(DataSource):
     """A Delta table in Spark: `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta").save(path)`.
 
-    Spark calls `schema()`, `reader()` and `writer()` in Python processes of their own and pickles the instance in
-    between. Options: `READ_OPTIONS` and `WRITE_OPTIONS` in `delta_ds.kernel.options`.
+    Streams are `spark.readStream` and `df.writeStream` in their place. Spark calls `schema()`, `reader()`, `writer()`
+    and so on in Python processes of their own and pickles the instance in between. Options: `READ_OPTIONS`,
+    `WRITE_OPTIONS` and `STREAM_READ_OPTIONS` in `delta_ds.kernel.options`.
     """
 
     # Set by `register(spark, pushdown=True)`; see pushdown.py for why it is a choice.
@@ -51,6 +53,7 @@ class DeltaSource(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self._pin: Pin | None = None
+        self._stream: StreamSource | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -59,15 +62,53 @@ class DeltaSource(DataSource):
     def schema(self) -> SparkStructType:
         """Resolve the version to read and its schema from protocol and metadata; files are not listed.
 
+        Spark does not say whether it is a stream that will be read.
+
         Raises
         ------
         DeltaError
             No table there, a version or moment out of reach, a feature or option that is not known.
         """
-        options = self._read_options()
-        reading = open_reading(options, None)
+        from delta_ds.spark.streaming import opening
+
+        if opening.is_marked(self.options) or opening.names_a_stream(self.options):
+            return self._stream_schema()
+        try:
+            options = self._read_options()
+            reading = open_reading(options, None)
+        except DeltaError:
+            if not opening.may_be_a_stream(self.options):
+                raise
+            # If it is none after all, `reader` says what is wrong.
+            return self._stream_schema()
         self._pin = reading.pin
         return schemas.to_spark(chosen(reading.schema, options, reading.table))
+
+    def _stream_schema(self) -> SparkStructType:
+        from delta_ds.spark.streaming.opening import columns_of, open_source
+
+        check_path(self.options)
+        self._stream = open_source(self.options)
+        return schemas.to_spark(columns_of(self._stream))
+
+    def streamReader(self, schema: SparkStructType) -> DataSourceStreamReader:
+        """A reader of the columns of a schema as a stream, with the table's schema that `schema()` settled on."""
+        from delta_ds.spark.streaming.opening import stream_reader
+
+        return stream_reader(self.options, schema, self._stream, self._pin.last if self._pin else None)
+
+    def streamWriter(self, schema: SparkStructType, overwrite: bool) -> DataSourceStreamWriter:
+        """A writer of micro-batches of a schema; `overwrite` is output mode `complete`.
+
+        Raises
+        ------
+        DeltaError
+            The rows do not fit the table, or it cannot be written.
+        """
+        from delta_ds.spark.streaming.writer import DeltaStreamWriter
+
+        check_path(self.options)
+        return DeltaStreamWriter(self.options, schema, complete=overwrite)
 
     def reader(self, schema: SparkStructType) -> DataSourceReader:
         """A reader of the columns of a schema, at the version that `schema()` settled on.

@@ -59,7 +59,12 @@ class DeltaWriter(DataSourceArrowWriter):
             Another commit came first and contradicts the write; its files are deleted.
         """
         results = [message.result for message in messages if isinstance(message, TaskMessage)]
-        finish_write(self._plan, results, engine_info=engine_info())
+        version = finish_write(self._plan, results, engine_info=engine_info())
+        if version is not None and self._plan.options.data_change:
+            from delta_ds.spark.auto_compaction import compact_after, settings_of
+
+            plan = self._plan
+            compact_after(plan.storage, plan.metadata, results, settings_of(None), plan.rows.timezone)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""

@@ -1,8 +1,8 @@
 """Make the operating system fail, or the process die, at a chosen call of a write to a local table.
 
 Every call that changes something below the table's folder is counted and named: `create` and `write` of a file,
-`flush` (fsync), `link`, `replace`, `unlink`, `mkdir`; together with what the file is for: `data`, `commit`,
-`checksum`, `checkpoint`, `sidecar`, `hint` (`_last_checkpoint`), or `folder`.
+`flush` (fsync), `link`, `replace`, `unlink`, `mkdir`; together with what the file is for: `data`, `vector` (deletion
+vectors), `commit`, `checksum`, `checkpoint`, `sidecar`, `hint` (`_last_checkpoint`), or `folder`.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ def kind_of(path: str, folder: str) -> str:
     if name.startswith(".") and name.endswith(".tmp"):
         name = name[1:].rsplit(".", 2)[0]
     if not relative.startswith("_delta_log"):
+        if name.endswith(".bin"):
+            return "vector"
         return "data" if name.endswith(".parquet") else "folder"
     if "_sidecars/" in relative:
         return "sidecar"

@@ -86,7 +86,9 @@ def end(process: subprocess.Popen[str]) -> None:
 # ---------------------------------------------------------------- inside the processes
 
 
-def serve(work: Work, rehearse: Callable[[Path], None]) -> None:
+def serve(
+    work: Work, rehearse: Callable[[Path], None], last: Callable[[dict[str, Any]], None] | None = None
+) -> None:
     """The main function of a worker script.
 
     Parameters
@@ -96,6 +98,8 @@ def serve(work: Work, rehearse: Callable[[Path], None]) -> None:
         may name further `modules` that it takes.
     rehearse
         Does the same things in an empty folder, so that it is known which modules they take.
+    last
+        What a worker whose job says that it `dies` does after its answer, and is killed by.
     """
     jobs: list[dict[str, Any]] = json.loads(sys.stdin.read())
     load_modules(rehearse)
@@ -103,18 +107,25 @@ def serve(work: Work, rehearse: Callable[[Path], None]) -> None:
         import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         ready, go = os.pipe(), os.pipe()
-        workers = [_fork(work, job, Path(folder, str(n)), ready, go) for n, job in enumerate(jobs)]
+        workers = [_fork(work, job, Path(folder, str(n)), ready, go, last) for n, job in enumerate(jobs)]
         os.close(ready[1])
         for _ in workers:
             os.read(ready[0], 1)  # a byte of each, or the end of the pipe if one has failed
         os.close(go[1])
         codes = [os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) for worker in workers]
-        if any(codes):
+        if codes != [-signal.SIGKILL if "dies" in job else 0 for job in jobs]:
             sys.exit(f"exit codes {codes}")
         json.dump([json.loads(Path(folder, str(n)).read_text()) for n in range(len(jobs))], sys.stdout)
 
 
-def _fork(work: Work, job: dict[str, Any], answer: Path, ready: tuple[int, int], go: tuple[int, int]) -> int:
+def _fork(
+    work: Work,
+    job: dict[str, Any],
+    answer: Path,
+    ready: tuple[int, int],
+    go: tuple[int, int],
+    last: Callable[[dict[str, Any]], None] | None,
+) -> int:
     def act() -> None:
         os.close(go[1])
         run = work(job)
@@ -122,6 +133,8 @@ def _fork(work: Work, job: dict[str, Any], answer: Path, ready: tuple[int, int],
         os.close(ready[1])
         os.read(go[0], 1)  # ends when everybody is ready
         answer.write_text(json.dumps(run()))
+        if last is not None and "dies" in job:
+            last(job)
 
     return fork(act)
 

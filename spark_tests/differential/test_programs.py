@@ -56,6 +56,11 @@ OFFERED = frozenset(
         "unset_properties",
         "upgrade_protocol",
         "vacuum",
+        "delete",
+        "update",
+        "merge",
+        "optimize",
+        "race",
         "write",
     ]
 )

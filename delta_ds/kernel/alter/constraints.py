@@ -5,6 +5,7 @@ Source: PROTOCOL.md, "CHECK Constraints"; protocol-checklist CON-W-03, CON-W-04.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,13 @@ from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
+
+_TOKEN = re.compile(
+    r"""(?P<hidden>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`"""
+    r"|(?:\d+\.\d*|\.\d+|\d+(?=[eE][+-]?\d))(?:[eE][+-]?\d+)?(?:BD|[DLSYF])?|\w+"
+    r"|<=>|<>|!=|<=|>=|==|!>|!<|\|\||.",
+    re.DOTALL,
+)
 
 
 def add_constraint(log: DeltaLog, name: str, expression: str, verify: Callable[[str], None]) -> int:
@@ -61,14 +69,26 @@ def add_constraint(log: DeltaLog, name: str, expression: str, verify: Callable[[
             parameters={"constraintName": name, "oldConstraint": txn.metadata.configuration[found]},
         )
     check_constraint(name, expression, txn.metadata.schema, table)
-    new = replace(txn.metadata, configuration={**txn.metadata.configuration, key: expression})
+    stored = as_stored(expression)
+    new = replace(txn.metadata, configuration={**txn.metadata.configuration, key: stored})
     protocol = upgraded(txn.protocol, new)
     txn.read_whole_table()
     verify(expression)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
     txn.set_metadata(new)
-    return txn.commit("ADD CONSTRAINT", {"name": name, "expr": expression})
+    return txn.commit("ADD CONSTRAINT", {"name": name, "expr": stored})
+
+
+def as_stored(expression: str) -> str:
+    """The expression as delta-spark keeps it: its tokens with a space between them, comments left out.
+
+    >>> as_stored("length(name)<=5 /* short */ or s.a > -1.5")
+    'length ( name ) <= 5 or s . a > - 1.5'
+
+    Source: delta-spark, `DeltaSqlBase.g4` (`checkExprToken`) and `DeltaSqlAstBuilder.visitAddTableConstraint`.
+    """
+    return " ".join(token[0] for token in _TOKEN.finditer(expression) if token["hidden"] is None)
 
 
 def drop_constraint(log: DeltaLog, name: str, *, if_exists: bool = False) -> int | None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_ds.exceptions import LogError, SchemaError
+from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
@@ -73,6 +73,14 @@ class StreamSource:
         source = cls(storage, options, Pinned.of(open_snapshot(storage)), timezone)
         source.plan(0)
         return source
+
+    def renewed(self) -> StreamSource:
+        """The same stream on the table as it is now, if the columns are the same still; else this one.
+
+        A stream is begun some time after it was opened.
+        """
+        now = StreamSource.open(self.storage, self.options, self.timezone)
+        return now if now.schema == self.schema else self
 
     def _set_up(self) -> None:
         """What a process makes for itself."""
@@ -135,11 +143,21 @@ class StreamSource:
         For `Trigger.AvailableNow`, as the bound of `latest_offset`; and for Spark versions that ask for the latest
         offset without saying where they are, with no `start`.
         """
-        origin = self.initial_offset() if start is None else start
+        origin = self._origin_or_now() if start is None else start
         first = origin.version + 1 if origin.is_starting_snapshot else origin.version
         self._check(origin)
         end = self._commits.latest(first) + 1
         return origin.at(max(end, first)) if end > origin.version else origin
+
+    def _origin_or_now(self) -> StreamOffset:
+        try:
+            return self.initial_offset()
+        except (VersionNotFoundError, TimestampOutOfRangeError):
+            # After a restart the options do not count, and their version may be gone. A first start is told when it
+            # asks for its beginning.
+            return StreamOffset.beginning(
+                self.pinned.metadata.id, self._read_schema.newest_version, snapshot=False
+            )
 
     def latest_offset(
         self,

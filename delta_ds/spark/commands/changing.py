@@ -10,11 +10,14 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.commands.row_changes.candidates import Files
 from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan, check_changeable, plan_row_changes
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import discarding, session_metadata, write_rows
 from delta_ds.spark.commands.target import Target
@@ -146,7 +149,13 @@ class Change(AbstractContextManager["Change"]):
             plan=self.plan if self._results else None,
             **session_metadata(self.target),
         )
-        self.target.run(commit_row_changes, change)
+        settings = settings_of(self.target.spark)
+        self.target.run(_commit, change, self.plan.write.metadata, settings)
+
+
+def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:
+    commit_row_changes(snapshot, change)
+    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
 
 
 def by_path(files: Files, found: Mapping[int, Any]) -> dict[str, Any]:

@@ -194,8 +194,6 @@ class _Merge:
             sides, change, self._special, touched if len(touched) < len(files) else None,
             inserts_only=not len(touched), by_source=self._by_source,
         )  # fmt: skip
-        if frame is None:
-            return 0
         partitions = self._target.metadata.partition_columns
         if partitions and len(touched):
             frame = frame.hint("rebalance", *partitions)

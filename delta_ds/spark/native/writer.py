@@ -24,6 +24,7 @@ from delta_ds.kernel.write.finish import discard, finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
 from delta_ds.spark.native.scan import file_system, hadoop_root
@@ -104,12 +105,15 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     folder = str(uuid.uuid4())
     result = stage(df, plan, options, folder)
     try:
-        return finish_write(plan, [result], engine_info=engine_info())
+        version = finish_write(plan, [result], engine_info=engine_info())
     except UncertainWriteError:
         raise
     except Exception:
         _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan)
         raise
+    if version is not None and parsed.data_change:
+        compact_after(storage, plan.metadata, [result], settings_of(spark), plan.rows.timezone)
+    return version
 
 
 def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: str) -> TaskResult:

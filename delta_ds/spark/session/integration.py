@@ -1,4 +1,4 @@
-"""Makes `spark.read` and `df.write` of a session say to this package what they cannot say to a Python data source.
+"""Makes `spark.read`, `df.write` and streams say to this package what they cannot say to a Python data source.
 
 Spark refuses the default save mode, `ignore`, `partitionBy` and tables by path before a Python data source is asked,
 and moves every row through Python. `install` replaces the few methods that end a read or a write; a call is taken over
@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.spark.server import is_connect
-from delta_ds.spark.session import patching, state
+from delta_ds.spark.session import patching, state, streams
 from delta_ds.spark.session.identifiers import is_ours, path_of
 from delta_ds.spark.session.reading import read, with_path
 from delta_ds.spark.session.writer_v2 import PathWriter
@@ -88,6 +88,7 @@ def _patches(connect: bool) -> list[_Patch]:
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             *_writer_patches(ConnectWriter),
             (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+            *streams.patches(connect, is_installed),
         ]
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
     from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
@@ -99,6 +100,7 @@ def _patches(connect: bool) -> list[_Patch]:
         (SparkSession, "table", _names_path("tableName", None), _session_table),
         *_writer_patches(DataFrameWriter),
         (ClassicFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+        *streams.patches(connect, is_installed),
     ]
 
 

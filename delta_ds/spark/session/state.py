@@ -92,6 +92,53 @@ def writer_state(writer: Any) -> WriterState:
     )
 
 
+def stream_reader_source(reader: Any) -> str | None:
+    """The name of the data source that a reader of a stream would use."""
+    if is_connect(reader):
+        return _text(reader._format)
+    return _text(_private(reader._jreader, "source"))
+
+
+def stream_reader_options(reader: Any) -> dict[str, str]:
+    """The options of a reader of a stream."""
+    if is_connect(reader):
+        return connect_reader_options(reader)
+    return _options(_private(reader._jreader, "extraOptions"))
+
+
+def stream_writer_source(writer: Any) -> str | None:
+    """As `writer_source`, for a writer of a stream."""
+    if is_connect(writer):
+        return _text(writer._write_proto.format or None)
+    return _text(_private(writer._jwrite, "source"))
+
+
+def stream_writer_state(writer: Any) -> WriterState:
+    """What a writer of a stream has been told; `mode` is its output mode."""
+    if is_connect(writer):
+        told = writer._write_proto
+        return WriterState(
+            mode=told.output_mode or None,
+            options=dict(told.options),
+            partition_by=tuple(told.partitioning_column_names),
+            cluster_by=tuple(told.clustering_column_names),
+        )
+    told = writer._jwrite
+    return WriterState(
+        mode=_private(told, "outputMode").toString(),
+        options=_options(_private(told, "extraOptions")),
+        partition_by=_names(_private(told, "partitioningColumns")),
+        cluster_by=_names(_private(told, "clusteringColumns")),
+    )
+
+
+def _private(target: Any, name: str) -> Any:
+    """A private field of an object of the JVM: readers and writers of streams have no getters."""
+    field = target.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(target)
+
+
 def _options(case_insensitive_map: Any) -> dict[str, str]:
     """Names as the user wrote them to texts; up to Spark 4.2, an option set to None is there as null."""
     options: dict[str, str] = {}

@@ -70,7 +70,7 @@ def save(
         The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
     """
     wanted = save_mode(mode)
-    settled = _described(with_path(options, path, "save"), partition_by, cluster_by)
+    settled = described(with_path(options, path, "save"), partition_by, cluster_by)
     spark = df.sparkSession
     if wanted == IGNORE and _has_path(settled) and tables.find_table(spark, settled) is not None:
         return
@@ -191,9 +191,10 @@ def as_existing_name(path: str) -> Iterator[None]:
         ) from error
 
 
-def _described(
+def described(
     options: Mapping[str, str], partition_by: Sequence[str], cluster_by: Sequence[str]
 ) -> dict[str, str]:
+    """Options with the partitioning and clustering that calls have said; each may be said once."""
     settled = dict(options)
     if partition_by:
         _put(settled, "partitionBy", quoted(partition_by))

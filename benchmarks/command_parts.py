@@ -1,0 +1,225 @@
+"""The part `commands`: the commands of `DeltaTable` beside delta-spark, and what needs no Spark beside deltalake."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.command_tables import make_tables, numbers, sizes
+from benchmarks.harness import HERE, WORK, WRITES, OnCopy, as_table, cost, in_turn_on_copies
+from benchmarks.measure import MARK, Measurement
+
+WORKER = "benchmarks.command_worker"
+SMALL = 0.002
+# Command: on which tables it runs, and what else it reads.
+TABLES: dict[str, tuple[list[str], list[str]]] = {
+    "delete": (["plain", "vectors"], []),
+    "update": (["plain", "vectors"], []),
+    "merge": (["plain", "vectors"], ["source"]),
+    "compaction": (["small files"], []),
+    "zorder": (["to order"], []),
+    "planning": (["log"], []),
+    "vacuum": (["to vacuum"], []),
+}
+ROW_CHANGES = {"plain": "copy-on-write", "vectors": "deletion vectors"}
+
+
+@dataclass
+class Taken:
+    """What one side needed for a case, by round, or why it failed."""
+
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    failed: str = ""
+
+    def middle(self, what: str) -> float:
+        return median(record[what] for record in self.rounds) if self.rounds else math.nan
+
+    @property
+    def answer(self) -> str:
+        return " / ".join(sorted({record["answer"] for record in self.rounds}))
+
+
+# By command, table and case: whose numbers they are.
+Found = dict[tuple[str, str, str], dict[str, Taken]]
+
+
+def commands(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Commands that change rows or files, through Spark and, where no row is looked at, without it."""
+    chosen = options.command or list(TABLES)
+    found = _through_spark(options, folder, chosen)
+    lines = [f"## Commands, local[2], scale {options.scale:g}\n", _NOTE, ""]
+    size = sizes(options.scale)
+    lines += [
+        f"{size.rows:,} rows of 10 columns in {size.files} files, {size.merged:,} rows merged; {size.joined:,} "
+        f"files of 1,000 rows compacted; {size.ordered:,} rows z-ordered; {size.vacuumed:,} files in the vacuumed "
+        f"folder, half of them not needed; {size.planned:,} files planned.",
+        "",
+        *as_table(_HEAD, [row for key, sides in found.items() for row in rows_of(key, sides)]),
+    ]
+    if not options.delta_spark_python:
+        lines += ["", "delta-spark was left out: --delta-spark-python and --delta-spark-jars name none."]
+    return [*lines, *_without_spark(options, folder, chosen)]
+
+
+_NOTE = (
+    "One process for each command and side, one after the other, with the same settings (3 GB of heap, shuffles and "
+    "listings in 8 tasks, all else as it comes). Each case runs on a small table first, which does not count, then "
+    "on fresh copies of the same large one. *time* is that of the call alone, *CPU* what Python, the JVM and its "
+    "workers computed meanwhile. "
+    "*peak* is the most memory that all of them held at once, *JVM* and *Python* the most of either; shared pages "
+    "count for each process. Afterwards rows are compared by number and hash, outside the time. delta_ds flushes "
+    "what it writes to the device, delta-spark does not."
+)
+_HEAD = ["case", "table", "who", "time", "CPU", "peak", "JVM", "Python", "time ratio", "CPU ratio", "found"]
+
+
+# ---------------------------------------------------------------- through Spark
+
+
+def _through_spark(options: argparse.Namespace, folder: Path, chosen: Sequence[str]) -> Found:
+    formats = {"pydelta": sys.executable}
+    if options.delta_spark_python:
+        formats["delta"] = options.delta_spark_python
+    found: Found = {}
+    for command in chosen:
+        tables, more = TABLES[command]
+        for table in tables:
+            settings = {**_settings(options, folder, [table, *more]), "command": command, "table": table}
+            for fmt, python in formats.items():
+                settings |= {"format": fmt, "jars": options.delta_spark_jars}
+                _one_side(found, command, table, python, settings)
+    return found
+
+
+def _settings(options: argparse.Namespace, folder: Path, tables: Sequence[str]) -> dict[str, Any]:
+    both = {"large": sizes(options.scale), "small": sizes(min(SMALL, options.scale))}
+    print(f"tables: {', '.join(tables)}", file=sys.stderr, flush=True)
+    return {
+        "rounds": options.rounds,
+        "warm": ["small"],
+        "sizes": {name: numbers(size) for name, size in both.items()},
+        "tables": {name: make_tables(folder, size, tables) for name, size in both.items()},
+    }
+
+
+def _one_side(found: Found, command: str, table: str, python: str, settings: dict[str, Any]) -> None:
+    who = str(settings["format"])
+    try:
+        for record in _worker(python, settings):
+            print(f"{command}, {table}, {who}: {json.dumps(record)}", file=sys.stderr, flush=True)
+            if "spark" in record:
+                who = f"{settings['format']}, Spark {record['spark']}"
+            else:
+                _take(found.setdefault((command, table, record["case"]), {}), who, record)
+    except RuntimeError as error:  # what the others needed is not to be lost
+        print(error, file=sys.stderr, flush=True)
+        _take(found.setdefault((command, table, command), {}), who, {"failed": "its process ended"})
+
+
+def _take(sides: dict[str, Taken], who: str, record: dict[str, Any]) -> None:
+    taken = sides.setdefault(who, Taken())
+    if "failed" in record:
+        taken.failed = record["failed"]
+    elif record["size"] == "large":
+        taken.rounds.append(record)
+
+
+def _worker(python: str, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The records that a measured process prints, while it runs.
+
+    Raises
+    ------
+    RuntimeError
+        It failed; the message ends with what it printed.
+    """
+    with tempfile.TemporaryDirectory(dir=WORK) as scratch:
+        errors = Path(scratch) / "stderr.txt"
+        command = [python, "-m", WORKER, json.dumps({**settings, "folder": scratch})]
+        with errors.open("w") as log:
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=HERE.parent
+            )
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(MARK):
+                yield json.loads(line[len(MARK) :])
+        if process.wait():
+            raise RuntimeError(f"{' '.join(command)} failed:\n{errors.read_text()[-3000:]}")
+
+
+def rows_of(key: tuple[str, str, str], sides: Mapping[str, Taken]) -> list[list[object]]:
+    """The lines of a case: this package first, ratios to delta-spark."""
+    _, table, case = key
+    yardstick = next((taken for who, taken in sides.items() if who.startswith("delta,")), Taken())
+    answers = {taken.answer for taken in sides.values() if not taken.failed}
+    rows: list[list[object]] = []
+    for who, taken in sides.items():
+        ratios = [_ratio(taken, yardstick, what) for what in ("seconds", "cpu_s")]
+        said = ", ".join(filter(None, [taken.answer, taken.rounds[-1]["shown"] if taken.rounds else ""]))
+        note = f"**failed**: {taken.failed}" if taken.failed else said
+        note += " **not all found the same**" if len(answers) > 1 else ""
+        seconds = [f"{taken.middle('seconds'):.2f} s", _shown(taken, "cpu_s", ".1f", "s")]
+        memory = [_shown(taken, what, ".0f", "MiB") for what in ("peak_mb", "jvm_mb", "python_mb")]
+        rows.append([case, ROW_CHANGES.get(table, table), who, *seconds, *memory, *ratios, note])
+    return rows
+
+
+def _shown(taken: Taken, what: str, spec: str, unit: str) -> str:
+    value = taken.middle(what)
+    return "" if math.isnan(value) else f"{value:{spec}} {unit}"
+
+
+def _ratio(taken: Taken, yardstick: Taken, what: str) -> str:
+    value = taken.middle(what) / (yardstick.middle(what) or math.nan)
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
+# ---------------------------------------------------------------- without Spark
+
+
+_KERNEL_CASES = {
+    "planning": [("compaction with nothing to do", "log", ["settled"])],
+    "vacuum": [
+        ("vacuum, dry run", "to vacuum", ["vacuum", "full", "dry"]),
+        ("vacuum, lite, dry run", "to vacuum", ["vacuum", "lite", "dry"]),
+        ("vacuum", "to vacuum", ["vacuum", "full", "real"]),
+        ("vacuum, lite", "to vacuum", ["vacuum", "lite", "real"]),
+    ],
+}  # fmt: skip
+
+
+def _without_spark(options: argparse.Namespace, folder: Path, chosen: Sequence[str]) -> list[str]:
+    cases = [case for command in chosen for case in _KERNEL_CASES.get(command, [])]
+    if not cases:
+        return []
+    sides = {"delta_ds": WRITES, "delta_ds, not flushing": [*WRITES, "--no-flush"]}
+    if options.peer_python:
+        sides["deltalake"] = [options.peer_python, str(HERE / "write_peer.py")]
+    rows: list[list[object]] = []
+    for title, table, arguments in cases:
+        source = Path(make_tables(folder, sizes(options.scale), [table])[table])
+        on = {name: OnCopy([*command, *arguments], source) for name, command in sides.items()}
+        found = in_turn_on_copies(on, options.rounds)
+        print(f"{title}, without Spark: {found}", file=sys.stderr, flush=True)
+        yardstick = found.get("deltalake", found["delta_ds"])
+        rows += [_kernel_row(title, name, m, yardstick) for name, m in found.items()]
+    head = ["case", "who", "work", "process", "peak", "CPU", "time ratio", "memory ratio", "files"]
+    note = (
+        "The kernel of delta_ds, without Spark. From a cold start, every measurement on a fresh copy; *files*: how "
+        "many there was something to do with."
+    )
+    return ["", "### Beside deltalake", "", note, "", *as_table(head, rows)]
+
+
+def _kernel_row(case: str, name: str, m: Measurement, yardstick: Measurement) -> list[object]:
+    ratios = [f"{m.work_s / yardstick.work_s:.2f}", f"{m.peak_mb / yardstick.peak_mb:.2f}"]
+    return [case, name, *cost(m), f"{m.cpu_s:.2f} s", *ratios, m.answer]

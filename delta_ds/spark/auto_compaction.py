@@ -1,0 +1,62 @@
+"""Compaction that follows a write by itself, where the table or the session asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.commands.optimize.auto_compact import (
+    ENABLED,
+    MAX_SIZE,
+    MIN_FILES,
+    MIN_SIZE,
+    AutoCompaction,
+    auto_compact,
+    auto_compaction_of,
+    is_enabled,
+)
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.writer import engine_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.storage.filesystem import Storage
+
+
+def settings_of(spark: SparkSession | None) -> AutoCompaction:
+    """What a session says of auto compaction; None: a process that has no session."""
+    if spark is None:
+        return AutoCompaction()
+    found = {key: spark.conf.get(key, None) for key in (ENABLED, MIN_FILES, MAX_SIZE, MIN_SIZE)}
+    return auto_compaction_of({key: str(value) for key, value in found.items() if value is not None})
+
+
+def compact_after(
+    storage: Storage,
+    metadata: Metadata,
+    results: Iterable[TaskResult],
+    settings: AutoCompaction,
+    timezone: str,
+) -> None:
+    """Compact partitions that a commit has added files to, if that is wanted and they have many small ones.
+
+    Never fails: what goes wrong is logged.
+
+    Parameters
+    ----------
+    storage, metadata
+        The table, after the commit.
+    results
+        What was written.
+    """
+    if not is_enabled(metadata.configuration, settings):
+        return
+    partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
+    auto_compact(DeltaLog.at(storage), partitions, settings, timezone=timezone, engine_info=engine_info())
+
+
+def _distinct(partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({tuple(sorted(p.items())): p for p in partitions}.values())

@@ -1,0 +1,113 @@
+"""What `spark.readStream` and `df.writeStream` cannot say to a Python data source, said for them.
+
+Spark does not tell a data source that its options are those of a stream, passes over `partitionBy` and `clusterBy` of
+a stream without a word, has no streams of tables by path, and refuses output mode `update` without saying what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.session import patching, state
+from delta_ds.spark.session.identifiers import is_ours, path_of
+from delta_ds.spark.session.reading import with_path
+from delta_ds.spark.session.writing import described
+from delta_ds.spark.source import FORMAT
+from delta_ds.spark.streaming.mark import STREAM_MARK
+
+# Whether a session has the integration installed.
+_IsInstalled: TypeAlias = Callable[[Any], bool]
+
+
+def patches(
+    connect: bool, is_installed: _IsInstalled
+) -> list[tuple[type, str, Callable[[Any, dict[str, Any]], bool], patching.Handler]]:
+    """The replacements for the methods that end a streaming read or write."""
+    if connect:
+        from pyspark.sql.connect.streaming.readwriter import DataStreamReader as ConnectReader
+        from pyspark.sql.connect.streaming.readwriter import DataStreamWriter as ConnectWriter
+
+        reader, writer, reads_in, writes_in = ConnectReader, ConnectWriter, "_client", "_session"
+    else:
+        from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+        reader, writer, reads_in, writes_in = DataStreamReader, DataStreamWriter, "_spark", "_spark"  # type: ignore[assignment]
+
+    def loads_ours(target: Any, arguments: dict[str, Any]) -> bool:
+        source = arguments.get("format") or state.stream_reader_source(target)
+        return is_ours(source) and is_installed(getattr(target, reads_in))
+
+    def starts_ours(target: Any, arguments: dict[str, Any]) -> bool:
+        source = arguments.get("format") or state.stream_writer_source(target)
+        return is_ours(source) and is_installed(getattr(target, writes_in))
+
+    def names_path(session: str) -> Callable[[Any, dict[str, Any]], bool]:
+        def concerns(target: Any, arguments: dict[str, Any]) -> bool:
+            return path_of(arguments.get("tableName")) is not None and is_installed(getattr(target, session))
+
+        return concerns
+
+    return [
+        (reader, "load", loads_ours, _load),
+        (reader, "table", names_path(reads_in), _table),
+        (writer, "start", starts_ours, _start),
+        (writer, "toTable", names_path(writes_in), _to_table),
+    ]
+
+
+def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
+    if arguments.get("format") is not None:
+        reader.format(arguments["format"])
+    if arguments.get("schema") is not None:
+        reader.schema(arguments["schema"])
+    reader.options(**arguments.get("options", {}))
+    # Spark would let the argument win over the option without a word.
+    with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
+    reader.option(STREAM_MARK, "true")
+    with delta_errors():
+        return patching.call_original(reader, "load", arguments.get("path"))
+
+
+def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
+    return _load(original, reader, {"format": FORMAT, "path": path_of(arguments["tableName"])})
+
+
+def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
+    writer.options(**arguments.get("options", {}))
+    for name in ("outputMode", "partitionBy", "format", "queryName"):
+        if arguments.get(name) is not None:
+            getattr(writer, name)(arguments[name])
+    told = state.stream_writer_state(writer)
+    options = with_path(told.options, arguments.get("path"), "start")
+    settled = described(options, told.partition_by, told.cluster_by)
+    _check(settled, told.mode)
+    for name, text in settled.items():
+        if name not in options:
+            writer.option(name, text)
+    with delta_errors():
+        return patching.call_original(writer, "start", arguments.get("path"))
+
+
+def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
+    source = arguments.get("format")
+    if source is not None and not is_ours(source):
+        raise InvalidOptionError(
+            f"{arguments['tableName']} is a table of {FORMAT}, it cannot be written with format({source!r})"
+        )
+    given = {name: value for name, value in arguments.items() if name != "tableName"}
+    return _start(original, writer, {**given, "format": FORMAT, "path": path_of(arguments["tableName"])})
+
+
+def _check(options: Mapping[str, str], mode: str | None) -> None:
+    """Refuse here what would else be refused when the first batch is planned.
+
+    Raises
+    ------
+    DeltaError
+        See `parse_stream_write_options`.
+    """
+    parse_stream_write_options(options, mode=(mode or "append").lower())

@@ -1,0 +1,114 @@
+"""`spark.readStream.format("pydelta")`: Spark's questions to a stream's source, answered by the kernel.
+
+Spark keeps one process for a query, in which it asks for offsets and partitions. What tasks need travels in the
+partitions, since the reader that they get is made in yet another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.scan.slices import pack
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.timezone import task_time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType as SparkStructType
+
+    from delta_ds.kernel.streaming.offsets import StreamOffset
+    from delta_ds.kernel.streaming.source import StreamSource
+
+# How many tasks a batch is cut into at least, if it is large enough: Spark does not tell how many run at once.
+_TASKS = 8
+
+
+class StreamPartition(InputPartition):
+    """What one task of a batch reads, with all that it needs for that."""
+
+    def __init__(self, storage: Storage, plan: ReadPlan, slices: Sequence[FileSlice]) -> None:
+        super().__init__(None)
+        self.storage = storage
+        self.plan = plan
+        self.slices = tuple(slices)
+
+    def __repr__(self) -> str:
+        return f"StreamPartition({len(self.slices)} slices)"
+
+
+class DeltaStreamReader(DataSourceStreamReader):
+    """What is the same in all versions of Spark.
+
+    Parameters
+    ----------
+    open_source
+        Gives the source. Called with the first question and not before: what the constructor of a reader raises
+        reaches the user as another error.
+    schema
+        The columns that Spark expects.
+    """
+
+    def __init__(self, open_source: Callable[[], StreamSource], schema: SparkStructType) -> None:
+        self._open_source = open_source
+        self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_schema": self._schema}
+
+    @cached_property
+    def _source(self) -> StreamSource:
+        return self._open_source()
+
+    def _parsed(self, offset: dict[str, Any]) -> StreamOffset:
+        return self._source.offset(offset)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins."""
+        return self._source.initial_offset().to_dict()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a batch; none where it is empty.
+
+        Raises
+        ------
+        DeltaError
+            As `StreamSource.tasks`.
+        """
+        source = self._source
+        plan, slices = source.tasks(self._parsed(start), self._parsed(end))
+        plan = replace(plan, timezone=source.options.time_zone)
+        tasks = pack(slices, source.options.max_partition_bytes, _TASKS)
+        return [StreamPartition(source.storage, plan, task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition as batches of exactly the schema that Spark asked for.
+
+        Raises
+        ------
+        DataFileError
+            A file is missing or damaged; the message names it, the table and the version.
+        """
+        if not isinstance(partition, StreamPartition) or not partition.slices:
+            return
+        wanted = schemas.to_arrow(self._schema)
+        plan = partition.plan
+        if plan.timezone is None:
+            plan = replace(plan, timezone=task_time_zone())
+        for batch in read_slices(partition.storage, plan, partition.slices):
+            # A schema that the user gave may write a name in another case.
+            names = {name.lower(): name for name in batch.schema.names}
+            found = batch.select([names[name.lower()] for name in wanted.names])
+            yield schemas.conform(found, wanted, plan.table)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: all that has to be remembered is in Spark's checkpoint."""
+
+    def stop(self) -> None:
+        """Nothing to do: no file stays open."""
