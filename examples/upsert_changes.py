@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import delta_ds
 from delta_ds import DeltaTable
@@ -41,8 +42,8 @@ def main(spark: SparkSession, folder: str) -> None:
 
 def apply(table: DeltaTable, batch: DataFrame) -> int:
     # A merge refuses two source rows for one row of the table: only the newest change of a key counts.
-    newest = batch.groupBy("product").agg({"seq": "max"}).withColumnRenamed("max(seq)", "seq")
-    changes = batch.join(newest, ["product", "seq"])
+    newest = F.max_by(F.struct("*"), "seq").alias("newest")
+    changes = batch.groupBy("product").agg(newest).select("newest.*")
     done = (
         table.alias("t")
         .merge(changes.alias("c"), "t.product = c.product")

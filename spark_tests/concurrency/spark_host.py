@@ -40,7 +40,7 @@ def shared_session(port: int, secret: str, environment: Any) -> SparkSession:
         `os.environ`, or what stands for it.
     """
     environment["PYSPARK_GATEWAY_PORT"], environment["PYSPARK_GATEWAY_SECRET"] = str(port), secret
-    gateway = launch_gateway()
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
     context = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
     jsc = gateway.jvm.JavaSparkContext.fromSparkContext(context)
     conf = SparkConf(_jvm=gateway.jvm, _jconf=jsc.getConf())

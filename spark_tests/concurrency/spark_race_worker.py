@@ -38,7 +38,8 @@ def session(job: dict[str, Any]) -> SparkSession:
     if job["connection"] is None:
         spark = own_session(str(Path(job["folder"], f"warehouse-{job['writer']}")))
     else:
-        spark = shared_session(*job["connection"], os.environ)
+        port, secret = job["connection"]
+        spark = shared_session(port, secret, os.environ)
     delta_ds.register(spark)
     _sessions.append(spark)
     return spark

@@ -14,7 +14,7 @@ from delta_ds.spark.commands.target_source import FILE, HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 _MATCHED, _CHANGED, _TIMES, _ROWS, _BITS = (
     f"{HIDDEN}{name}" for name in ("matched", "changed", "times", "rows", "bits")
@@ -50,12 +50,23 @@ class Matches:
 
 
 def find_matches(sides: Sides, *, positions: bool) -> Matches:
-    """Join source and table, and look at the rows of the table.
+    """Join source and table, and look at the rows of the table; arguments as of `matches_in`."""
+    by_source = any(clause.when == "not_matched_by_source" for clause in sides.plan.clauses)
+    frame = sides.joined("right" if by_source else "inner")
+    return matches_in(frame, frame[SOURCE].isNotNull(), sides, positions=positions)
+
+
+def matches_in(frame: DataFrame, is_matched: Column, sides: Sides, *, positions: bool) -> Matches:
+    """Which rows of the table change, of a join that says so.
 
     Only bitmaps and counts come to the driver: for every 32,768 rows of a file one of each.
 
     Parameters
     ----------
+    frame
+        Rows of the table, in `FILE` and `ROW`, and in `CLAUSE` what changes them; rows without `FILE` do not count.
+    is_matched
+        Whether the source matches the row.
     sides
         The source and the files that may hold matching rows.
     positions
@@ -66,12 +77,10 @@ def find_matches(sides: Sides, *, positions: bool) -> Matches:
     from pyspark.sql import functions as F
 
     clauses = sides.plan.clauses
-    by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
-    frame = sides.joined("right" if by_source else "inner")
     matched, changed = F.col(_MATCHED), F.col(_CHANGED)
-    place = frame.select(
+    place = frame.where(frame[FILE].isNotNull()).select(
         frame[FILE], bucket_of(frame).alias(BUCKET), bit_of(frame).alias(_BITS), frame[CLAUSE],
-        frame[SOURCE].isNotNull().alias(_MATCHED), (frame[CLAUSE] != NONE).alias(_CHANGED),
+        is_matched.alias(_MATCHED), (frame[CLAUSE] != NONE).alias(_CHANGED),
     )  # fmt: skip
 
     # A row that several rows of the source match is deleted once.

@@ -74,7 +74,7 @@ class Sides:
         return frame.select("*", chosen.alias(CLAUSE))
 
 
-def merged_rows(
+def rewritten_rows(
     sides: Sides,
     change: Change,
     special: SpecialColumns,
@@ -83,7 +83,7 @@ def merged_rows(
     inserts_only: bool,
     by_source: bool,
 ) -> DataFrame:
-    """The rows that a merge writes, see `write_changed_rows`.
+    """The rows that a merge writes once it is known where rows change, see `write_changed_rows`.
 
     Parameters
     ----------
@@ -117,18 +117,51 @@ def merged_rows(
     changes = frame[CLAUSE] != NONE
     if touched is not None or inserts_only:
         changes = changes & (frame[FILE].isNull() | stays)
-    if not change.plan.records_changes:
-        deletes = [n for n, clause in enumerate(sides.plan.clauses) if clause.do == "delete"]
-        gone = frame[CLAUSE].isin(deletes) if deletes else F.lit(False)
-        changes, stays = changes & ~gone, stays & ~gone
-    kept = changes if marks or inserts_only else changes | stays
-    return _Values(sides, change, special, frame.where(kept)).frame()
+    gone = _gone(sides, change, frame)
+    changes, stays = changes & ~gone, stays & ~gone
+    keeps = not (marks or inserts_only)
+    kept = changes | stays if keeps else changes
+    return _Values(sides, change, special, frame.where(kept), keeps=keeps).frame().drop(CLAUSE)
+
+
+def marked_rows(sides: Sides, change: Change, special: SpecialColumns) -> DataFrame:
+    """What becomes of the rows of the source, where rows of the table are only marked, in one join.
+
+    Returns
+    -------
+    DataFrame
+        As of `rewritten_rows`, with `CLAUSE`, `FILE` and `ROW` (null for a row that matches none of the table), and
+        with rows that no clause changes.
+    """
+    inserts = any(clause.do == "insert" for clause in sides.plan.clauses)
+    frame = sides.joined("left" if inserts else "inner")
+    return _Values(sides, change, special, frame, keeps=False).frame(frame[FILE], frame[ROW])
+
+
+def written_rows(sides: Sides, change: Change, marked: DataFrame) -> DataFrame:
+    """Those of `marked_rows` that are written."""
+    rows = marked.where((marked[CLAUSE] != NONE) & ~_gone(sides, change, marked))
+    return rows.drop(CLAUSE, FILE, ROW)
+
+
+def _gone(sides: Sides, change: Change, frame: DataFrame) -> Column:
+    """Whether a row is deleted, and that need not be written down."""
+    from pyspark.sql import functions as F
+
+    deletes = [n for n, clause in enumerate(sides.plan.clauses) if clause.do == "delete"]
+    if change.plan.records_changes or not deletes:
+        return F.lit(False)
+    return frame[CLAUSE].isin(deletes)
 
 
 class _Values:
     """What the rows of the join become."""
 
-    def __init__(self, sides: Sides, change: Change, special: SpecialColumns, frame: DataFrame) -> None:
+    def __init__(
+        self, sides: Sides, change: Change, special: SpecialColumns, frame: DataFrame, *, keeps: bool
+    ) -> None:
+        # Where rows that no clause changes are not kept, the table's columns need not be read for their sake.
+        self._keeps = keeps
         self._plan = sides.plan
         self._sides = sides
         self._change = change
@@ -136,7 +169,8 @@ class _Values:
         self._frame = frame
         self._table = change.target.handle.where
 
-    def frame(self) -> DataFrame:
+    def frame(self, *more: Column) -> DataFrame:
+        """The rows with their values, and in `CLAUSE` what changes them; with more columns of the join."""
         fields = list(self._plan.schema)
         computed = {g.column for g in self._change.plan.write.rows.generated}
         columns = [
@@ -144,22 +178,25 @@ class _Values:
             for n, field in enumerate(fields)
             if field.name not in computed
         ]
-        found = self._frame.select(*columns, self._frame[CLAUSE], self._action(), *self._hidden())
-        found = self._with_generated(found, computed)
-        return found.drop(CLAUSE)
+        hidden = [self._frame[CLAUSE], self._action(), *self._hidden(), *more]
+        return self._with_generated(self._frame.select(*columns, *hidden), computed)
 
     def _value(self, n: int, field: StructField) -> Column:
         from pyspark.sql import functions as F
 
-        value = self._plan.carried[n]
-        for number, clause in reversed(list(enumerate(self._plan.clauses))):
-            if clause.values is None:
-                continue
-            given = clause.values[n]
-            if given is None:
-                given = self._found_by_table(field, clause)
-            if given is not value:
-                value = F.when(self._frame[CLAUSE] == number, given).otherwise(value)
+        given: list[tuple[int, Column]] = []
+        for number, clause in enumerate(self._plan.clauses):
+            if clause.values is not None:
+                found = clause.values[n]
+                given.append((number, self._found_by_table(field, clause) if found is None else found))
+        if not self._keeps and given and not self._change.target.is_connect:
+            from delta_ds.spark.native.resolution import same_column
+
+            if same_column(self._change.target.spark, [value for _, value in given]):
+                return given[0][1]
+        value = self._plan.carried[n] if self._keeps else StoreCast(self._table, True).null(field.type)
+        for number, new in reversed(given):
+            value = F.when(self._frame[CLAUSE] == number, new).otherwise(value)
         return value
 
     def _found_by_table(self, field: StructField, clause: ResolvedClause) -> Column:
@@ -212,6 +249,3 @@ class _Values:
         if plan.records_changes:
             columns += [value.alias(f"{BEFORE}{n}") for n, value in enumerate(self._plan.carried)]
         return columns
-
-
-__all__ = ["CLAUSE", "NONE", "ROW", "Sides", "merged_rows"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
@@ -18,11 +19,12 @@ from delta_ds.spark.commands.merge_clauses import (
     history_parameters,
     plan_merge,
 )
-from delta_ds.spark.commands.merge_matches import Matches, find_matches
-from delta_ds.spark.commands.merge_rows import Sides, merged_rows
+from delta_ds.spark.commands.merge_matches import Matches, find_matches, matches_in
+from delta_ds.spark.commands.merge_rows import Sides, marked_rows, rewritten_rows, written_rows
 from delta_ds.spark.commands.merge_source import SOURCE, has_usable_bounds, look_at, steady, within
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.target import Target
+from delta_ds.spark.commands.target_source import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,6 +46,28 @@ def run_merge(
     return handle.spark.createDataFrame([counts], _RESULT)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a merge does.
+
+    Attributes
+    ----------
+    matches
+        Which rows of the table change.
+    touched
+        The files that these are in.
+    written
+        How many rows were written.
+    scanned_ms
+        When the rows were found, in milliseconds since the command began.
+    """
+
+    matches: Matches
+    touched: Files
+    written: int
+    scanned_ms: int
+
+
 class _Merge:
     def __init__(
         self,
@@ -61,6 +85,7 @@ class _Merge:
         self._evolve = evolve
         self._special = self._target.ask(special_columns)
         self._inserts = any(clause.do == "insert" for clause in clauses)
+        self._changes_rows = any(clause.do != "insert" for clause in clauses)
         self._by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
 
     def run(self) -> tuple[int, int, int, int]:
@@ -74,30 +99,26 @@ class _Merge:
         self._settle(sample.plan)
         materialized = change.elapsed_ms()
         read, files, source_rows = self._candidates(sample)
-        matches = Matches()
-        if any(clause.do != "insert" for clause in self._clauses):
-            matches = find_matches(self._sides(files), positions=change.plan.marks_rows)
-            self._refuse_ambiguity(matches)
-            files = files.only(matches.files)
-        touched = files.only(matches.changed_files)
-        scanned = change.elapsed_ms()
-        written = self._write(sample, files, touched, matches)
-        counts = self._counts(written, touched, matches)
+        if change.plan.marks_rows and not self._by_source and self._changes_rows:
+            found = self._mark(files)
+        else:
+            found = self._rewrite(sample, files)
+        counts = self._counts(found)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
-        rewrites = matches.relevant and not change.plan.marks_rows
-        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(touched):
+        rewrites = found.matches.relevant and not change.plan.marks_rows
+        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(found.touched):
             change.commit(
                 read,
-                removed=[] if change.plan.marks_rows else touched.paths.to_pylist(),
-                deleted=by_path(files, matches.positions),
+                removed=[] if change.plan.marks_rows else found.touched.paths.to_pylist(),
+                deleted=by_path(files, found.matches.positions),
                 parameters=history_parameters(sample.plan),
                 metrics={
                     **counts,
                     "numSourceRows": source_rows,
-                    "numOutputRows": written,
+                    "numOutputRows": found.written,
                     "materializeSourceTimeMs": materialized - started,
-                    "scanTimeMs": scanned - materialized,
-                    "rewriteTimeMs": change.elapsed_ms() - scanned,
+                    "scanTimeMs": found.scanned_ms - materialized,
+                    "rewriteTimeMs": change.elapsed_ms() - found.scanned_ms,
                 },
             )
         changed = [counts[f"numTargetRows{kind}"] for kind in ("Updated", "Deleted", "Inserted")]
@@ -182,24 +203,53 @@ class _Merge:
 
     # --- what is written
 
-    def _write(self, sample: Sides, files: Files, touched: Files, matches: Matches) -> int:
-        change = self._change
-        if not self._inserts and not len(touched):
-            return 0
-        deletes_only = all(clause.do == "delete" for clause in self._clauses)
-        if deletes_only and change.plan.marks_rows and not change.plan.records_changes:
-            return 0
-        sides = self._sides(files if self._inserts else touched)
-        frame = merged_rows(
-            sides, change, self._special, touched if len(touched) < len(files) else None,
-            inserts_only=not len(touched), by_source=self._by_source,
-        )  # fmt: skip
-        partitions = self._target.metadata.partition_columns
-        if partitions and len(touched):
-            frame = frame.hint("rebalance", *partitions)
-        return sum(result.rows for result in change.write(frame))
+    def _mark(self, files: Files) -> _Found:
+        """One join finds rows and makes the new ones; its result is kept, and looked at twice."""
+        from pyspark import StorageLevel
 
-    def _counts(self, written: int, touched: Files, matches: Matches) -> dict[str, int]:
+        change, sides = self._change, self._sides(files)
+        marked = marked_rows(sides, change, self._special).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            matches = matches_in(marked, marked[FILE].isNotNull(), sides, positions=True)
+            self._refuse_ambiguity(matches)
+            scanned = change.elapsed_ms()
+            written = 0
+            deletes_only = all(clause.do == "delete" for clause in self._clauses)
+            if not deletes_only or change.plan.records_changes:
+                written = self._write(written_rows(sides, change, marked))
+        finally:
+            marked.unpersist()
+        return _Found(matches, files.only(matches.changed_files), written, scanned)
+
+    def _rewrite(self, sample: Sides, files: Files) -> _Found:
+        """Find the files in which rows change, then write what becomes of them."""
+        change = self._change
+        matches = Matches()
+        if self._changes_rows:
+            matches = find_matches(self._sides(files), positions=change.plan.marks_rows)
+            self._refuse_ambiguity(matches)
+            files = files.only(matches.files)
+        touched = files.only(matches.changed_files)
+        scanned = change.elapsed_ms()
+        written = 0
+        if self._inserts or len(touched):
+            sides = self._sides(files if self._inserts else touched)
+            frame = rewritten_rows(
+                sides, change, self._special, touched if len(touched) < len(files) else None,
+                inserts_only=not len(touched), by_source=self._by_source,
+            )  # fmt: skip
+            written = self._write(frame)
+        return _Found(matches, touched, written, scanned)
+
+    def _write(self, frame: DataFrame) -> int:
+        partitions = self._target.metadata.partition_columns
+        if partitions and self._changes_rows:
+            # A join leaves rows of every partition in every task.
+            frame = frame.hint("rebalance", *partitions)
+        return sum(result.rows for result in self._change.write(frame))
+
+    def _counts(self, found: _Found) -> dict[str, int]:
+        matches, touched = found.matches, found.touched
         by_kind = {
             (when, do): sum(
                 matches.by_clause.get(n, 0)
@@ -217,7 +267,7 @@ class _Merge:
             copied = (known.num_rows or 0) - updated - deleted
         return {
             "numTargetRowsCopied": copied,
-            "numTargetRowsInserted": written - copied - updated if self._inserts else 0,
+            "numTargetRowsInserted": found.written - copied - updated if self._inserts else 0,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
             "numTargetRowsMatchedUpdated": by_kind["matched", "update"],

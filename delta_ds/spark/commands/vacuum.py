@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
 from delta_ds.kernel.commands.vacuum.retention import CHECK_SETTING
+from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.session import checked, frame, is_set, nothing
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.progress import phase
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.server import ask, run
 
@@ -41,7 +44,7 @@ def run_vacuum(
     if str(mode).upper() not in ("FULL", "LITE"):
         raise InvalidOptionError(f"the mode of vacuum is FULL or LITE, not {mode!r}. Nothing was deleted")
     spark = handle.spark
-    how = {
+    how: dict[str, Any] = {
         "retention_hours": retention_hours,
         "mode": mode.lower(),
         "inventory": None if inventory is None else _packed(inventory),
@@ -53,8 +56,15 @@ def run_vacuum(
         root = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
         rows = [{"path": f"{root.rstrip('/')}/{path}"} for path in found]
         return frame(spark, rows, {"path": "string"})
+    if isinstance(handle.log, DeltaLog):
+        # What the kernel does in another process nobody here can watch.
+        how["progress"] = partial(_tell, handle)
     run(handle.log, log_calls.vacuum_table, **how)
     return nothing(spark)
+
+
+def _tell(handle: Handle, step: str, done: int, total: int | None) -> None:
+    phase(handle.spark, f"VACUUM {handle.where}: {step} {done}" + ("" if total is None else f" of {total}"))
 
 
 def _packed(inventory: DataFrame) -> bytes:

@@ -6,13 +6,14 @@ another column has the same name, as in the join of a MERGE.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,10 @@ def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:
 
 def _shown(jvm: Jvm, expression: Any) -> str:
     return str(expression.simpleString(int(jvm.spark.conf.get("spark.sql.debug.maxToStringFields") or 25)))
+
+
+def same_column(spark: SparkSession, values: Sequence[Column]) -> bool:
+    """Whether all of some resolved expressions are one and the same column, and nothing else."""
+    jvm = Jvm.of(spark)
+    found = [jvm.expression(value) for value in values]
+    return all(f.nodeName() == "AttributeReference" and f.semanticEquals(found[0]) for f in found)
