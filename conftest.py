@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parent
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
+# Queries of tests are small and many: in every JVM the time goes into compiling, of which the first tier is enough.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+
 # Tests must not find what earlier runs left, nor leave anything in the user's own cache.
 _cache = tempfile.mkdtemp(prefix="delta-ds-cache-")
 atexit.register(shutil.rmtree, _cache, ignore_errors=True)
@@ -53,8 +56,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("delta_ds tests")
         .config("spark.driver.memory", "1g")
-        # Queries are small and many: the time goes into compiling, of which the first tier is enough.
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
