@@ -85,7 +85,7 @@ def check_survivor(folder: Path, versions: Sequence[Rows], *, vacuumed: bool = F
     assert row_commands.run(log, NEXT, "next") == last + 1
     needed = Files(log).named_by(last + 1)
     vacuum(log, 0, retention_check=False)
-    assert files_below(folder) == needed
+    assert files_below(folder) == needed, (files_below(folder) ^ needed, needed - files_below(folder))
     assert rows_at(log) == NEXT.apply(versions[last])
 
 

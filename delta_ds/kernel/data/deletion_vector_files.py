@@ -64,7 +64,7 @@ def write_vectors(
     deleted
         By data file, the positions that are deleted in it: distinct.
     written
-        Gets the path of each file, relative to the table, before it is written.
+        Empty; gets the path of each file, relative to the table, before it is written.
 
     Returns
     -------
@@ -82,10 +82,13 @@ def write_vectors(
         data, offsets = encode_file(payloads)
         path = f"deletion_vector_{name}.bin"
         written.append(path)
-        storage.write(storage.resolve(path), data)
+        # Under its own name from the start, which nothing refers to yet: what a crash leaves, VACUUM finds.
+        with storage.open_output(storage.resolve(path)) as output:
+            output.write(data)
         identity = z85_encode(name.bytes)
         for key, payload, offset in zip(keys, payloads, offsets, strict=True):
             found[key] = DeletionVectorDescriptor("u", identity, offset, len(payload), len(deleted[key]))
+    storage.settle([storage.resolve(path) for path in written])
     return found
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.commands.row_changes.candidates import Files
-from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes
+from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes, discard_folder
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan, check_changeable, plan_row_changes
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import discarding, session_metadata, write_rows
+from delta_ds.spark.commands.rows import Staging, session_metadata, write_rows
 from delta_ds.spark.commands.target import Target
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Change(AbstractContextManager["Change"]):
         self._how: dict[str, Any] = {}
         self._results: list[TaskResult] = []
         self.settle()
-        self._guard = discarding(self.target, self.plan)
+        self._staging = Staging(partial(self.target.run, discard_folder, self.plan.folder))
+        self._guard = self._staging.discarded_on_failure()
 
     def settle(
         self,
@@ -150,6 +151,7 @@ class Change(AbstractContextManager["Change"]):
             **session_metadata(self.target),
         )
         settings = settings_of(self.target.spark)
+        self._staging.committing = True
         self.target.run(_commit, change, self.plan.write.metadata, settings)
 
 

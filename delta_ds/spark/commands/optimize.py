@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import UncertainWriteError
 from delta_ds.kernel.commands.optimize import arranging
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged
 from delta_ds.kernel.commands.optimize.metrics import result
@@ -26,8 +26,8 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
+from delta_ds.spark.commands.rows import Staging
 from delta_ds.spark.commands.session import checked, time_zone
-from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
 from delta_ds.spark.writer import engine_info
@@ -174,11 +174,13 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     adds: list[dict[str, Any]] = []
     if plan.bins:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
-        with _cleaning_up(handle, plan.rewrite.folder):
+        staging = Staging(partial(run, log, discard_staged, plan.rewrite.folder))
+        with staging.discarded_on_failure():
             with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
                 adds = _rewritten(spark, plan, cores)
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
             said = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+            staging.committing = True
             run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
     metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
@@ -200,19 +202,6 @@ def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict
     for number in large:
         adds += arrange(spark, plan, number, cores)
     return adds
-
-
-@contextmanager
-def _cleaning_up(handle: Handle, folder: str) -> Iterator[None]:
-    """Delete what was written if the block fails, but for files that a version may refer to."""
-    try:
-        with delta_errors():
-            yield
-    except UncertainWriteError:
-        raise
-    except BaseException:
-        run(handle.log, discard_staged, folder)
-        raise
 
 
 @contextmanager

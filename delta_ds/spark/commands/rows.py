@@ -6,10 +6,10 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UncertainWriteError
-from delta_ds.kernel.commands.row_changes.commit import discard_folder
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.write.task import TaskResult
@@ -98,23 +98,37 @@ def _task(plan: ChangePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.
     return write
 
 
-@contextmanager
-def discarding(target: Target, plan: ChangePlan) -> Iterator[None]:
-    """Delete what was written if the block fails; errors of Spark that are ours are raised as such.
+@dataclass
+class Staging:
+    """What a command writes before its commit, deleted if the command fails.
 
-    Nothing is deleted where a version may refer to it (`UncertainWriteError`).
+    Attributes
+    ----------
+    discard
+        Deletes it.
+    committing
+        Whether the commit has begun: from then on only an error of this package says that there is no version.
     """
-    try:
-        yield
-    except UncertainWriteError:
-        raise
-    except BaseException as error:
-        ours = told(error)
-        if not isinstance(ours, UncertainWriteError):
-            target.run(discard_folder, plan.folder)
-        if ours is None or ours is error:
-            raise
-        raise ours from error
+
+    discard: Callable[[], None]
+    committing: bool = False
+
+    @contextmanager
+    def discarded_on_failure(self) -> Iterator[None]:
+        """Delete what was written if the block fails, unless a version may refer to it.
+
+        Errors of Spark that are ours are raised as such.
+        """
+        try:
+            yield
+        except BaseException as error:
+            ours = told(error)
+            unknown = isinstance(ours, UncertainWriteError) or (self.committing and ours is None)
+            if not unknown:
+                self.discard()
+            if ours is None or ours is error:
+                raise
+            raise ours from error
 
 
 def told(error: BaseException) -> BaseException | None:

@@ -87,7 +87,7 @@ def commit_optimize(
                 )  # fmt: skip
     except UncertainWriteError:
         raise
-    except BaseException:
+    except Exception:
         discard(log.storage, [add["path"] for add in adds])
         raise
 

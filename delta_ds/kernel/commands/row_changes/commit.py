@@ -121,7 +121,8 @@ def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
         )
     except UncertainWriteError:
         raise
-    except BaseException:
+    except Exception:
+        # Not so an interrupt: it may come when the version is there already.
         discard(snapshot.storage, staged)
         raise
 

@@ -1,0 +1,103 @@
+"""A pipeline between two tables whose driver is killed again and again: each row arrives once.
+
+Three times in CI; fifty times with DELTA_DS_FULL=1, which takes about a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_ds import DeltaLog
+from delta_ds.testing import TableBuilder
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[3]
+KILLS = 50 if os.environ.get("DELTA_DS_FULL") == "1" else 3
+ROWS = 7
+# What a pipeline may take to its first batch on a machine that is busy.
+SECONDS = 120
+
+
+@contextmanager
+def pipeline(*arguments: str, errors: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process group of driver, JVM and what they start; killed at the end."""
+    command = [sys.executable, str(Path(__file__).with_name("pipeline_worker.py")), *arguments]
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+    with errors.open("wb") as written:
+        process = subprocess.Popen(
+            command, stdout=written, stderr=written, env=environment, start_new_session=True
+        )
+        try:
+            yield process
+        finally:
+            kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """The driver and its JVM at once, as when a machine goes down."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait_for_commits(target: Path, count: int, process: subprocess.Popen[bytes], errors: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while commits(target) < count:
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.fail(f"the pipeline makes no progress: {errors.read_text()[-4000:]}")
+        time.sleep(0.01)
+
+
+def commits(target: Path) -> int:
+    return len(list((target / "_delta_log").glob("*.json")))
+
+
+def test_killed_pipeline_writes_each_row_once(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    source = TableBuilder(tmp_path / "source")
+    source.create(pa.schema([("id", pa.int64())]))
+    target, errors = tmp_path / "target", tmp_path / "errors"
+    written = 0
+
+    def grow(files: int) -> None:
+        nonlocal written
+        for _ in range(files):
+            source.append(pa.table({"id": pa.array(range(written, written + ROWS), pa.int64())}))
+            written += ROWS
+
+    grow(10)
+    for number in range(KILLS):
+        before = commits(target)
+        with pipeline(str(source.path), str(target), errors=errors) as process:
+            # Every other time right after a commit, which Spark has then not yet noted in its checkpoint.
+            wait_for_commits(target, before + chance.randint(1, 3), process, errors)
+            if number % 2:
+                time.sleep(chance.random() * 2)
+        grow(4)
+    with pipeline(str(source.path), str(target), "catch up", errors=errors) as process:
+        assert process.wait(SECONDS) == 0, errors.read_text()[-4000:]
+    assert ids(target) == list(range(written))
+    assert batches_committed_twice(target) == []
+
+
+def ids(target: Path) -> list[int]:
+    found: list[int] = DeltaLog(target).snapshot().scan().to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+def batches_committed_twice(target: Path) -> list[str]:
+    seen = [commit["operationParameters"]["epochId"] for commit in DeltaLog(target).history()]
+    return sorted({epoch for epoch in seen if seen.count(epoch) > 1})
