@@ -72,7 +72,7 @@ def commands(options: argparse.Namespace, folder: Path) -> list[str]:
 
 _NOTE = (
     "One process for each command and side, one after the other, with the same settings (3 GB of heap, shuffles and "
-    "listings in 8 tasks, all else as it comes). Each case runs on a small table first, which does not count, then "
+    "listings in 8 tasks, all else as it comes). Each case runs on a small table before, which does not count, then "
     "on fresh copies of the same large one. *time* is that of the call alone, *CPU* what Python, the JVM and its "
     "workers computed meanwhile. "
     "*peak* is the most memory that all of them held at once, *JVM* and *Python* the most of either; shared pages "
@@ -105,7 +105,7 @@ def _settings(options: argparse.Namespace, folder: Path, tables: Sequence[str]) 
     print(f"tables: {', '.join(tables)}", file=sys.stderr, flush=True)
     return {
         "rounds": options.rounds,
-        "warm": ["small"],
+        "warm": ["small"] * options.warmups,
         "sizes": {name: numbers(size) for name, size in both.items()},
         "tables": {name: make_tables(folder, size, tables) for name, size in both.items()},
     }

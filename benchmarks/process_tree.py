@@ -32,7 +32,7 @@ class Used:
     """What something cost. NaN where there is no /proc.
 
     `cpu_s`: of all processes together. `jvm_mb`, `python_mb`: the most memory that the JVM, or all processes of
-    Python together, held at one moment, looked at ten times a second. `peak_mb`: the same of all processes.
+    Python together, held at one moment, looked at ten times a second. `peak_mb`: the same of both together.
     """
 
     seconds: float
@@ -73,22 +73,32 @@ class Watch:
     def _sample(self) -> float:
         """Take the memory into account; the processor time so far."""
         found = tree(processes(), os.getpid())
-        jvm = sum(process.rss_mb for process in found if process.name == "java")
-        total = sum(process.rss_mb for process in found)
-        seen = (total, jvm, total - jvm)
+        jvm, python = memory(found)
+        seen = (jvm + python, jvm, python)
         self._peaks = [max(peak, now) for peak, now in zip(self._peaks, seen, strict=True)]
-        return sum(process.cpu_s for process in found)
+        return sum(process.cpu_s for process in found.values())
 
 
-def tree(running: Mapping[int, Process], root: int) -> list[Process]:
-    """A process and its descendants."""
+def memory(found: Mapping[int, Process]) -> tuple[float, float]:
+    """MiB of the JVM and of Python.
+
+    What the JVM starts shares all of its memory for a moment, under the name of a thread: it does not count.
+    """
+    java = {number for number, process in found.items() if process.name == "java"}
+    jvm = sum(found[number].rss_mb for number in java if found[number].parent not in java)
+    return jvm, sum(process.rss_mb for process in found.values() if process.name.startswith("python"))
+
+
+def tree(running: Mapping[int, Process], root: int) -> dict[int, Process]:
+    """A process and its descendants, by number."""
     children: dict[int, list[int]] = {}
     for number, process in running.items():
         children.setdefault(process.parent, []).append(number)
-    found, todo = [], [root] if root in running else []
+    found: dict[int, Process] = {}
+    todo = [root] if root in running else []
     while todo:
         number = todo.pop()
-        found.append(running[number])
+        found[number] = running[number]
         todo += children.get(number, [])
     return found
 

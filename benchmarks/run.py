@@ -11,6 +11,7 @@
     --rounds N       rounds of every measurement; medians are shown (3; 1 for commands)
     --command NAME   of commands only delete, update, merge, compaction, zorder, planning or vacuum; may be repeated
     --scale X        size of the tables of commands (1)
+    --warmups N      runs of commands on a small table that do not count (1)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
@@ -88,6 +89,7 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--command", action="append", choices=command_parts.TABLES)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--warmups", type=int, default=1)
     parser.add_argument("--peer-python")
     parser.add_argument("--delta-spark-python")
     parser.add_argument("--delta-spark-jars", default="")

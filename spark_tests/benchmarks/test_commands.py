@@ -14,7 +14,7 @@ import pytest
 from benchmarks.command_parts import TABLES, Taken, rows_of
 from benchmarks.command_tables import make_tables, numbers, sizes
 from benchmarks.command_worker import COMMANDS, linked_copy, measure
-from benchmarks.process_tree import Watch, parse, processes, tree
+from benchmarks.process_tree import Process, Watch, memory, parse, processes, tree
 from delta_ds import DeltaLog
 
 if TYPE_CHECKING:
@@ -74,7 +74,18 @@ def test_processes_of_the_tree_are_those_below_its_root() -> None:
     assert found.cpu_s == 200 / os.sysconf("SC_CLK_TCK")
     assert found.rss_mb == 256 * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
     running = {3: parse(stat.replace(" S 3 ", " S 1 ")), 7: found, 8: parse(stat.replace(" S 3 ", " S 7 "))}
-    assert len(tree(running, 3)) == 3 and len(tree(running, 8)) == 1 and not tree(running, 9)
+    assert set(tree(running, 3)) == {3, 7, 8} and set(tree(running, 8)) == {8} and not tree(running, 9)
+
+
+def test_memory_of_what_the_jvm_is_starting_does_not_count() -> None:
+    running = {
+        1: Process(0, "python3.11", 0, 10),
+        2: Process(1, "java", 0, 1000),
+        3: Process(2, "python", 0, 20),
+        4: Process(2, "java", 0, 1000),
+        5: Process(2, "Executor task l", 0, 1000),
+    }
+    assert memory(running) == (1000, 30)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")

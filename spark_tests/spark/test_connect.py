@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.functions import col
 
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable, DeltaTableBuilder, IdentityGenerator
@@ -660,6 +661,7 @@ def test_commands_refused_at_the_server_say_what_they_say_elsewhere(client: Clie
             refused(lambda: table.restoreToTimestamp("soon")),
             refused(lambda: table.vacuum(0)),
             refused(lambda: table.clone(path + "-clone")),
+            refused(lambda: table.cloneAtTimestamp("soon", path + "-clone", True)),
             refused(lambda: table.generate("iceberg")),
             refused(lambda: DeltaTable.forName(spark, "catalogued")),
             refused(lambda: DeltaTable.convertToDelta(spark, f"parquet.`{path}-none`")),
@@ -670,6 +672,7 @@ def test_commands_refused_at_the_server_say_what_they_say_elsewhere(client: Clie
         (InvalidOptionError, "DELTA_TIMESTAMP_INVALID"),
         (InvalidOptionError, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT"),
         (UnsupportedOperationError, "DELTA_UNSUPPORTED_DEEP_CLONE"),
+        (InvalidOptionError, "DELTA_TIMESTAMP_INVALID"),
         (InvalidOptionError, "DELTA_MODE_NOT_SUPPORTED"),
         (UnsupportedOperationError, "DELTA_MISSING_DELTA_TABLE"),
         (DataFileError, "DELTA_FILE_NOT_FOUND"),
@@ -805,3 +808,40 @@ def test_what_spark_forbids_is_refused_and_writes_nothing(client: Client, tmp_pa
 
 def test_input_files_are_not_known(client: Client) -> None:
     assert client(lambda spark: len(read(spark, str(SALES)).inputFiles())) == 0
+
+
+def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        rows = spark.range(0, 100, 1, 2).selectExpr("id", "id % 3 as p", "cast(id as int) as v")
+        features = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+        write(rows, path, partitionBy="p", **features)
+        table = DeltaTable.forPath(spark, path).alias("t")
+        source = spark.range(95, 105).selectExpr("id", "id % 3 as p", "-1 as v").alias("s")
+        merge = (
+            table.merge(source, "t.id = s.id")
+            .whenMatchedUpdate("s.id < 98", {"v": "s.v"})
+            .whenMatchedDelete()
+            .whenNotMatchedInsert("id > 100", {"id": "id", "p": "p", "v": "v"})
+            .whenNotMatchedBySourceDelete("id = 5")
+        )
+        return [
+            table.delete("t.id % 10 = 7").first()[0],
+            table.update(col("id") < 20, {"v": col("v") + 1000}).first()[0],
+            list(merge.execute().first()),
+            refused(lambda: table.delete("nosuch = 1")),
+            refused(lambda: table.merge(source, "t.id = s.id").whenMatchedUpdate(set={"v": "w"}).execute()),
+            table.optimize().executeCompaction().first().metrics.numFilesAdded,
+            sorted((row.id, row.v) for row in table.toDF().collect()),
+            sorted(row._change_type for row in table.changes(3, 3).collect()),
+            [row.operation for row in table.history().collect()],
+        ]
+
+    *done, rows, changed, operations = client(program, str(tmp_path / "t"))
+    kept = {n: n + 1000 if n < 20 else n for n in range(100) if n % 10 != 7 and n not in (5, 98, 99)}
+    assert done == [
+        10, 18, [9, 2, 3, 4],
+        (SchemaError, "UNRESOLVED_COLUMN.WITH_SUGGESTION"), (SchemaError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"), 3,
+    ]  # fmt: skip
+    assert rows == sorted({**kept, 95: -1, 96: -1, **dict.fromkeys(range(101, 105), -1)}.items())
+    assert changed == ["delete"] * 3 + ["insert"] * 4 + ["update_postimage"] * 2 + ["update_preimage"] * 2
+    assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]

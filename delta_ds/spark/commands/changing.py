@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.commands.row_changes.candidates import Files
-from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes, discard_folder
+from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes, discard_folder, is_done
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan, check_changeable, plan_row_changes
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.snapshot import Snapshot
@@ -20,6 +20,7 @@ from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import Staging, session_metadata, write_rows
+from delta_ds.spark.commands.session import session_transaction
 from delta_ds.spark.commands.target import Target
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Change(AbstractContextManager["Change"]):
         The table at the version that is read.
     plan
         How rows are written; see `settle`.
+    done
+        Whether the session names a transaction that the table has already: there is nothing to do.
 
     Raises
     ------
@@ -61,6 +64,8 @@ class Change(AbstractContextManager["Change"]):
         self.operation = operation
         self.target = Target(handle)
         self.target.ask(check_changeable, operation, removes)
+        self._txn = session_transaction(self.target.spark)
+        self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
         self._how: dict[str, Any] = {}
         self._results: list[TaskResult] = []
         self.settle()
@@ -148,6 +153,7 @@ class Change(AbstractContextManager["Change"]):
             parameters=dict(parameters or {}),
             metrics={**(metrics or {}), "executionTimeMs": self.elapsed_ms()},
             plan=self.plan if self._results else None,
+            txn=self._txn,
             **session_metadata(self.target),
         )
         settings = settings_of(self.target.spark)

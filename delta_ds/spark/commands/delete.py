@@ -41,6 +41,9 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
         deletion. Nothing was deleted.
     """
     with Change(handle, _OPERATION) as change:
+        rows: int | None = 0
+        if change.done:
+            return affected(handle.spark, rows)
         if condition is None:
             rows = _remove(change, change.target.all_files, None, "true")
         else:

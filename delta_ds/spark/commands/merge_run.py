@@ -42,7 +42,9 @@ def run_merge(
     check_clauses(clauses, handle.where)
     removes = any(clause.do != "insert" for clause in clauses)
     with Change(handle, _OPERATION, removes=removes) as change:
-        counts = _Merge(change, source, condition, clauses, evolve).run()
+        counts = (0, 0, 0, 0)
+        if not change.done:
+            counts = _Merge(change, source, condition, clauses, evolve).run()
     return handle.spark.createDataFrame([counts], _RESULT)
 
 

@@ -27,7 +27,7 @@ from delta_ds.kernel.commands.optimize.request import (
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import Staging
-from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.commands.session import USER_METADATA, checked, time_zone
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
 from delta_ds.spark.writer import engine_info
@@ -179,7 +179,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
             with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
                 adds = _rewritten(spark, plan, cores)
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
-            said = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+            said = spark.conf.get(USER_METADATA, None)
             staging.committing = True
             run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
     metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)

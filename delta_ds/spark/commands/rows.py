@@ -13,6 +13,7 @@ from delta_ds.exceptions import UncertainWriteError
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.commands.session import USER_METADATA
 from delta_ds.spark.commands.target import Target, is_hidden
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.schema import quoted
@@ -143,6 +144,6 @@ def session_metadata(target: Target) -> Mapping[str, str | None]:
     from delta_ds.spark.writer import engine_info
 
     return {
-        "user_metadata": target.spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
+        "user_metadata": target.spark.conf.get(USER_METADATA, None),
         "engine_info": engine_info(),
     }

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TIME_ZONE = "spark.sql.session.timeZone"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def is_set(spark: SparkSession, name: str, default: bool) -> bool:
@@ -34,6 +37,26 @@ def is_set(spark: SparkSession, name: str, default: bool) -> bool:
 def time_zone(spark: SparkSession) -> str:
     """The session time zone: that of timestamps which users write without one."""
     return str(spark.conf.get(_TIME_ZONE))
+
+
+def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
+    """The application and version that the session names for its writes; None: none.
+
+    Raises
+    ------
+    InvalidOptionError
+        One of the two is missing, or the version is no number.
+    """
+    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID, TXN_VERSION))
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None or not str(version).strip().lstrip("-").isdigit():
+        raise InvalidOptionError(
+            f"{TXN_APP_ID} and {TXN_VERSION} go together, and the version is a whole number; they are {app_id!r} and "
+            f"{version!r}. Nothing was written",
+            condition="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+        )
+    return app_id, int(version)
 
 
 def checked(value: Any, kind: type | tuple[type, ...], name: str) -> Any:

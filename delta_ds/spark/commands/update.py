@@ -58,7 +58,7 @@ def run_update(
             f"update of {handle.where} needs assignments: set={{'column': 'expression'}}; nothing was changed"
         )
     with Change(handle, _OPERATION) as change:
-        rows = _Update(change, condition, assignments).run()
+        rows = 0 if change.done else _Update(change, condition, assignments).run()
     return affected(handle.spark, rows)
 
 

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
+# Settings of a session that stand for an option, as in delta-spark.
+_SETTINGS = {
+    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+    "txnAppId": "spark.databricks.delta.write.txnAppId",
+    "txnVersion": "spark.databricks.delta.write.txnVersion",
+}
+
 NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
 APPEND, OVERWRITE = "append", "overwrite"
 _MODES = {
@@ -144,6 +151,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         An overwrite, not an append.
     """
     spark = df.sparkSession
+    options = _with_settings(spark, options)
     if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
         from delta_ds.spark.native import writer as native
         from delta_ds.spark.native.jvm import NotNative
@@ -220,6 +228,13 @@ def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> Non
         return
     if str(spark.conf.get(_DYNAMIC_CONF, "static")).lower() == "dynamic":
         options["partitionOverwriteMode"] = "dynamic"
+
+
+def _with_settings(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """What the session says of all its writes, where the options of this one do not."""
+    given = {name.lower() for name in options}
+    found = {name: spark.conf.get(key, None) for name, key in _SETTINGS.items() if name.lower() not in given}
+    return {**options, **{name: str(value) for name, value in found.items() if value is not None}}
 
 
 def _has_path(options: Mapping[str, str]) -> bool:

@@ -200,3 +200,32 @@ def test_files_without_keys_of_the_source_are_not_read(spark: SparkSession, tmp_
     table.merge(source, "t.id = s.id and t.v >= 0").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
     assert table.toDF().where("id < 50 and v = 0").count() == 3
+
+
+def test_what_a_session_says_of_its_commits_counts_for_every_command(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = make(spark, tmp_path, {}, partitioned=False)
+    said = {
+        "spark.databricks.delta.commitInfo.userMetadata": "nightly",
+        "spark.databricks.delta.write.txnAppId": "job",
+        "spark.databricks.delta.write.txnVersion": "7",
+    }
+    for name, text in said.items():
+        spark.conf.set(name, text)
+    try:
+        assert table.delete("id = 1").collect() == [(1,)]
+        assert table.update("id = 2", {"v": "0"}).collect() == [(0,)]
+        again = spark.range(3).selectExpr("id", "0L as p", "0 as v")
+        again.write.format("pydelta").mode("append").save(str(tmp_path))
+        spark.conf.set("spark.databricks.delta.write.txnVersion", "8")
+        again.write.format("pydelta").mode("append").save(str(tmp_path))
+    finally:
+        for name in said:
+            spark.conf.unset(name)
+
+    history = table.history().collect()
+    assert [(h.operation, h.userMetadata) for h in history] == [
+        ("WRITE", "nightly"), ("DELETE", "nightly"), ("WRITE", None),
+    ]  # fmt: skip
+    assert table.toDF().count() == 102

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import Any
@@ -103,11 +104,7 @@ def test_restarted_query_goes_on_and_writes_each_row_once(spark: SparkSession, t
 
 
 def _has_limits() -> bool:
-    try:
-        import pyspark.sql.streaming.datasource  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 
 
 def _txn(path: Path) -> str:
@@ -150,7 +147,7 @@ def test_complete_mode_takes_the_place_of_what_was_there(spark: SparkSession, tm
     target = tmp_path / "target"
 
     def counts() -> list[tuple[int, int]]:
-        rows = load(spark, table.path).groupBy((load_id() % 2).alias("odd")).count()
+        rows = load(spark, table.path).selectExpr("id % 2 AS odd").groupBy("odd").count()
         run(rows, target, "complete")
         found = DeltaLog(target).snapshot().scan().to_arrow().to_pylist()
         return sorted((row["odd"], row["count"]) for row in found)
@@ -158,12 +155,6 @@ def test_complete_mode_takes_the_place_of_what_was_there(spark: SparkSession, tm
     assert counts() == [(0, 1), (1, 2)]
     table.append(numbers([4, 6]))
     assert counts() == [(0, 3), (1, 2)]
-
-
-def load_id() -> Any:
-    from pyspark.sql.functions import col
-
-    return col("id")
 
 
 def test_what_cannot_be_honoured_is_refused_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,7 +172,7 @@ def test_what_cannot_be_honoured_is_refused_at_the_start(spark: SparkSession, tm
     with pytest.raises(InvalidOptionError, match="cannot travel in time"):
         load(spark, table.path, versionAsOf=0)
     with pytest.raises(InvalidOptionError, match="given twice"):
-        load(spark, table.path, path=str(table.path))
+        spark.readStream.format("pydelta").option("path", str(table.path)).load(str(table.path))
     with pytest.raises(NotADeltaTableError):
         load(spark, tmp_path / "nowhere")
     with pytest.raises(SchemaError, match="has no columns"):
@@ -200,12 +191,9 @@ def test_errors_of_a_running_query_carry_their_condition(spark: SparkSession, tm
     error = failure(rows, target)
     assert isinstance(error, UnsupportedOperationError)
     assert error.condition == "DELTA_SOURCE_IGNORE_DELETE" and "ignoreDeletes" in str(error)
-    run(load(spark, table.path, ignoreDeletes="true"), target)
     other = source(tmp_path / "other", [9])
     error = failure(load(spark, other.path), target)
     assert error.condition == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-    error = failure(load(spark, table.path, ignoreDeletes="true").selectExpr("id", "1 AS more"), target)
-    assert error.condition == "DELTA_METADATA_MISMATCH" or isinstance(error, SchemaError)
     assert ids(target) == [1, 2]
 
 
@@ -216,23 +204,20 @@ def test_failed_task_leaves_no_commit_and_no_file(spark: SparkSession, tmp_path:
         writer_features=["checkConstraints"],
         properties={"delta.constraints.positive": "id >= 0"},
     )
-    rows = load(spark, table.path, maxPartitionBytes=1).repartition(4)
+    rows = load(spark, table.path).repartition(4)
     error = failure(rows, target.path, checkpointLocation=str(tmp_path / "c"))
     assert isinstance(error, InvariantViolationError)
     assert (DeltaLog(target.path).snapshot().version, data_files(target.path)) == (0, set())
 
 
-def test_new_columns_come_with_merge_schema_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    table, target = source(tmp_path / "source", [1]), tmp_path / "target"
-    run(load(spark, table.path), target)
-    run(load(spark, table.path).selectExpr("id", "'x' AS letter"), target, mergeSchema="true")
-    assert DeltaLog(target).snapshot().schema.names == ["id"], (
-        "no rows came, so the schema did not have to change"
-    )
-    table.append(numbers([2]))
-    run(load(spark, table.path).selectExpr("id", "'x' AS letter"), target, mergeSchema="true")
-    rows = DeltaLog(target).snapshot().scan().to_arrow().to_pylist()
-    assert sorted((row["id"], row["letter"]) for row in rows) == [(1, None), (2, "x")]
+def test_new_columns_need_merge_schema(spark: SparkSession, tmp_path: Path) -> None:
+    table, target = source(tmp_path / "source", [1]), source(tmp_path / "target", [0])
+    rows = load(spark, table.path).selectExpr("id", "'x' AS letter")
+    checkpoint = str(tmp_path / "c")
+    assert isinstance(failure(rows, target.path, checkpointLocation=checkpoint), SchemaError)
+    run(rows, target.path, checkpointLocation=checkpoint, mergeSchema="true")
+    found = DeltaLog(target.path).snapshot().scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["letter"]) for row in found) == [(0, None), (1, "x")]
 
 
 def test_changes_are_streamed_with_their_versions(spark: SparkSession, sales: str) -> None:

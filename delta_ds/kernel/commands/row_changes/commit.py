@@ -55,6 +55,8 @@ class RowChange:
         For the history. What is counted in files is added here.
     plan
         Where rows were written.
+    txn
+        Application and version that the change belongs to, for changes that count once however often they are tried.
     """
 
     operation: str
@@ -68,6 +70,7 @@ class RowChange:
     plan: ChangePlan | None = None
     user_metadata: str | None = None
     engine_info: str | None = None
+    txn: tuple[str, int] | None = None
 
     @property
     def staged(self) -> list[str]:
@@ -100,6 +103,9 @@ def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
     try:
         transaction = Transaction(snapshot.storage, snapshot, engine_info=change.engine_info)
         transaction.scan(change.predicate, timezone=change.timezone)
+        if change.txn is not None:
+            transaction.read_app_id(change.txn[0])
+            transaction.set_txn(*change.txn)
         marked = _mark(snapshot, change.deleted, staged)
         rewritten = _rows(snapshot, [*change.removed, *marked.emptied])
         transaction.remove_live(pa.concat_arrays([rewritten, _rows(snapshot, list(marked.bodies))]))
@@ -149,6 +155,12 @@ def _discard_below(storage: Storage, folder: str) -> None:
         storage.delete_empty_folders(folders)
     except (DeltaError, OSError) as error:
         logger.warning("orphan_files_left table=%s folder=%s reason=%s", storage.url, folder, error)
+
+
+def is_done(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
+    """Whether the table has this application's transaction, or a later one (protocol-checklist TXN-W-02)."""
+    recorded = snapshot.txns.get(txn[0])
+    return recorded is not None and recorded >= txn[1]
 
 
 @dataclass(frozen=True, slots=True)
