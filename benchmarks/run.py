@@ -1,7 +1,7 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
-    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers, checkpoint or
-                     commands; may be repeated
+    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers, checkpoint,
+                     commands or streams; may be repeated
     --files N        files of the tables that are only a log (300,000)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
                      partitioned writes take a fifth and a fiftieth
@@ -10,8 +10,8 @@
     --appends N      appends each (25)
     --rounds N       rounds of every measurement; medians are shown (3; 1 for commands)
     --command NAME   of commands only delete, update, merge, compaction, zorder, planning or vacuum; may be repeated
-    --scale X        size of the tables of commands (1)
-    --warmups N      runs of commands on a small table that do not count (1)
+    --scale X        size of the tables of commands and streams (1)
+    --warmups N      runs of commands on a small table, and of streams, that do not count (1)
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
@@ -34,7 +34,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks import command_parts, native_parts, spark_parts, write_parts
+from benchmarks import command_parts, native_parts, spark_parts, stream_parts, write_parts
 from benchmarks.harness import (
     HERE,
     OURS,
@@ -70,6 +70,7 @@ def main() -> None:
         "writers": writers,
         "checkpoint": write_parts.checkpoint,
         "commands": command_parts.commands,
+        "streams": stream_parts.streams,
     }
     options = _arguments(list(parts))
     print(f"# Benchmarks of delta_ds\n\n{_machine(options)}\n")

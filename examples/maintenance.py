@@ -50,7 +50,8 @@ def report(what: str, done: DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     delta_ds.register(session)
     main(session, tempfile.mkdtemp())

@@ -39,9 +39,7 @@ def main(spark: SparkSession, folder: str) -> None:
         table.alias("t")
         .merge(staged.alias("u"), "t.customer = u.key AND t.valid_to IS NULL")
         .whenMatchedUpdate("t.city <> u.city", {"valid_to": "u.day"})
-        .whenNotMatchedInsert(
-            values={"customer": "u.customer", "city": "u.city", "valid_from": "u.day", "valid_to": "NULL"}
-        )
+        .whenNotMatchedInsert(values={"customer": "u.customer", "city": "u.city", "valid_from": "u.day"})
         .execute()
         .show()
     )
@@ -53,7 +51,8 @@ def main(spark: SparkSession, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     delta_ds.register(session)
     main(session, tempfile.mkdtemp())

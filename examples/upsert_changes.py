@@ -22,21 +22,18 @@ def main(spark: SparkSession, folder: str) -> None:
     path = f"{folder}/stock"
     stock = spark.sql("select id as product, 10L as pieces, 0L as seq from range(1, 5)")
     stock.write.format("pydelta").save(path)
+    table = DeltaTable.forPath(spark, path)
 
     batch = spark.createDataFrame(
         [("U", 2, 7, 101), ("U", 2, 5, 102), ("D", 3, None, 103), ("I", 9, 40, 104)],
         "op string, product bigint, pieces bigint, seq bigint",
     )
     for attempt in (1, 2):
-        print(
-            f"delivery {attempt} of the batch:", apply(DeltaTable.forPath(spark, path), batch), "rows changed"
-        )
+        print(f"delivery {attempt} of the batch: {apply(table, batch)} rows changed")
 
-    table = DeltaTable.forPath(spark, path)
     table.toDF().orderBy("product").show()
-    counts = [
-        f"operationMetrics.numTargetRows{what} AS {what}" for what in ("Inserted", "Updated", "Deleted")
-    ]
+    kinds = ("Inserted", "Updated", "Deleted")
+    counts = [f"operationMetrics.numTargetRows{kind} AS {kind}" for kind in kinds]
     table.history().selectExpr("version", "operation", *counts).show()
 
 
@@ -56,7 +53,8 @@ def apply(table: DeltaTable, batch: DataFrame) -> int:
 
 
 if __name__ == "__main__":
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     delta_ds.register(session)
     main(session, tempfile.mkdtemp())

@@ -845,3 +845,67 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
     assert rows == sorted({**kept, 95: -1, 96: -1, **dict.fromkeys(range(101, 105), -1)}.items())
     assert changed == ["delete"] * 3 + ["insert"] * 4 + ["update_postimage"] * 2 + ["update_preimage"] * 2
     assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]
+
+
+class TestStreams:
+    def test_pipeline_writes_each_row_once_with_and_without_register(
+        self, client: Client, tmp_path: Path
+    ) -> None:
+        def program(spark: SparkSession, folder: str) -> list[Any]:
+            def run(session: SparkSession, mode: str = "append", **options: Any) -> tuple[str, list[int]]:
+                rows = (
+                    session.readStream.format("pydelta").option("maxFilesPerTrigger", 1).load(f"{folder}/s")
+                )
+                writer = rows.writeStream.format("pydelta").outputMode(mode).options(**options)
+                writer = writer.partitionBy("id").option("checkpointLocation", f"{folder}/c")
+                query = writer.trigger(availableNow=True).start(f"{folder}/t")
+                assert query.awaitTermination(60)
+                return query.id, numbers(session, f"{folder}/t")
+
+            append(spark, f"{folder}/s", 0, 3)
+            registered = another_session()
+            delta_ds.register(registered)
+            first = run(registered)
+            append(spark, f"{folder}/s", 3, 6)
+            return [*first, *run(spark), refused(lambda: run(registered, "update"))]
+
+        first, rows, again, more, update = client(program, str(tmp_path))
+        assert (first, rows, more) == (again, [0, 1, 2], list(range(6)))
+        assert update == (UnsupportedOperationError, "DELTA_UNSUPPORTED_OUTPUT_MODE")
+        snapshot = DeltaLog(tmp_path / "t").snapshot()
+        assert list(snapshot.txns) == [first]
+        # Spark alone passes over partitionBy without a word.
+        assert snapshot.metadata.partition_columns == ("id",)
+
+    def test_changes_are_merged_in_a_function_that_runs_on_the_server(
+        self, client: Client, tmp_path: Path
+    ) -> None:
+        def program(spark: SparkSession, folder: str) -> list[int]:
+            append(spark, f"{folder}/s", 0, 3)
+            append(spark, f"{folder}/t", 2, 5)
+
+            def upsert(batch: DataFrame, number: int) -> None:
+                from delta_ds import DeltaTable
+
+                target = DeltaTable.forPath(batch.sparkSession, f"{folder}/t").alias("t")
+                target.merge(batch.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+
+            rows = spark.readStream.format("pydelta").load(f"{folder}/s")
+            writer = rows.writeStream.foreachBatch(upsert).option("checkpointLocation", f"{folder}/c")
+            query = writer.trigger(availableNow=True).start()
+            assert query.awaitTermination(60)
+            return numbers(spark, f"{folder}/t")
+
+        assert client(program, str(tmp_path)) == list(range(5))
+
+    def test_error_of_a_query_has_its_condition(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, folder: str) -> None:
+            append(spark, f"{folder}/s", 0, 3)
+            rows = spark.readStream.format("pydelta").load(f"{folder}/s")
+            rows.writeStream.format("pydelta").option("checkpointLocation", f"{folder}/c").option(
+                "mergSchema", "true"
+            ).trigger(availableNow=True).start(f"{folder}/t").awaitTermination(60)
+
+        failure = client.failure(program, str(tmp_path))
+        assert isinstance(failure.recognised, InvalidOptionError)
+        assert "did you mean 'mergeSchema'" in failure.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -96,10 +96,8 @@ class Change(AbstractContextManager["Change"]):
             from delta_ds.spark.native.jvm import NotNative
             from delta_ds.spark.native.row_columns import columns_of
 
-            try:
+            with suppress(NotNative):  # the tasks then evaluate them
                 how["columns_of"] = columns_of(self.target.spark)
-            except NotNative:
-                native = False
         plan: ChangePlan = self.target.ask(partial(plan_row_changes, **how))
         return plan
 
@@ -152,7 +150,7 @@ class Change(AbstractContextManager["Change"]):
             results=tuple(self._results),
             parameters=dict(parameters or {}),
             metrics={**(metrics or {}), "executionTimeMs": self.elapsed_ms()},
-            plan=self.plan if self._results else None,
+            plan=self.plan if self._results or self.plan.write.new_metadata else None,
             txn=self._txn,
             **session_metadata(self.target),
         )

@@ -202,6 +202,16 @@ def test_files_without_keys_of_the_source_are_not_read(spark: SparkSession, tmp_
     assert table.toDF().where("id < 50 and v = 0").count() == 3
 
 
+def test_a_schema_evolves_even_if_no_row_comes_with_it(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(spark, tmp_path, {}, partitioned=False)
+    source = spark.range(0).selectExpr("id", "id as p", "1 as v", "'x' as extra").alias("s")
+
+    merge = table.merge(source, "t.id = s.id").withSchemaEvolution().whenMatchedUpdateAll()
+
+    assert merge.whenNotMatchedInsertAll().execute().collect() == [(0, 0, 0, 0)]
+    assert table.toDF().columns == ["id", "p", "v", "extra"]
+
+
 def test_what_a_session_says_of_its_commits_counts_for_every_command(
     spark: SparkSession, tmp_path: Path
 ) -> None:
