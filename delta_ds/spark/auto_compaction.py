@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.writer import engine_info
+
+logger = logging.getLogger("delta_ds")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,10 +55,14 @@ def compact_after(
     results
         What was written.
     """
-    if not is_enabled(metadata.configuration, settings):
-        return
-    partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
-    auto_compact(DeltaLog.at(storage), partitions, settings, timezone=timezone, engine_info=engine_info())
+    try:
+        if not is_enabled(metadata.configuration, settings):
+            return
+        partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
+        auto_compact(DeltaLog.at(storage), partitions, settings, timezone=timezone, engine_info=engine_info())
+    except Exception as error:
+        # The version is there: whoever is told of a failure now would take its files for leftovers.
+        logger.warning("auto_compaction_failed table=%s reason=%r", storage.url, error)
 
 
 def _distinct(partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -157,6 +157,7 @@ class Change(AbstractContextManager["Change"]):
         settings = settings_of(self.target.spark)
         self._staging.committing = True
         self.target.run(_commit, change, self.plan.write.metadata, settings)
+        self._staging.committed = True
 
 
 def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:

@@ -182,6 +182,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
             said = spark.conf.get(USER_METADATA, None)
             staging.committing = True
             run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
+            staging.committed = True
     metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
     return spark.createDataFrame([(path, metrics)], SCHEMA)

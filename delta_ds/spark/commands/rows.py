@@ -109,10 +109,13 @@ class Staging:
         Deletes it.
     committing
         Whether the commit has begun: from then on only an error of this package says that there is no version.
+    committed
+        Whether there is a version.
     """
 
     discard: Callable[[], None]
     committing: bool = False
+    committed: bool = False
 
     @contextmanager
     def discarded_on_failure(self) -> Iterator[None]:
@@ -125,7 +128,7 @@ class Staging:
         except BaseException as error:
             ours = told(error)
             unknown = isinstance(ours, UncertainWriteError) or (self.committing and ours is None)
-            if not unknown:
+            if not (unknown or self.committed):
                 self.discard()
             if ours is None or ours is error:
                 raise
