@@ -3,7 +3,7 @@
     python -m benchmarks.command_worker '{"format": "pydelta", "command": "delete", "table": "plain", ...}'
 
 The format is pydelta (this package) or delta (delta-spark, whose interpreter runs this file then): the calls are the
-same. Every measurement runs on a fresh copy of a table, after one on a small table that does not count. Prints a line
+same. What changes a table runs on a fresh copy of it, after one on a small table that does not count. Prints a line
 of JSON for each. Only pyspark and the standard library are needed here.
 """
 
@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -123,12 +123,15 @@ class Case:
         What one side says of its result, if anything.
     confs
         Settings of the session.
+    changes
+        Whether it needs a copy of its own: it changes the table, or must not find it known from a round before.
     """
 
     run: Callable[[Target], object]
     answer: Callable[[Target, Any], str] = _digest
     shown: Callable[[Any], str] | None = None
     confs: Mapping[str, str] = field(default_factory=dict)
+    changes: bool = True
 
 
 COMMANDS: dict[str, dict[str, Case]] = {
@@ -159,8 +162,8 @@ COMMANDS: dict[str, dict[str, Case]] = {
         ),
     },
     "vacuum": {
-        "vacuum, dry run": Case(lambda t: _vacuum(t, "DRY RUN"), answer=_left),
-        "vacuum, lite, dry run": Case(lambda t: _vacuum(t, "LITE DRY RUN"), answer=_left),
+        "vacuum, dry run": Case(lambda t: _vacuum(t, "DRY RUN"), answer=_left, changes=False),
+        "vacuum, lite, dry run": Case(lambda t: _vacuum(t, "LITE DRY RUN"), answer=_left, changes=False),
         "vacuum": Case(lambda t: _vacuum(t, ""), answer=_left),
         "vacuum, lite": Case(lambda t: _vacuum(t, "LITE"), answer=_left),
     },
@@ -195,9 +198,11 @@ def _attempt(spark: SparkSession, settings: Settings, size: str, case: Case) -> 
 
 
 def once(spark: SparkSession, settings: Settings, size: str, case: Case) -> dict[str, Any]:
-    """Run a case on a copy of the small or the large table."""
+    """Run a case on a copy of the small or the large table, or on the table itself if it stays as it is."""
     tables = settings["tables"][size]
-    with linked_copy(tables[settings["table"]], settings["folder"]) as path, _confs(spark, case.confs):
+    source = tables[settings["table"]]
+    copy = linked_copy(source, settings["folder"]) if case.changes else nullcontext(source)
+    with copy as path, _confs(spark, case.confs):
         target = Target(spark, settings["format"], path, settings["sizes"][size], tables.get("source"))
         _warm_cache(path)
         os.sync()
@@ -243,6 +248,9 @@ def _confs(spark: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
 
 
 def main(settings: Settings) -> None:
+    cache = Path(settings["folder"]) / "cache"
+    cache.mkdir(mode=0o700)
+    os.environ["DELTA_DS_CACHE"] = str(cache)  # nothing of an earlier run is to be found
     spark = session(settings)
     for key, value in CONFS.items():
         spark.conf.set(key, value)

@@ -50,8 +50,8 @@ def report(what: str, done: DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     delta_ds.register(session)
     main(session, tempfile.mkdtemp())

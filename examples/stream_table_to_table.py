@@ -39,7 +39,7 @@ def run(spark: SparkSession, source: str, target: str) -> None:
     query = (
         orders.where("country = 'DE'")
         .writeStream.format("pydelta")
-        .partitionBy("order_date")
+        .partitionBy("sold_on")
         .option("checkpointLocation", f"{target}/_checkpoints/from_orders")
         .trigger(availableNow=True)
         .start(target)

@@ -39,8 +39,7 @@ def main(spark: SparkSession, folder: str) -> None:
 
 def apply(table: DeltaTable, batch: DataFrame) -> int:
     # A merge refuses two source rows for one row of the table: only the newest change of a key counts.
-    newest = F.max_by(F.struct("*"), "seq").alias("newest")
-    changes = batch.groupBy("product").agg(newest).select("newest.*")
+    changes = batch.groupBy("product").agg(F.max_by(F.struct("*"), "seq").alias("newest")).select("newest.*")
     done = (
         table.alias("t")
         .merge(changes.alias("c"), "t.product = c.product")
@@ -53,8 +52,8 @@ def apply(table: DeltaTable, batch: DataFrame) -> int:
 
 
 if __name__ == "__main__":
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     delta_ds.register(session)
     main(session, tempfile.mkdtemp())

@@ -1,6 +1,6 @@
 """A pipeline between two tables in a process of its own, which a test kills: `python pipeline_worker.py source target`.
 
-With a third argument it stops when it has caught up, else it goes on.
+One file a batch, until it is killed.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ import os
 import sys
 import threading
 import time
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 
-def main(source: str, target: str, catch_up: bool) -> None:
+def main(source: str, target: str) -> None:
+    # Not registered: it works without that too.
     spark = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.memory", "600m")
@@ -22,16 +25,15 @@ def main(source: str, target: str, catch_up: bool) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    rows = (
-        spark.readStream.format("pydelta").option("maxFilesPerTrigger", 100 if catch_up else 1).load(source)
-    )
+    start(spark, source, target, processingTime="0 seconds").awaitTermination()
+
+
+def start(spark: SparkSession, source: str, target: str, files: int = 1, **trigger: Any) -> StreamingQuery:
+    rows = spark.readStream.format("pydelta").option("maxFilesPerTrigger", files).load(source)
     writer = rows.writeStream.format("pydelta").option(
         "checkpointLocation", f"{target}/_checkpoints/pipeline"
     )
-    if catch_up:
-        writer = writer.trigger(availableNow=True)
-    writer.start(target).awaitTermination()
-    spark.stop()
+    return writer.trigger(**trigger).start(target)
 
 
 def outlive_nobody() -> None:
@@ -44,4 +46,4 @@ def outlive_nobody() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=outlive_nobody, daemon=True).start()
-    main(sys.argv[1], sys.argv[2], len(sys.argv) > 3)
+    main(sys.argv[1], sys.argv[2])

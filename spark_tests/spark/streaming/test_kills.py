@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog
 from delta_ds.testing import TableBuilder
+from spark_tests.spark.streaming.pipeline_worker import start
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
 KILLS = 50 if os.environ.get("DELTA_DS_FULL") == "1" else 3
@@ -31,9 +33,9 @@ SECONDS = 120
 
 
 @contextmanager
-def pipeline(*arguments: str, errors: Path) -> Iterator[subprocess.Popen[bytes]]:
+def pipeline(source: Path, target: Path, errors: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process group of driver, JVM and what they start; killed at the end."""
-    command = [sys.executable, str(Path(__file__).with_name("pipeline_worker.py")), *arguments]
+    command = [sys.executable, str(Path(__file__).with_name("pipeline_worker.py")), str(source), str(target)]
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
     with errors.open("wb") as written:
@@ -65,7 +67,7 @@ def commits(target: Path) -> int:
     return len(list((target / "_delta_log").glob("*.json")))
 
 
-def test_killed_pipeline_writes_each_row_once(tmp_path: Path) -> None:
+def test_killed_pipeline_writes_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     source = TableBuilder(tmp_path / "source")
     source.create(pa.schema([("id", pa.int64())]))
@@ -81,16 +83,21 @@ def test_killed_pipeline_writes_each_row_once(tmp_path: Path) -> None:
     grow(10)
     for number in range(KILLS):
         before = commits(target)
-        with pipeline(str(source.path), str(target), errors=errors) as process:
+        with pipeline(source.path, target, errors) as process:
             # Every other time right after a commit, which Spark has then not yet noted in its checkpoint.
             wait_for_commits(target, before + chance.randint(1, 3), process, errors)
             if number % 2:
                 time.sleep(chance.random() * 2)
         grow(4)
-    with pipeline(str(source.path), str(target), "catch up", errors=errors) as process:
-        assert process.wait(SECONDS) == 0, errors.read_text()[-4000:]
+    catch_up(spark, source.path, target)
     assert ids(target) == list(range(written))
     assert batches_committed_twice(target) == []
+
+
+def catch_up(spark: SparkSession, source: Path, target: Path) -> None:
+    """The same query in this process, up to the end of the source."""
+    query = start(spark, str(source), str(target), files=100, availableNow=True)
+    assert query.awaitTermination(SECONDS)
 
 
 def ids(target: Path) -> list[int]:
