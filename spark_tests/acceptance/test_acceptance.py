@@ -1,7 +1,7 @@
 """Every visible case of the acceptance corpus, through the kernel and through both paths of Spark.
 
 The same checks as `python -m spark_tests.yardsticks acceptance DIR`, one test a case. The portable path is slow:
-it gets the cases of `sampling.sample` only, which show three quarters of what there is, unless DELTA_DS_FULL=1 asks for all.
+it gets the cases of `sampling.sample` that show three quarters of what there is, unless DELTA_DS_FULL=1 asks for all.
 """
 
 from __future__ import annotations

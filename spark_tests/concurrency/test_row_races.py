@@ -145,7 +145,7 @@ def test_commands_of_sessions_that_race_and_are_killed_in_the_end_come_to_what_a
         (Command(OPTIMIZE), {"at": LINKED}),  # about to be committed
         (Command(OPTIMIZE), {"after_seconds": random.Random(SEED).uniform(0.1, 1)}),
     )
-    seconds = float(os.environ.get("DELTA_DS_RACE_SECONDS", "120" if FULL else "25"))
+    seconds = float(os.environ.get("DELTA_DS_RACE_SECONDS", "120" if FULL else "12"))
     histories = race_of_sessions(TABLES if FULL else TABLES[:2], tmp_path, ends, seconds)
     for history in histories:
         history.check()
