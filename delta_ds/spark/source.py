@@ -70,17 +70,21 @@ class DeltaSource(DataSource):
             No table there, a version or moment out of reach, a feature or option that is not known.
         """
         from delta_ds.spark.streaming import opening
+        from delta_ds.spark.streaming.mark import is_marked
 
-        if opening.is_marked(self.options) or opening.names_a_stream(self.options):
+        if is_marked(self.options) or opening.names_a_stream(self.options):
             return self._stream_schema()
         try:
             options = self._read_options()
             reading = open_reading(options, None)
-        except DeltaError:
+        except DeltaError as error:
             if not opening.may_be_a_stream(self.options):
                 raise
-            # If it is none after all, `reader` says what is wrong.
-            return self._stream_schema()
+            try:
+                # If it is none after all, `reader` says what is wrong.
+                return self._stream_schema()
+            except DeltaError:
+                raise error from None
         self._pin = reading.pin
         return schemas.to_spark(chosen(reading.schema, options, reading.table))
 

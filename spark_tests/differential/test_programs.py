@@ -29,7 +29,7 @@ KIT = Path(
         "DELTA_DS_DIFFERENTIAL", Path(__file__).resolve().parents[2].parent / "shared" / "differential"
     )
 )
-# The other operations come with their commands.
+# A program with an operation that nobody knows here is left out.
 OFFERED = frozenset(
     [
         "add_columns",
@@ -61,6 +61,7 @@ OFFERED = frozenset(
         "merge",
         "optimize",
         "race",
+        "stream",
         "write",
     ]
 )

@@ -106,11 +106,24 @@ def stream_reader_options(reader: Any) -> dict[str, str]:
     return _options(_private(reader._jreader, "extraOptions"))
 
 
+def parallelism(reader: Any) -> int | None:
+    """How many tasks the session of a reader runs at once; None where only a server knows."""
+    if is_connect(reader):
+        return None
+    cores: int = reader._spark.sparkContext.defaultParallelism
+    return cores
+
+
 def stream_writer_source(writer: Any) -> str | None:
     """As `writer_source`, for a writer of a stream."""
     if is_connect(writer):
         return _text(writer._write_proto.format or None)
     return _text(_private(writer._jwrite, "source"))
+
+
+def stream_writer_session(writer: Any) -> Any:
+    """The session of a writer of a stream."""
+    return writer._session if is_connect(writer) else writer._spark
 
 
 def stream_writer_state(writer: Any) -> WriterState:

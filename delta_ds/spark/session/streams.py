@@ -15,9 +15,9 @@ from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.session import patching, state
 from delta_ds.spark.session.identifiers import is_ours, path_of
 from delta_ds.spark.session.reading import with_path
-from delta_ds.spark.session.writing import described
+from delta_ds.spark.session.writing import USER_METADATA, described, with_settings
 from delta_ds.spark.source import FORMAT
-from delta_ds.spark.streaming.mark import STREAM_MARK
+from delta_ds.spark.streaming.mark import STREAM_MARK, mark
 
 # Whether a session has the integration installed.
 _IsInstalled: TypeAlias = Callable[[Any], bool]
@@ -67,7 +67,7 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     reader.options(**arguments.get("options", {}))
     # Spark would let the argument win over the option without a word.
     with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
-    reader.option(STREAM_MARK, "true")
+    reader.option(STREAM_MARK, mark(state.parallelism(reader)))
     with delta_errors():
         return patching.call_original(reader, "load", arguments.get("path"))
 
@@ -84,6 +84,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     told = state.stream_writer_state(writer)
     options = with_path(told.options, arguments.get("path"), "start")
     settled = described(options, told.partition_by, told.cluster_by)
+    settled = with_settings(state.stream_writer_session(writer), settled, USER_METADATA)
     _check(settled, told.mode)
     for name, text in settled.items():
         if name not in options:

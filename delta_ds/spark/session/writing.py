@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-# Settings of a session that stand for an option, as in delta-spark.
+# Settings of a session that stand for an option, as in delta-spark: of every write, and of batches only.
+USER_METADATA = {"userMetadata": "spark.databricks.delta.commitInfo.userMetadata"}
 _SETTINGS = {
-    "userMetadata": "spark.databricks.delta.commitInfo.userMetadata",
+    **USER_METADATA,
     "txnAppId": "spark.databricks.delta.write.txnAppId",
     "txnVersion": "spark.databricks.delta.write.txnVersion",
 }
@@ -151,7 +152,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         An overwrite, not an append.
     """
     spark = df.sparkSession
-    options = _with_settings(spark, options)
+    options = with_settings(spark, options, _SETTINGS)
     if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
         from delta_ds.spark.native import writer as native
         from delta_ds.spark.native.jvm import NotNative
@@ -230,10 +231,18 @@ def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> Non
         options["partitionOverwriteMode"] = "dynamic"
 
 
-def _with_settings(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of all its writes, where the options of this one do not."""
+def with_settings(
+    spark: SparkSession, options: Mapping[str, str], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """What the session says of all its writes, where the options of this one do not.
+
+    Parameters
+    ----------
+    settings
+        The settings of a session by the name of the option that they stand for.
+    """
     given = {name.lower() for name in options}
-    found = {name: spark.conf.get(key, None) for name, key in _SETTINGS.items() if name.lower() not in given}
+    found = {name: spark.conf.get(key, None) for name, key in settings.items() if name.lower() not in given}
     return {**options, **{name: str(value) for name, value in found.items() if value is not None}}
 
 

@@ -15,7 +15,7 @@ from delta_ds.kernel.streaming.pinned import Pinned
 from delta_ds.kernel.streaming.source import StreamSource
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import metadata_field
-from delta_ds.spark.streaming.mark import STREAM_MARK
+from delta_ds.spark.streaming.mark import tasks_of, unmarked
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 _BATCH = {name.lower() for option in READ_OPTIONS for name in (option.name, *option.aliases)}
 _START = ("startingversion", "startingtimestamp")
 _STREAM_ONLY = {name.lower() for o in STREAM_READ_OPTIONS for name in (o.name, *o.aliases)} - _BATCH
-
-
-def is_marked(options: Mapping[str, Any]) -> bool:
-    """Whether the session integration has said that the options are those of a stream."""
-    return any(name.lower() == STREAM_MARK for name in options)
 
 
 def names_a_stream(options: Mapping[str, Any]) -> bool:
@@ -68,11 +63,6 @@ def open_source(options: Mapping[str, Any], version: int | None = None) -> Strea
     return StreamSource(storage, parsed, Pinned.of(open_snapshot(storage, version)), zone)
 
 
-def unmarked(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as the user gave them."""
-    return {name: value for name, value in options.items() if name.lower() != STREAM_MARK}
-
-
 def columns_of(source: StreamSource) -> StructType:
     """The columns of a stream, `_metadata` included where the options ask for it."""
     options: StreamReadOptions = source.options
@@ -103,7 +93,7 @@ def stream_reader(
         from delta_ds.spark.streaming.limited import LimitedReader as reader
     except ImportError:
         from delta_ds.spark.streaming.unasked import UnaskedReader as reader
-    return reader(begin, schema)
+    return reader(begin, schema, tasks_of(options))
 
 
 def _narrowed(source: StreamSource, schema: SparkStructType) -> StreamSource:

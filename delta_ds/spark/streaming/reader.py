@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.streaming.offsets import StreamOffset
     from delta_ds.kernel.streaming.source import StreamSource
 
-# How many tasks a batch is cut into at least, if it is large enough: Spark does not tell how many run at once.
-_TASKS = 8
-
 
 class StreamPartition(InputPartition):
     """What one task of a batch reads, with all that it needs for that."""
@@ -53,11 +50,16 @@ class DeltaStreamReader(DataSourceStreamReader):
         reaches the user as another error.
     schema
         The columns that Spark expects.
+    tasks
+        How many tasks a batch is cut into at least, if it is large enough.
     """
 
-    def __init__(self, open_source: Callable[[], StreamSource], schema: SparkStructType) -> None:
+    def __init__(
+        self, open_source: Callable[[], StreamSource], schema: SparkStructType, tasks: int = 1
+    ) -> None:
         self._open_source = open_source
         self._schema = schema
+        self._tasks = tasks
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_schema": self._schema}
@@ -84,7 +86,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         source = self._source
         plan, slices = source.tasks(self._parsed(start), self._parsed(end))
         plan = replace(plan, timezone=source.options.time_zone)
-        tasks = pack(slices, source.options.max_partition_bytes, _TASKS)
+        tasks = pack(slices, source.options.max_partition_bytes, self._tasks)
         return [StreamPartition(source.storage, plan, task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.finish import discard
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 from delta_ds.spark.writer import engine_info
 
@@ -121,7 +122,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
                 f"batch {batchId} for {self._storage.url} came without the id of its query, so it cannot be written "
                 "exactly once. Nothing was written; use foreachBatch with the options txnAppId and txnVersion"
             )
-        commit_batch(plan, results, query_id, batchId, self._mode, engine_info=engine_info())
+        version = commit_batch(plan, results, query_id, batchId, self._mode, engine_info=engine_info())
+        if version is not None:
+            compact_after(self._storage, plan.metadata, results, settings_of(None), plan.rows.timezone)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Delete what the tasks of a failed batch have written."""
