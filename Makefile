@@ -33,7 +33,7 @@ test-fast: $(VENV)/.dev ## Tests that need no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not spark and not connect and not stores and not interop" $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
-	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile -m "(spark or connect) and not stores and not interop" $(ARGS)
+	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder -m "(spark or connect) and not stores and not interop" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)
 	$(BIN)/python -m pytest -m stores $(ARGS)

@@ -19,16 +19,7 @@ from delta_ds import DeltaTable
 SALES = Path(__file__).resolve().parent / "data" / "sales"
 
 
-def main(path: str) -> None:
-    # Spark's Python workers must run this interpreter: only it has the package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+def main(spark: SparkSession, path: str) -> None:
     print(delta_ds.register(spark))
 
     now = spark.read.format("pydelta").load(path)
@@ -47,8 +38,13 @@ def main(path: str) -> None:
 
     # Spark hands a data source all columns of a table: a given schema reads just these.
     spark.read.format("pydelta").schema("product string, quantity int").load(path).show(3)
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else str(SALES))
+    # Spark's Python workers must run this interpreter: only it has the package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    main(session, sys.argv[1] if len(sys.argv) > 1 else str(SALES))
+    session.stop()

@@ -18,15 +18,7 @@ import delta_ds
 SALES = Path(__file__).resolve().parent / "data" / "sales"
 
 
-def main(path: str) -> None:
-    # Spark's Python workers must run this interpreter: only it has the package.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
+def main(spark: SparkSession, path: str) -> None:
     delta_ds.register(spark)
 
     def changes(**options: int) -> DataFrame:
@@ -46,8 +38,12 @@ def main(path: str) -> None:
         print(f"the life of order {busiest.order_id}")
         life = everything.where(f"order_id = {busiest.order_id}")
         life.select("_commit_version", "_change_type", "quantity", "amount").orderBy("_commit_version").show()
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else str(SALES))
+    # Spark's Python workers must run this interpreter: only it has the package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    main(session, sys.argv[1] if len(sys.argv) > 1 else str(SALES))
+    session.stop()

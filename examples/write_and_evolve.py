@@ -11,19 +11,10 @@ from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaTable
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers run in this environment too
 
-
-def main() -> None:
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+def main(spark: SparkSession, folder: str) -> None:
     delta_ds.register(spark)
-    path = f"{tempfile.mkdtemp()}/orders"
+    path = f"{folder}/orders"
 
     orders = spark.sql("select id, id % 3 as shop, id * 10 as amount from range(9)")
     orders.write.format("pydelta").mode("append").option("partitionBy", "shop").save(path)
@@ -44,8 +35,13 @@ def main() -> None:
 
     table.toDF().groupBy("shop").sum("amount").orderBy("shop").show()
     table.history().select("version", "operation", "operationParameters").show(truncate=80)
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    # Spark's Python workers must run this interpreter: only it has the package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    main(session, tempfile.mkdtemp())
+    session.stop()

@@ -95,7 +95,15 @@ def test_file_added_twice_is_noticed(tmp_path: Path) -> None:
         added_in(table)
 
 
+full_form = pytest.mark.skipif(
+    os.environ.get("DELTA_DS_FULL") != "1",
+    reason="takes minutes for what only benchmarks use; DELTA_DS_FULL=1 runs it",
+)
+
+
 @pytest.mark.spark
+@pytest.mark.slow
+@full_form
 def test_spark_parts_that_write_print_their_tables() -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "500"]
     command += ["--only", "append"]
@@ -107,10 +115,7 @@ def test_spark_parts_that_write_print_their_tables() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.skipif(
-    os.environ.get("DELTA_DS_FULL") != "1",
-    reason="takes two minutes for what only benchmarks use; DELTA_DS_FULL=1 runs it",
-)
+@full_form
 def test_native_part_prints_a_table_for_each_of_its_cases() -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--rows", "2000", "--files", "60"]
     done = subprocess.run([*command, "--only", "native"], cwd=ROOT, capture_output=True, text=True)

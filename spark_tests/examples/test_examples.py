@@ -7,8 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from spark_tests.examples.test_command_examples import run as run_in_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -41,10 +47,10 @@ def test_kernel_example_explains_files_without_spark() -> None:
     assert "  read  country=DE" in output and "  skip  country=FR" in output
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_time_travel_example_shows_old_and_new_rows() -> None:
-    output = run("read_and_time_travel.py")
+def test_time_travel_example_shows_old_and_new_rows(
+    spark: SparkSession, sales: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run_in_session("read_and_time_travel.py", spark, Path(sales), capsys)
     assert "now: 241 orders" in output and "at version 1: 60 orders" in output
     assert "MERGE" in output and ": 120 orders" in output
 
@@ -55,17 +61,17 @@ def test_quick_start_says_which_files_are_skipped() -> None:
     assert "skipped" in run("quickstart.py")
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_changes_example_shows_updates_before_and_after() -> None:
-    output = run("read_changes.py")
+def test_changes_example_shows_updates_before_and_after(
+    spark: SparkSession, sales: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run_in_session("read_changes.py", spark, Path(sales), capsys)
     assert "update_preimage" in output and "update_postimage" in output
     assert "the life of order" in output
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_write_example_evolves_replaces_and_refuses() -> None:
-    output = run("write_and_evolve.py")
+def test_write_example_evolves_replaces_and_refuses(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run_in_session("write_and_evolve.py", spark, tmp_path, capsys)
     assert "refused:" in output and "|   2|         10|" in output
     assert "ADD CONSTRAINT" in output and "replaceWhere" not in output.splitlines()[0]
