@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import WORK, as_table, made_once, spark_seconds
+from benchmarks.stream_driver import driver
 from benchmarks.stream_tables import write_stream_table
 
 _PENDING = 12
@@ -54,7 +55,7 @@ def streams(options: argparse.Namespace, folder: Path) -> list[str]:
     title = f"## Streams, local[2], scale {options.scale:g}\n"
     if not options.delta_spark_python:
         rows.append(["", "delta-spark was left out", *[""] * (len(head) - 2)])
-    return [title, _NOTE, "", *as_table(head, rows)]
+    return [title, _NOTE, "", *as_table(head, rows), "", *driver(options, folder)]
 
 
 _NOTE = (

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 _T = TypeVar("_T")
 
-# With fewer commits than this to look through, reading them is as quick as trusting a checksum file.
-_CHECKSUM_PAYS = 16
+# With fewer commits and a smaller checkpoint to look through, reading them is as quick as trusting a checksum file.
+_CHECKSUM_PAYS_COMMITS = 16
+_CHECKSUM_PAYS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +315,15 @@ def _passing_over(
             raise problem from None
 
 
+def _checksum_pays(segment: LogSegment) -> bool:
+    files = () if segment.checkpoint is None else segment.checkpoint.files
+    size = sum(file.status.size for file in files)
+    return len(segment.commits) > _CHECKSUM_PAYS_COMMITS or size > _CHECKSUM_PAYS_BYTES
+
+
 def _open(storage: Storage, segment: LogSegment) -> Opened:
     base = cache.load(storage, segment)
-    if base is None and len(segment.commits) > _CHECKSUM_PAYS:
+    if base is None and _checksum_pays(segment):
         checksum = read_checksum(storage, segment)
         if checksum is not None:
             return Opened(Header(checksum.protocol, checksum.metadata))

@@ -60,6 +60,13 @@ def test_run_prints_tables_for_the_parts_without_spark() -> None:
         assert title in done.stdout
 
 
+full_form = pytest.mark.skipif(
+    os.environ.get("DELTA_DS_FULL") != "1",
+    reason="takes minutes for what only benchmarks use; DELTA_DS_FULL=1 runs it",
+)
+
+
+@full_form
 @pytest.mark.parametrize(
     ("part", "title"),
     [
@@ -93,12 +100,6 @@ def test_file_added_twice_is_noticed(tmp_path: Path) -> None:
         DeltaLog(table).start_transaction().add(body).commit("WRITE", {"mode": "Append"})
     with pytest.raises(RuntimeError, match="twice"):
         added_in(table)
-
-
-full_form = pytest.mark.skipif(
-    os.environ.get("DELTA_DS_FULL") != "1",
-    reason="takes minutes for what only benchmarks use; DELTA_DS_FULL=1 runs it",
-)
 
 
 @pytest.mark.spark

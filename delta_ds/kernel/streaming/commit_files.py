@@ -5,30 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.changes import _EXTRA as CHANGE_FIELDS
-from delta_ds.kernel.changes import ChangeFeed, _Commit
+from delta_ds.kernel.changes import CommitChanges, SliceMaker
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.scan.scan import file_slices
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.streaming.commits import Commit, data_changing, file_sizes, in_commit_time
+from delta_ds.kernel.streaming.commits import Commit, data_changing, in_commit_time
 from delta_ds.kernel.streaming.limits import Admission
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
-
-__all__ = ["CHANGE_FIELDS", "AddedFiles", "ChangedRows", "Piece", "Units", "commit_time", "moment"]
 
 # A commit, its first unit, and the one to stop before.
 Piece: TypeAlias = tuple[Commit, int, int]
-
-_MERGE_METRICS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,92 +113,37 @@ class AddedFiles:
 class ChangedRows:
     """Commits as the changes of rows.
 
-    Source: delta-spark, `DeltaSourceCDCSupport`; `CDCReader.shouldSkipFileActionsInCommit`.
+    Source: delta-spark, `DeltaSourceCDCSupport`.
     """
 
     def __init__(self, storage: Storage, columns: tuple[str, ...]) -> None:
-        self._feed = _CommitChanges(storage, columns)
+        self._maker = SliceMaker(storage, columns)
+        # The last commit that was sorted out: a large one is asked about many times.
+        self._last: tuple[Commit, CommitChanges, Units] | None = None
 
     def units(self, commit: Commit) -> Units:
         """The changes of a commit: one by one where each stands alone, else all as one."""
-        import numpy as np
+        return self._sorted_out(commit)[2]
 
-        changes = commit.actions["cdc"].drop_null()
-        if len(changes):
-            return Units(file_sizes(_field(changes, "size")), whole=True)
-        if _merged_nothing(commit):
-            return Units(np.zeros(0, np.int64))
-        parts = [_changing(commit, name) for name in ("add", "remove")]
-        sizes = np.concatenate([file_sizes(_field(part, "size")) for part in parts])
-        vectors = any(_field(part, "deletionVector").null_count < len(part) for part in parts)
-        return Units(sizes, whole=vectors or _overlap(*parts))
+    def _sorted_out(self, commit: Commit) -> tuple[Commit, CommitChanges, Units]:
+        if self._last is None or self._last[0] is not commit:
+            changes = CommitChanges.of(commit.version, commit_time(commit), commit.actions, commit.info)
+            self._last = commit, changes, Units(changes.sizes, whole=changes.inseparable)
+        return self._last
 
     def slices(self, pieces: Sequence[Piece]) -> list[FileSlice]:
         """The changes of units of commits, in order."""
-        return [piece for commit, first, last in pieces for piece in self._slices(commit, first, last)]
-
-    def _slices(self, commit: Commit, first: int, last: int) -> list[FileSlice]:
-        units = self.units(commit)
-        if not units.count or first >= last:
-            return []
-        found = self._feed.slices_of(commit)
-        return found if units.whole else found[first:last]
-
-
-class _CommitChanges(ChangeFeed):
-    """The change feed's way from the actions of one commit to slices, without a range of versions."""
-
-    def __init__(self, storage: Storage, columns: tuple[str, ...]) -> None:
-        self.storage = storage
-        self._snapshot = cast(Snapshot, _Layout(columns))
-
-    def slices_of(self, commit: Commit) -> list[FileSlice]:
-        return list(self._slices_of(_Commit(commit.version, moment(commit_time(commit)), commit.actions)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """All that the change feed asks of a snapshot while it looks at one commit."""
-
-    physical_partition_columns: tuple[str, ...]
+        found: list[FileSlice] = []
+        for commit, first, last in pieces:
+            if first < last:
+                found += self._maker.slices(self._sorted_out(commit)[1], first, last)
+        return found
 
 
 def commit_time(commit: Commit) -> int:
     """When a commit was made, ms since 1970: in-commit where it says so, else the time of its file."""
     inside = in_commit_time(commit)
     return commit.file_time if inside is None else inside
-
-
-def moment(milliseconds: int) -> datetime:
-    """A time of the log as an aware datetime."""
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
-
-
-def _field(structs: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
-    return pc.struct_field(structs, name)
-
-
-def _changing(commit: Commit, name: str) -> pa.ChunkedArray:
-    actions = commit.actions[name]
-    return actions.filter(data_changing(actions, default=False))
-
-
-def _overlap(adds: pa.ChunkedArray, removes: pa.ChunkedArray) -> bool:
-    import pyarrow.compute as pc
-
-    if not len(adds) or not len(removes):
-        return False
-    return bool(pc.any(pc.is_in(_field(adds, "path"), _field(removes, "path"))).as_py())
-
-
-def _merged_nothing(commit: Commit) -> bool:
-    """A MERGE that rewrote files without changing a row."""
-    metrics = commit.info.get("operationMetrics")
-    if commit.info.get("operation") != "MERGE" or not isinstance(metrics, dict):
-        return False
-    return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)
 
 
 def _removed(commit: Commit) -> str:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.log import history
+from delta_ds.kernel.changes.commit import file_sizes
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
-from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.replay import check_whole
-from delta_ds.kernel.log.segment import LogFileGoneError, list_log, read_files
+from delta_ds.kernel.log.segment import LogFileGoneError, read_files
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.streaming.log_files import CommitFiles, DatedFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,19 +73,21 @@ class CommitReader:
         The table's.
     partition_columns
         Physical names.
+    table_id
+        `metaData.id` of the table.
     fail_on_gap
         Whether a missing commit is an error; else it is passed over, with a line in the log.
     """
 
-    def __init__(self, storage: Storage, partition_columns: Sequence[str], *, fail_on_gap: bool) -> None:
+    def __init__(
+        self, storage: Storage, partition_columns: Sequence[str], table_id: str, *, fail_on_gap: bool
+    ) -> None:
         self._storage = storage
         self._columns = tuple(partition_columns)
         self._fail_on_gap = fail_on_gap
-        # By version: what was listed, with its time, and what was parsed.
-        self._listed: dict[int, tuple[LogFile, int]] = {}
+        self._files = CommitFiles(storage, table_id, fail_on_loss=fail_on_gap)
+        # By version: what was parsed.
         self._kept: dict[int, Commit] = {}
-        # The newest version that any listing showed.
-        self._seen = -1
 
     def commits(self, start: int, end: int | None = None, about: int | None = None) -> Iterator[Commit]:
         """The commits from `start` on, in order; read while they are asked for.
@@ -103,53 +105,33 @@ class CommitReader:
         ------
         LogError
             A commit is missing, or damaged.
+        UnsupportedOperationError
+            There is another table now.
         """
-        self._forget_before(start)
+        for passed in [known for known in self._kept if known < start]:
+            del self._kept[passed]
+        self._files.forget_before(start)
         version = start
         while (kept := self._kept.get(version)) is not None and (end is None or version < end):
             yield kept
             version += 1
         size = max(8, min(about or _CHUNK_COMMITS, _CHUNK_COMMITS))
-        for chunk in _chunks(self._files(version, end), size):
+        for chunk in _chunks(self._contiguous(version, end), size):
             for commit in self._parse(chunk):
                 self._kept[commit.version] = commit
                 yield commit
 
     def latest(self, start: int) -> int:
-        """The newest version from `start` on, or `start - 1`; lists only what came after the last listing."""
-        self._list(max(start, self._seen + 1))
-        return max(start - 1, self._seen)
+        """The newest version from `start` on, or `start - 1`; looks only for what came since the last time."""
+        return self._files.latest(start)
 
-    def _forget_before(self, version: int) -> None:
-        passed: Sequence[dict[int, Any]] = (self._kept, self._listed)
-        for known in passed:
-            for old in [v for v in known if v < version]:
-                del known[old]
-
-    def _list(self, start: int) -> list[int]:
-        """List the log from a version on; the versions found, in order."""
-        listing = list_log(self._storage, start)
-        versions = sorted(v for v in listing.commits if v >= start)
-        times = history.file_times(listing, versions)
-        self._listed.update((v, (listing.commits[v], times[v])) for v in versions)
-        self._seen = max([self._seen, *versions[-1:]])
-        return versions
-
-    def _files(self, start: int, end: int | None) -> Iterator[tuple[LogFile, int]]:
-        """The commit files of a range with their times; lists the log only where it goes beyond what is known."""
+    def _contiguous(self, start: int, end: int | None) -> Iterator[DatedFile]:
         version = start
-        while (known := self._listed.get(version)) is not None and (end is None or version < end):
-            yield known
-            version += 1
-        if end is not None and version >= end:
-            return
-        for found in self._list(version):
-            if end is not None and found >= end:
-                return
-            if found != version:
-                self._report_gap(version, found)
-            yield self._listed[found]
-            version = found + 1
+        for file, time in self._files.files(start, end):
+            if file.version != version:
+                self._report_gap(version, file.version)
+            yield file, time
+            version = file.version + 1
 
     def _report_gap(self, expected: int, found: int) -> None:
         table = self._storage.url
@@ -163,7 +145,7 @@ class CommitReader:
             )
         logger.warning("stream_data_loss table=%s missing=%s..%s", table, expected, found - 1)
 
-    def _parse(self, chunk: Sequence[tuple[LogFile, int]]) -> Iterator[Commit]:
+    def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[Commit]:
         names = [f"{file.path} of {self._storage.url}" for file, _ in chunk]
         try:
             contents = read_files(self._storage, [file for file, _ in chunk])
@@ -219,9 +201,9 @@ class _FileActions:
         )
 
 
-def _chunks(files: Iterator[tuple[LogFile, int]], count: int) -> Iterator[list[tuple[LogFile, int]]]:
+def _chunks(files: Iterator[DatedFile], count: int) -> Iterator[list[DatedFile]]:
     """Files in groups of about a number and a size; each is asked for only when its group is."""
-    part: list[tuple[LogFile, int]] = []
+    part: list[DatedFile] = []
     size = 0
     for file in files:
         part.append(file)
@@ -282,17 +264,6 @@ def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray
 
     marked = pc.fill_null(pc.struct_field(actions, "dataChange"), pa.scalar(default))
     return pc.and_(pc.is_valid(actions), marked)
-
-
-def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Sizes of file actions as int64; 0 where a writer left them out."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    known: np.ndarray[Any, Any] = pc.fill_null(sizes, pa.scalar(0, pa.int64())).to_numpy()
-    at_least_none: np.ndarray[Any, Any] = np.maximum(known, 0)
-    return at_least_none
 
 
 def in_commit_time(commit: Commit) -> int | None:

@@ -12,9 +12,9 @@ from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commits import Commit
-from delta_ds.kernel.streaming.offsets import StreamOffset
+from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.pinned import Pinned, records_changes
-from delta_ds.kernel.streaming.schema_changes import check_schema
+from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
 from delta_ds.kernel.streaming.schema_log import SchemaLog, differs, evolved
 from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream
 
@@ -31,7 +31,7 @@ class ReadSchema:
     def __init__(self, storage: Storage, options: StreamReadOptions, newest: Pinned) -> None:
         self._storage = storage
         self._options = options
-        self.newest_version = newest.version
+        self.newest = newest
         self._log = SchemaLog(options, newest) if options.schema_tracking_location is not None else None
         # The entry that the source was opened with, which changes up to its version cannot surprise.
         entry = None if self._log is None else self._log.current
@@ -40,42 +40,85 @@ class ReadSchema:
         self._started = False
 
     @property
+    def newest_version(self) -> int:
+        return self.newest.version
+
+    @property
     def _tracking(self) -> bool:
         return self._log is not None and self._log.current is not None
 
-    def start_at(self, start: StreamOffset) -> None:
+    def start_at(self, start: StreamOffset, end: StreamOffset | None = None) -> None:
         """Check, once a source, that the stream can be read from an offset on.
+
+        Parameters
+        ----------
+        end
+            Of a batch that is in the checkpoint already, so that it must be read as a whole.
 
         Raises
         ------
         SchemaError
             The schema log has to be looked at: a change that nobody agreed to, or a first entry that is not what the
             source was opened with. Without one: data of the version cannot be read with the schema of the stream.
+        ChangeDataError
+            Changes are not recorded.
         """
         if self._started:
             return
         # The schema that was read with last, so that a column renamed since then does not go unnoticed.
         has_read = start.version > 0 and not (start.index or start.is_starting_snapshot or start.is_origin)
-        version = start.version - 1 if has_read else start.version
+        # A version that is not there yet begins with the schema of the one before.
+        version = start.version - 1 if has_read or start.version > self.newest_version else start.version
         if self._log is not None:
-            self._start_log(self._log, start.version)
-        elif version < self.newest_version:
+            self._start_log(self._log, version, start, end)
+            if self._options.change_feed:
+                self._check_changes(self.pinned.metadata, self.pinned.version)
+        elif version != self.newest_version:
             self._check_start(version)
         elif self._options.change_feed:
             self._check_changes(self.pinned.metadata, self.pinned.version)
         self._started = True
 
-    def _start_log(self, log: SchemaLog, version: int) -> None:
+    def _start_log(self, log: SchemaLog, version: int, start: StreamOffset, end: StreamOffset | None) -> None:
         if log.current is not None:
             log.check_agreed()
+            if version > self._tracked_until and not start.is_starting_snapshot:
+                self._check_not_missed(version)
             return
-        first = self.pinned
-        if version < self.newest_version:
-            first = Pinned.of(snapshot_of_stream(self._storage, version))
+        first = self._pinned_at(start.version)
+        last = start.version if end is None else end.version if end.index else end.version - 1
+        if last > start.version:
+            before, first = first, self._pinned_at(last)
+            if not readable_with(before.metadata, first):
+                raise self.not_in_one_batch(start.version, last)
         log.append(first)
         if differs(self.pinned, first.metadata, first.protocol):
             raise evolved(first)
         self._tracked_until = first.version
+
+    def _pinned_at(self, version: int) -> Pinned:
+        """What holds at a version; at one that is not there yet, what the one before says."""
+        if version > self.newest_version:
+            version -= 1
+        return self.newest if version == self.newest_version else self._looked_up(version)
+
+    def _looked_up(self, version: int) -> Pinned:
+        return Pinned.of(snapshot_of_stream(self._storage, version))
+
+    def _check_not_missed(self, version: int) -> None:
+        """Refuse the schema log of a stream that has not seen all commits up to a version.
+
+        Whoever begins a stream anew, later in the log, with the schema log of an earlier one, passes over changes.
+        """
+        try:
+            found = self._looked_up(version)
+        except LogError:
+            # Too old to be looked up, while the commits after it are there: the log is of this very stream.
+            return
+        if differs(self.pinned, found.metadata, found.protocol):
+            assert self._log is not None
+            self._log.append(found)
+            raise evolved(found)
 
     def _check_start(self, version: int) -> None:
         """The schema before the first commit is not in any commit that is read: it is looked up."""
@@ -139,9 +182,18 @@ class ReadSchema:
     # --- with a schema log
 
     def is_barrier(self, commit: Commit) -> bool:
-        """Whether a batch has to end before a commit, since the stream must read on with another schema."""
+        """Whether a batch has to end before a commit, since the stream must read on with another schema.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            From the commit on it is another table.
+        """
         if not self._tracking or commit.version <= self._tracked_until:
             return False
+        table_id = self.pinned.metadata.id
+        if commit.metadata is not None and commit.metadata.id != table_id:
+            raise different_table(self._storage.url, commit.metadata.id, table_id)
         return differs(self.pinned, commit.metadata, commit.protocol)
 
     def evolve(self, commit: Commit) -> DeltaError:

@@ -99,6 +99,14 @@ def check_schema(pinned: Pinned, metadata: Metadata, version: int, *, has_start:
         raise _changed(pinned, metadata, version, problem, has_start)
 
 
+def readable_with(metadata: Metadata, later: Pinned) -> bool:
+    """Whether data of one version can be read with the schema of a later one."""
+    changes = mapped_changes(metadata, later.metadata)
+    if changes is None or changes.renamed or changes.dropped:
+        return False
+    return incompatibility(metadata.schema, later.schema, widening=later.widens_types) is None
+
+
 def _needs_schema_log(
     pinned: Pinned, metadata: Metadata, version: int, changes: MappedChanges | None
 ) -> SchemaError:

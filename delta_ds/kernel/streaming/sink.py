@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from delta_ds.exceptions import MetadataChangedException
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.streaming.last_batch import last_batch
@@ -75,6 +76,7 @@ def commit_batch(
     try:
         check_mode(mode)
         snapshot = newest(plan.storage)
+        _check_table(plan, snapshot)
         known = None if snapshot is None else last_batch(snapshot, query_id)
     except BaseException:
         discard(plan.storage, staged)
@@ -96,6 +98,18 @@ def commit_batch(
             _metrics,
         ),
         engine_info=engine_info,
+    )
+
+
+def _check_table(plan: WritePlan, snapshot: Snapshot | None) -> None:
+    """Refuse a table that was created anew since the batch was planned: its rows need not fit, nor belong there."""
+    if snapshot is None or plan.read_version < 0 or snapshot.metadata.id == plan.metadata.id:
+        return
+    raise MetadataChangedException(
+        f"Delta table {plan.storage.url} was replaced by another one while a batch for it was written: its id is "
+        f"{snapshot.metadata.id!r}, not {plan.metadata.id!r}. Nothing was written. Start the query again to write to "
+        "the new table",
+        parameters={"version": snapshot.version},
     )
 
 

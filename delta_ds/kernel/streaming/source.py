@@ -12,15 +12,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_ds.exceptions import SchemaError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.streaming.commit_files import CHANGE_FIELDS, AddedFiles, ChangedRows, Piece
+from delta_ds.kernel.streaming.commit_files import AddedFiles, ChangedRows, Piece
 from delta_ds.kernel.streaming.commits import CommitReader
 from delta_ds.kernel.streaming.limits import Admission, ReadLimits, default_limits
+from delta_ds.kernel.streaming.log_files import lost_end
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.pinned import Pinned
 from delta_ds.kernel.streaming.read_schema import ReadSchema
@@ -85,7 +87,9 @@ class StreamSource:
     def _set_up(self) -> None:
         """What a process makes for itself."""
         columns = self.pinned.physical_partition_columns
-        self._commits = CommitReader(self.storage, columns, fail_on_gap=self.options.fail_on_data_loss)
+        self._commits = CommitReader(
+            self.storage, columns, self.pinned.metadata.id, fail_on_gap=self.options.fail_on_data_loss
+        )
         self._files: AddedFiles | ChangedRows
         if self.options.change_feed:
             self._files = ChangedRows(self.storage, columns)
@@ -257,7 +261,7 @@ class StreamSource:
         plan = self.plan(end.version)
         if end.position == start.position:
             return plan, []
-        self._read_schema.start_at(start)
+        self._read_schema.start_at(start, end)
         slices: list[FileSlice] = []
         position = start
         if start.is_starting_snapshot:
@@ -283,12 +287,7 @@ class StreamSource:
             count = self._files.units(commit).count
             yield commit, first, end.index if commit.version == end.version else count
         if seen < stop - 1 and self.options.fail_on_data_loss:
-            raise LogError(
-                f"The stream from {self.storage.url} has read commits up to version {stop - 1}, but the log ends with "
-                f"version {seen} now: its end was lost, or the table was put back. Begin with a new checkpoint",
-                condition="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-                parameters={"expected": stop - 1, "seen": seen},
-            )
+            raise lost_end(self.storage.url, stop - 1, seen)
 
     def _without_excluded(self, slices: list[FileSlice]) -> list[FileSlice]:
         if self.options.exclude_regex is None:

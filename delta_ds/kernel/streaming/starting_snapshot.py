@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import LogError, TruncatedLogError, VersionNotFoundError
-from delta_ds.kernel.changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from delta_ds.kernel.changes.commit import change_constants, file_sizes
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.streaming.commit_files import moment
-from delta_ds.kernel.streaming.commits import file_sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,15 +29,12 @@ class StartingSnapshot:
         self.snapshot = snapshot_of_stream(storage, version)
         files = self.snapshot.live_files().table
         self._files = files.sort_by([("modificationTime", "ascending"), ("path", "ascending")])
+        # Bytes of each file, int64.
+        self.sizes: np.ndarray[Any, Any] = file_sizes(self._files["size"])
 
     @property
     def count(self) -> int:
         return int(self._files.num_rows)
-
-    @property
-    def sizes(self) -> np.ndarray[Any, Any]:
-        """Bytes of each file, int64."""
-        return file_sizes(self._files["size"])
 
     def slices(self, first: int, last: int, *, as_changes: bool) -> list[FileSlice]:
         """The files from `first` to before `last`; as inserts of the version for a stream of changes."""
@@ -47,11 +42,7 @@ class StartingSnapshot:
         slices = file_slices(chosen, self.snapshot.physical_partition_columns)
         if not as_changes:
             return slices
-        constants = (
-            (COMMIT_VERSION, self.version),
-            (COMMIT_TIMESTAMP, moment(self.snapshot.timestamp)),
-            (CHANGE_TYPE, "insert"),
-        )
+        constants = change_constants(self.version, self.snapshot.timestamp, "insert")
         return [replace(piece, constants=constants) for piece in slices]
 
 

@@ -177,9 +177,13 @@ class Transaction:
         """
         self.reads.partitions.append(tuple(dict(values) for values in partitions))
 
+    def depend_on_app_id(self, app_id: str) -> None:
+        """Depend on there being no transaction of an application that the version read does not have."""
+        self.reads.app_ids.add(app_id)
+
     def read_app_id(self, app_id: str) -> int | None:
         """The version of the latest transaction of an application, recorded as read; None if it has none."""
-        self.reads.app_ids.add(app_id)
+        self.depend_on_app_id(app_id)
         return None if self.snapshot is None else self.snapshot.txns.get(app_id)
 
     # --- actions

@@ -154,7 +154,7 @@ def _commit(
     options = plan.options
     tags = set_table(plan, transaction, results)
     if options.txn_app_id is not None and options.txn_version is not None:
-        transaction.read_app_id(options.txn_app_id)
+        transaction.depend_on_app_id(options.txn_app_id)
         transaction.set_txn(options.txn_app_id, options.txn_version)
     for body in (*adds, *removed.adds):
         transaction.add(body if options.data_change else {**body, "dataChange": False})

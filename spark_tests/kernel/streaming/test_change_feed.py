@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import ChangeDataError
+from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.streaming.limits import ReadLimits
 from delta_ds.testing import TableBuilder, commit_time, remove_action
 from spark_tests.kernel.streaming.streams import IDS, end_of, new_metadata, open_source, read, rows, table
@@ -81,6 +82,7 @@ def test_a_merge_that_changed_no_row_is_no_change(tmp_path: Path) -> None:
     rewritten = [remove_action(add), builder.write_file(rows(1))]
     builder.commit(*rewritten, operation="MERGE", operationMetrics=none)
     assert changes(tmp_path, startingVersion=2) == []
+    assert DeltaLog(tmp_path).changes(2).to_arrow().num_rows == 0
 
 
 def test_a_table_that_does_not_record_changes_is_refused(tmp_path: Path) -> None:

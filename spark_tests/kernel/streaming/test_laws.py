@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.data.reader import read_slices
+from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import open_storage
-from delta_ds.kernel.streaming.limits import ReadLimits
+from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, ReadLimits
 from delta_ds.testing import Action, TableBuilder, remove_action
-from spark_tests.kernel.streaming.streams import again, open_source, rows, table
+from spark_tests.kernel.streaming.streams import again, open_source, read, rows, table
 
 SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -151,3 +154,103 @@ def test_the_changes_add_up_to_the_table(
                 state.remove(row["id"])
         live = open_snapshot(open_storage(folder)).scan().to_arrow()["id"].to_pylist()
         assert sorted(state) == sorted(live)
+
+
+# What a commit may do to rows, in the ways in which logs say so.
+COMMITS = st.lists(
+    st.lists(st.sampled_from(["add", "move", "remove", "vector", "restore", "change file"]), max_size=4),
+    min_size=1,
+    max_size=6,
+)
+
+
+class MixedHistory:
+    """A table whose commits mix file actions of all kinds, each row of it in a file of its own but one."""
+
+    def __init__(self, path: Path) -> None:
+        features = {"reader_features": ["deletionVectors"], "writer_features": ["changeDataFeed"]}
+        self.builder = table(path, properties={"delta.enableChangeDataFeed": "true"}, **features)
+        self.live: list[Action] = []
+        self.next = 0
+
+    def commit(self, kinds: list[str]) -> None:
+        actions: list[Action] = []
+        untouched, self.live = self.live, []
+        for kind in kinds:
+            actions += self._actions(kind, untouched)
+        self.live += untouched
+        self.builder.commit(*actions)
+
+    def _actions(self, kind: str, untouched: list[Action]) -> list[Action]:
+        if kind == "add":
+            return [self._added(self._new())]
+        if kind == "change file":
+            data = self._rows().append_column("_change_type", pa.array(["insert", "delete"]))
+            body = self.builder.write_file(data, path=f"_change_data/{self.next}.parquet")["add"]
+            kept = {name: body[name] for name in ("path", "partitionValues", "size")}
+            return [{"cdc": {**kept, "dataChange": False}}]
+        if not untouched:
+            return []
+        old = untouched.pop()
+        gone = remove_action(old)
+        if kind == "remove":
+            return [gone]
+        if kind == "move":
+            new = self._new()
+            gone["remove"]["dataChange"] = new["add"]["dataChange"] = False
+            return [gone, self._added(new)]
+        body = {**old["add"], "dataChange": True}
+        body.pop("deletionVector", None)
+        if kind == "vector":
+            body["deletionVector"] = self.builder.deletion_vector([0])
+        return [gone, self._added({"add": body})]
+
+    def _added(self, add: Action) -> Action:
+        self.live.append(add)
+        return add
+
+    def _new(self) -> Action:
+        return self.builder.write_file(self._rows())
+
+    def _rows(self) -> Any:
+        self.next += 2
+        return rows(self.next, self.next + 1)
+
+
+@SETTINGS
+@given(commits=COMMITS, limits=LIMITS, data=st.data())
+def test_a_stream_of_changes_gives_what_the_batch_feed_gives(
+    commits: Any, limits: ReadLimits, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        history = MixedHistory(Path(folder))
+        for kinds in commits:
+            history.commit(kinds)
+        first = data.draw(st.integers(0, history.builder.version))
+        source = open_source(Path(folder), readChangeFeed="true", startingVersion=first)
+        _, found = drained(source, source.initial_offset(), limits, data)
+        assert found == DeltaLog(folder).changes(first).to_arrow().to_pylist()
+
+
+@SETTINGS
+@given(commits=COMMITS, limits=LIMITS, data=st.data())
+def test_a_stream_of_rows_gives_every_file_once_that_a_commit_adds_with_new_rows(
+    commits: Any, limits: ReadLimits, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        history = MixedHistory(Path(folder))
+        for kinds in commits:
+            history.commit(kinds)
+        source = open_source(Path(folder), ignoreChanges="true", startingVersion=0)
+        _, found = drained(source, source.initial_offset(), limits, data)
+        once = open_source(Path(folder), ignoreChanges="true", startingVersion=0)
+        start = once.initial_offset()
+        assert found == read(once, start, once.latest_offset(start, ALL_AVAILABLE))
+        lines = [line for v in range(history.builder.version + 1) for line in _actions_of(history, v)]
+        added = [line["add"] for line in lines if "add" in line]
+        expected = [2 - bool(add.get("deletionVector")) for add in added if add["dataChange"]]
+        assert len(found) == sum(expected)
+
+
+def _actions_of(history: MixedHistory, version: int) -> list[Action]:
+    return [json.loads(line) for line in history.builder.commit_file(version).read_text().splitlines()]

@@ -272,6 +272,97 @@ def test_a_new_query_with_an_old_schema_log_begins_with_the_schema_of_its_snapsh
     assert read(again, start, again.latest_offset(start)) == [{"id": 1, "w": 10}]
 
 
+def test_a_stream_that_begins_after_a_change_it_was_not_opened_with_is_stopped(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    opened = {start: open_source(tmp_path, startingVersion=start) for start in ("latest", "2")}
+    builder.commit(new_metadata(tmp_path, WIDE))
+    builder.append(pa.table({"id": pa.array([2], pa.int64()), "more": ["x"]}))
+    for source in opened.values():
+        start = source.initial_offset()
+        assert start.version >= 2
+        builder.append(pa.table({"id": pa.array([3], pa.int64()), "more": ["y"]}))
+        error = refusal(source, start)
+        assert error.condition == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+        assert "readStream" in str(error)
+
+
+def test_a_schema_log_begun_with_a_source_opened_earlier_has_the_schema_of_the_start(tmp_path: Path) -> None:
+    builder = mapped(tmp_path / "t", ID, V)
+    source = tracked(tmp_path, startingVersion="latest")
+    changed(builder, [ID, RENAMED])
+    start = source.initial_offset()
+    assert start.version == 3
+    assert refusal(source, start).condition == "DELTA_STREAMING_METADATA_EVOLUTION"
+    restarted = tracked(tmp_path, startingVersion="latest")
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "col-v": pa.array([30], pa.int64())}))
+    assert read(restarted, start, restarted.latest_offset(start)) == [{"id": 3, "w": 30}]
+
+
+def test_a_new_query_with_an_old_schema_log_does_not_pass_over_changes(tmp_path: Path) -> None:
+    builder = mapped(tmp_path / "t", ID, V)
+    end_of(tracked(tmp_path))
+    changed(builder, [ID, RENAMED])
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "col-v": pa.array([30], pa.int64())}))
+    anew = tracked(tmp_path, startingVersion="3")
+    assert refusal(anew, anew.initial_offset()).condition == "DELTA_STREAMING_METADATA_EVOLUTION"
+    agreed = tracked(tmp_path, startingVersion="3", allowSourceColumnRename="always")
+    start = agreed.initial_offset()
+    assert read(agreed, start, agreed.latest_offset(start)) == [{"id": 3, "w": 30}]
+
+
+def test_a_schema_log_may_begin_after_a_batch_that_spans_an_added_column(tmp_path: Path) -> None:
+    builder = table(tmp_path / "t")
+    builder.append(rows(1))
+    start = end_of(open_source(tmp_path / "t"))
+    builder.append(rows(2))
+    builder.commit(new_metadata(tmp_path / "t", WIDE))
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "more": ["x"]}))
+    planned = open_source(tmp_path / "t").latest_offset(start)
+    source = tracked(tmp_path)
+    assert read(source, start, planned) == [{"id": 2, "more": None}, {"id": 3, "more": "x"}]
+    assert source.latest_offset(planned) == planned
+
+
+def test_a_schema_log_cannot_begin_with_a_batch_that_spans_a_rename(tmp_path: Path) -> None:
+    builder = mapped(tmp_path / "t", ID, V)
+    untracked = open_source(tmp_path / "t")
+    start = end_of(untracked)
+    changed(builder, [ID, RENAMED])
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "col-v": pa.array([30], pa.int64())}))
+    with pytest.raises(SchemaError) as caught:
+        tracked(tmp_path).tasks(untracked.initial_offset().at(1, 1), start.at(4))
+    assert caught.value.condition == "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA"
+    assert not list((tmp_path / "log").glob("*/*"))
+
+
+def test_with_a_schema_log_another_table_in_a_commit_is_not_followed(tmp_path: Path) -> None:
+    builder = mapped(tmp_path / "t", ID, V)
+    source = tracked(tmp_path)
+    at = end_of(source)
+    replaced = new_metadata(tmp_path / "t", schema(ID, V), properties=MAPPED)
+    replaced["metaData"]["id"] = "another"
+    builder.commit(replaced)
+    assert refusal(source, at).condition == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_with_a_schema_log_changes_that_are_no_longer_recorded_stop_the_stream(tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    builder = TableBuilder(tmp_path / "t")
+    builder.create(
+        schema(ID, V),
+        properties={**MAPPED, **feed},
+        reader_features=["columnMapping"],
+        writer_features=["changeDataFeed"],
+    )
+    source = tracked(tmp_path, readChangeFeed="true")
+    at = end_of(source)
+    changed(builder, [ID, V])
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "col-v": pa.array([30], pa.int64())}))
+    assert refusal(source, at).condition == "DELTA_STREAMING_METADATA_EVOLUTION"
+    error = refusal(tracked(tmp_path, readChangeFeed="true"), at)
+    assert error.condition == "DELTA_MISSING_CHANGE_DATA" and "version [1]" in str(error)
+
+
 def test_everything_of_a_mapped_table_is_read_by_physical_name(tmp_path: Path) -> None:
     builder = mapped(tmp_path, ID, V)
     assert everything(open_source(builder.path)) == [[1]]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from delta_ds.exceptions import (
     ConcurrentTransactionException,
     DeltaConcurrentModificationException,
+    MetadataChangedException,
     SchemaError,
     StorageError,
     UnsupportedOperationError,
@@ -19,12 +21,13 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
+from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.streaming import sink
 from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
-from spark_tests.kernel.streaming.streams import rows
+from spark_tests.kernel.streaming.streams import rows, table
 from spark_tests.kernel.write.tables import commit as actions_of
 from spark_tests.kernel.write.tables import rows as rows_of
 
@@ -79,6 +82,35 @@ def test_every_batch_is_one_commit_with_its_transaction(tmp_path: Path) -> None:
     assert info["operationMetrics"] == expected
     assert info["isBlindAppend"] is True
     assert {k: dict(found)["txn"][k] for k in ("appId", "version")} == {"appId": "q", "version": 1}
+
+
+def test_a_table_created_anew_while_a_batch_is_written_does_not_get_it(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+    shutil.rmtree(tmp_path / "_delta_log")
+    table(tmp_path)
+    before = data_files(tmp_path)
+    with pytest.raises(MetadataChangedException, match="another one"):
+        commit_batch(plan, results, "q", 1, "append")
+    assert data_files(tmp_path) == before - {f["path"] for r in results for f in r.adds}
+    assert ids(tmp_path) == []
+
+
+def test_a_batch_is_added_without_a_look_at_the_files_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the table was replayed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "_replay", refuse)
+        assert commit_batch(plan, results, "q", 1, "append") == 1
+    assert ids(tmp_path) == [1, 2]
 
 
 def test_a_batch_that_the_table_has_is_left_out_and_its_files_deleted(tmp_path: Path) -> None:

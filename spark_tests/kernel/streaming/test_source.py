@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -257,6 +259,66 @@ def test_a_table_created_anew_under_a_running_stream_is_refused(tmp_path: Path) 
     with pytest.raises(UnsupportedOperationError) as caught:
         open_source(tmp_path).offset(end.to_dict())
     assert condition(caught) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+@pytest.mark.parametrize("commits", [1, 2, 9])
+def test_a_table_created_anew_while_the_stream_runs_is_noticed_by_the_next_poll(
+    tmp_path: Path, commits: int
+) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    source = open_source(tmp_path)
+    end = end_of(source)
+    shutil.rmtree(tmp_path / "_delta_log")
+    other = table(tmp_path)
+    for n in range(commits - 1):
+        other.append(rows(n, n))
+    with pytest.raises(UnsupportedOperationError) as caught:
+        source.latest_offset(end)
+    assert condition(caught) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_a_table_that_was_put_back_while_the_stream_runs_is_refused(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    source = open_source(tmp_path)
+    end = end_of(source)
+    builder.commit_file(1).unlink()
+    with pytest.raises(LogError) as caught:
+        source.latest_offset(end)
+    assert condition(caught) == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+
+
+def test_a_log_that_was_copied_while_the_stream_runs_is_read_on(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    source = open_source(tmp_path)
+    end = end_of(source)
+    os.utime(builder.commit_file(1), (1, 1))
+    assert source.latest_offset(end) == end
+    builder.append(rows(2))
+    assert [found for _, found in batches(source, end)] == [[2]]
+
+
+def test_commits_cleaned_up_behind_a_running_stream_do_not_stop_it(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    builder.append(rows(1))
+    source = open_source(tmp_path)
+    end = end_of(source)
+    builder.append(rows(2))
+    builder.checkpoint()
+    for version in (0, 1):
+        builder.commit_file(version).unlink()
+    assert [found for _, found in batches(source, end)] == [[2]]
+
+
+def test_many_commits_at_once_come_all_to_a_running_stream(tmp_path: Path) -> None:
+    builder = table(tmp_path)
+    source = open_source(tmp_path)
+    end = end_of(source)
+    for n in range(20):
+        builder.append(rows(n))
+    assert [found for _, found in batches(source, end)] == [list(range(20))]
 
 
 def test_blank_lines_in_commits_do_not_mix_up_their_files(tmp_path: Path) -> None:

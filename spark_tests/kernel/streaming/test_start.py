@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from datetime import datetime, timezone
+import os
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from delta_ds.exceptions import TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.testing import TableBuilder, commit_time
 from spark_tests.kernel.streaming.streams import everything, open_source, rows, table
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 def at(milliseconds: int) -> datetime:
@@ -55,6 +59,18 @@ def test_a_starting_moment_begins_with_the_first_commit_from_then_on(
     builder: TableBuilder, moment: datetime, expected: list[int]
 ) -> None:
     assert everything(open_source(builder.path, startingTimestamp=moment)) == [expected]
+
+
+def test_a_starting_moment_is_not_rounded_down_to_the_commit_before(tmp_path: Path) -> None:
+    # Of such moments seconds as floats, times a thousand, are not always whole milliseconds.
+    moments = (datetime(2038, 6, 1, tzinfo=timezone.utc) + n * MILLISECOND for n in range(1000))
+    moment = next(m for m in moments if int(m.timestamp() * 1000) < (m - EPOCH) // MILLISECOND)
+    made = table(tmp_path)
+    for number in (1, 2):
+        made.append(rows(number))
+        time = (moment - EPOCH) // MILLISECOND - 2 + number
+        os.utime(made.commit_file(number), ns=(0, time * 1_000_000))
+    assert everything(open_source(tmp_path, startingTimestamp=moment)) == [[2]]
 
 
 def test_a_moment_after_the_last_commit_is_refused(builder: TableBuilder) -> None:

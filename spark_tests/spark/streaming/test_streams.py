@@ -222,6 +222,28 @@ def test_new_columns_need_merge_schema(spark: SparkSession, tmp_path: Path) -> N
     assert sorted((row["id"], row["letter"]) for row in found) == [(0, None), (1, "x")]
 
 
+def test_renamed_column_is_followed_with_a_schema_log(spark: SparkSession, tmp_path: Path) -> None:
+    folder, target, checkpoint = tmp_path / "source", tmp_path / "target", tmp_path / "c"
+    mapped = spark.range(2).write.format("pydelta").option("delta.columnMapping.mode", "name")
+    mapped.save(str(folder))
+    sink = {"checkpointLocation": str(checkpoint), "mergeSchema": "true"}
+
+    def rows(**options: Any) -> DataFrame:
+        return load(spark, folder, schemaTrackingLocation=str(checkpoint / "_schema_log"), **options)
+
+    run(rows(), target, **sink)
+    DeltaTable.forPath(spark, str(folder)).renameColumn("id", "number")
+    spark.range(2, 4).toDF("number").write.format("pydelta").mode("append").save(str(folder))
+    noted = failure(rows(), target, **sink)
+    refused = failure(rows(), target, **sink)
+    assert noted.condition == "DELTA_STREAMING_METADATA_EVOLUTION"
+    assert refused.condition == "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+    run(rows(allowSourceColumnRename="always"), target, **sink)
+    found = DeltaLog(target).snapshot().scan().to_arrow().to_pylist()
+    expected = [(0, None), (1, None), (None, 2), (None, 3)]
+    assert sorted(((row["id"], row["number"]) for row in found), key=str) == sorted(expected, key=str)
+
+
 def test_changes_are_streamed_with_their_versions(spark: SparkSession, sales: str) -> None:
     # The example table: an update in version 4, deletes in version 6.
     changes = load(spark, Path(sales), readChangeFeed="true", startingVersion=1)

@@ -104,7 +104,7 @@ def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
         transaction = Transaction(snapshot.storage, snapshot, engine_info=change.engine_info)
         transaction.scan(change.predicate, timezone=change.timezone)
         if change.txn is not None:
-            transaction.read_app_id(change.txn[0])
+            transaction.depend_on_app_id(change.txn[0])
             transaction.set_txn(*change.txn)
         marked = _mark(snapshot, change.deleted, staged)
         rewritten = _rows(snapshot, [*change.removed, *marked.emptied])

@@ -1,50 +1,33 @@
-"""The change data feed: a range of versions to the files that hold its changes.
+"""The feed of a range of versions: which versions, at which schema, and the slices that hold their changes.
 
-A version with `cdc` actions is read from those alone. Otherwise its adds are inserts and its removes
-deletes; where a version only swaps the deletion vector of a file, the rows between the two are the change.
-
-Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; checklist CDF-*.
+Source: checklist CDF-*; delta-spark, `CDCReader`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
-from delta_ds.kernel.data.deletion_vector import read_positions
+from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
-from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
 from delta_ds.kernel.log.segment import LogListing, list_log, read_files
-from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, descriptor
+from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
 from delta_ds.kernel.scan.slices import pack
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, physical_name
-from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, DataType, StructField, StructType
+from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
-CHANGE_TYPE = "_change_type"
-COMMIT_VERSION = "_commit_version"
-COMMIT_TIMESTAMP = "_commit_timestamp"
-_EXTRA = StructType(
-    (
-        StructField(CHANGE_TYPE, STRING),
-        StructField(COMMIT_VERSION, LONG),
-        StructField(COMMIT_TIMESTAMP, TIMESTAMP),
-    )
-)
 _ENABLED = "delta.enableChangeDataFeed"
 
 
@@ -94,13 +77,6 @@ def _first_from(storage: Storage, listing: LogListing, metadata: Metadata, times
         f"The timestamp {history.as_text(timestamp)} is after the latest commit of {storage.url}, made at "
         f"{history.as_text(times[versions[-1]])}. Use a timestamp at or before that",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    version: int
-    timestamp: datetime
-    actions: pa.Table
 
 
 class ChangeFeed:
@@ -174,7 +150,7 @@ class ChangeFeed:
     @property
     def schema(self) -> StructType:
         """The columns at the end version, and `_change_type`, `_commit_version`, `_commit_timestamp`."""
-        return StructType((*self._snapshot.schema.fields, *_EXTRA.fields))
+        return StructType((*self._snapshot.schema.fields, *CHANGE_FIELDS.fields))
 
     @cached_property
     def plan(self) -> ReadPlan:
@@ -191,10 +167,10 @@ class ChangeFeed:
         """
         snapshot = self._snapshot
         chosen = self.schema.names if columns is None else list(columns)
-        extra = tuple(f for f in _EXTRA if f.name in chosen)
+        extra = tuple(f for f in CHANGE_FIELDS if f.name in chosen)
         fields = []
         for name in chosen:
-            if _EXTRA.find(name) is None:
+            if CHANGE_FIELDS.find(name) is None:
                 field = snapshot.schema.find(name)
                 if field is None:
                     raise SchemaError(
@@ -214,103 +190,21 @@ class ChangeFeed:
 
     def slices(self) -> list[FileSlice]:
         """One slice a changed file and kind of change, in order of version."""
+        import pyarrow as pa
+
         times = history.commit_times(self.storage, self._listing, self._latest.metadata, list(self._versions))
         columns = self._snapshot.physical_partition_columns
         schema = actions_schema(columns, changes=True)
+        maker = SliceMaker(self.storage, columns)
         out: list[FileSlice] = []
         for version in self._versions:
             where = f"{self._listing.commits[version].path} of {self.storage.url}"
-            moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=times[version])
-            for table in parse_file_actions([(where, self._contents[version])], schema):
-                out += self._slices_of(_Commit(version, moment, table))
+            contents = self._contents[version]
+            actions = pa.concat_tables(parse_file_actions([(where, contents)], schema))
+            found = find_actions(contents, ("commitInfo",), where)
+            info = found[0]["commitInfo"] if found else {}
+            out += maker.slices(CommitChanges.of(version, times[version], actions, info))
         return out
-
-    def _slices_of(self, commit: _Commit) -> Iterator[FileSlice]:
-        import pyarrow.compute as pc
-
-        cdc = commit.actions["cdc"].drop_null().to_pylist()
-        if cdc:
-            for action in cdc:
-                yield self._slice(commit, action, None)
-            return
-        changed = {}
-        for name in ("add", "remove"):
-            actions = commit.actions[name]
-            mask = pc.fill_null(pc.struct_field(actions, "dataChange"), FALSE)
-            changed[name] = {a["path"]: a for a in actions.filter(mask).to_pylist()}
-        removed = self._with_partition_values(commit, changed["remove"])
-        for path, add in changed["add"].items():
-            if path in removed:
-                yield from self._difference(commit, removed.pop(path), add)
-            else:
-                yield self._slice(commit, add, "insert")
-        for remove in removed.values():
-            yield self._slice(commit, remove, "delete")
-
-    def _with_partition_values(
-        self, commit: _Commit, removed: dict[str, dict[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
-        """Removes of old writers lack partition values (REM-R-05): the version before still has them."""
-        columns = self._snapshot.physical_partition_columns
-        missing = [p for p, a in removed.items() if columns and a.get("partitionValues") is None]
-        if not missing:
-            return removed
-        table = open_snapshot(self.storage, commit.version - 1).live_files().table
-        known = dict(zip(table["path"].to_pylist(), table["partitionValues"].to_pylist(), strict=True))
-        for path in missing:
-            if path not in known:
-                raise ChangeDataError(
-                    f"version {commit.version} of {self.storage.url} removes {path} without its partition values, and "
-                    "the version before does not have the file; read changes from a later version"
-                )
-            removed[path]["partitionValues"] = known[path]
-        return removed
-
-    def _difference(
-        self, commit: _Commit, remove: Mapping[str, Any], add: Mapping[str, Any]
-    ) -> Iterator[FileSlice]:
-        """A file whose deletion vector changed: rows newly in it are deletes, rows no longer in it inserts."""
-        import numpy as np
-
-        before, after = self._positions(remove), self._positions(add)
-        deleted = np.setdiff1d(after, before, assume_unique=True)
-        restored = np.setdiff1d(before, after, assume_unique=True)
-        if len(deleted):
-            yield self._slice(commit, add, "delete", deleted)
-        if len(restored):
-            yield self._slice(commit, add, "insert", restored)
-
-    def _positions(self, action: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
-        vector = descriptor(action.get("deletionVector"))
-        if vector is None:
-            return np.zeros(0, dtype=np.uint64)
-        return read_positions(self.storage, vector)
-
-    def _slice(
-        self,
-        commit: _Commit,
-        action: Mapping[str, Any],
-        change: str | None,
-        selection: np.ndarray[Any, Any] | None = None,
-    ) -> FileSlice:
-        constants: list[tuple[str, Any]] = [
-            (COMMIT_VERSION, commit.version),
-            (COMMIT_TIMESTAMP, commit.timestamp),
-        ]
-        if change is not None:
-            # A change file carries the type of each row itself.
-            constants.append((CHANGE_TYPE, change))
-        values = action.get("partitionValues") or {}
-        return FileSlice(
-            path=action["path"],
-            size=action["size"] or 0,
-            partition_values=tuple(values.get(c) for c in self._snapshot.physical_partition_columns),
-            deletion_vector=descriptor(action.get("deletionVector")) if selection is None else None,
-            constants=tuple(constants),
-            selection=selection,
-        )
 
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None

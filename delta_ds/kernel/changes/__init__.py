@@ -1,0 +1,22 @@
+"""The change data feed: what the commits of a table changed, row by row."""
+
+from delta_ds.kernel.changes.commit import (
+    CHANGE_FIELDS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    CommitChanges,
+    SliceMaker,
+)
+from delta_ds.kernel.changes.feed import ChangeFeed, open_changes
+
+__all__ = [
+    "CHANGE_FIELDS",
+    "CHANGE_TYPE",
+    "COMMIT_TIMESTAMP",
+    "COMMIT_VERSION",
+    "ChangeFeed",
+    "CommitChanges",
+    "SliceMaker",
+    "open_changes",
+]

@@ -1,0 +1,281 @@
+"""What one commit changed: its actions to the slices that hold the changed rows.
+
+A commit with `cdc` actions is read from those alone. Otherwise its adds are inserts and its removes deletes; where
+it only swaps the deletion vector of a file, the rows between the two are the change.
+
+Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; checklist CDF-*; delta-spark, `CDCReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import ChangeDataError
+from delta_ds.kernel.data.deletion_vector import read_positions
+from delta_ds.kernel.data.reader import FileSlice
+from delta_ds.kernel.expressions.arrays import FALSE
+from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+# What the feed has besides the columns of the table.
+CHANGE_FIELDS = StructType(
+    (
+        StructField(CHANGE_TYPE, STRING),
+        StructField(COMMIT_VERSION, LONG),
+        StructField(COMMIT_TIMESTAMP, TIMESTAMP),
+    )
+)
+_INSERT, _DELETE = "insert", "delete"
+_MERGE_METRICS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """The file actions of a commit that say what it changed.
+
+    Attributes
+    ----------
+    version
+        Of the commit.
+    time
+        When it was made, ms since 1970.
+    files
+        Structs of change files; empty where there are none.
+    adds, removes
+        Structs of the actions that change data; empty where `files` say it all.
+    """
+
+    version: int
+    time: int
+    files: pa.ChunkedArray
+    adds: pa.ChunkedArray
+    removes: pa.ChunkedArray
+
+    @classmethod
+    def of(cls, version: int, time: int, actions: pa.Table, info: Mapping[str, Any]) -> CommitChanges:
+        """Sort out a commit.
+
+        Parameters
+        ----------
+        actions
+            Rows of `actions_schema(..., changes=True)`.
+        info
+            Its `commitInfo`; empty where it has none.
+        """
+        import pyarrow.compute as pc
+
+        files = actions["cdc"].drop_null()
+        adds, removes = (
+            actions[name].filter(pc.fill_null(_field(actions[name], "dataChange"), FALSE))
+            for name in ("add", "remove")
+        )
+        if len(files) or _merged_nothing(info):
+            adds, removes = adds.slice(0, 0), removes.slice(0, 0)
+        return cls(version, time, files, adds, removes)
+
+    @property
+    def count(self) -> int:
+        """How many actions say what changed."""
+        return len(self.files) + len(self.adds) + len(self.removes)
+
+    @property
+    def sizes(self) -> np.ndarray[Any, Any]:
+        """Bytes of the file of each action, int64; 0 where a writer left them out."""
+        import numpy as np
+
+        return np.concatenate([file_sizes(_field(part, "size")) for part in self._parts])
+
+    @property
+    def _parts(self) -> tuple[pa.ChunkedArray, ...]:
+        return self.files, self.adds, self.removes
+
+    @property
+    def inseparable(self) -> bool:
+        """Whether one action means nothing without another: both sides of an update, or of a deletion vector."""
+        if len(self.files):
+            return True
+        parts = (self.adds, self.removes)
+        vectors = any(_field(part, "deletionVector").null_count < len(part) for part in parts)
+        return vectors or self._has_pairs()
+
+    def _has_pairs(self) -> bool:
+        import pyarrow.compute as pc
+
+        if not len(self.adds) or not len(self.removes):
+            return False
+        return bool(pc.any(pc.is_in(_field(self.adds, "path"), _field(self.removes, "path"))).as_py())
+
+
+class SliceMaker:
+    """Makes slices of the changes of commits of one table.
+
+    Parameters
+    ----------
+    storage
+        The table's.
+    partition_columns
+        Physical names, in the order in which slices have their values.
+    """
+
+    def __init__(self, storage: Storage, partition_columns: tuple[str, ...]) -> None:
+        self._storage = storage
+        self._columns = partition_columns
+
+    def slices(self, commit: CommitChanges, first: int = 0, last: int | None = None) -> list[FileSlice]:
+        """The slices of a commit, in order; they give `CHANGE_FIELDS` besides the columns of the table.
+
+        Parameters
+        ----------
+        first, last
+            Of a commit that is not `inseparable`: only those of the actions from `first` to before `last`.
+
+        Raises
+        ------
+        ChangeDataError
+            The commit removes a file without its partition values, and nothing else tells them.
+        """
+        if len(commit.files):
+            return [self._slice(commit, action, None) for action in commit.files.to_pylist()]
+        if commit.inseparable:
+            return list(self._paired(commit))
+        end = commit.count if last is None else last
+        adds = commit.adds[first:end].to_pylist()
+        removes = commit.removes[
+            max(0, first - len(commit.adds)) : max(0, end - len(commit.adds))
+        ].to_pylist()
+        self._complete(commit, removes)
+        return [
+            *(self._slice(commit, add, _INSERT) for add in adds),
+            *(self._slice(commit, remove, _DELETE) for remove in removes),
+        ]
+
+    def _paired(self, commit: CommitChanges) -> Iterator[FileSlice]:
+        removes = commit.removes.to_pylist()
+        self._complete(commit, removes)
+        removed = {remove["path"]: remove for remove in removes}
+        for add in commit.adds.to_pylist():
+            remove = removed.pop(add["path"], None)
+            if remove is None:
+                yield self._slice(commit, add, _INSERT)
+            else:
+                yield from self._difference(commit, remove, add)
+        for remove in removed.values():
+            yield self._slice(commit, remove, _DELETE)
+
+    def _complete(self, commit: CommitChanges, removes: list[dict[str, Any]]) -> None:
+        """Removes of old writers lack partition values (REM-R-05): the version before still has them."""
+        if not self._columns:
+            return
+        missing = {remove["path"]: remove for remove in removes if remove.get("partitionValues") is None}
+        if not missing:
+            return
+        known = self._values_before(commit.version, list(missing))
+        for path, remove in missing.items():
+            if path not in known:
+                raise ChangeDataError(
+                    f"version {commit.version} of {self._storage.url} removes {path} without its partition values, "
+                    "and the version before does not have the file; read changes from a later version"
+                )
+            remove["partitionValues"] = known[path]
+
+    def _values_before(self, version: int, paths: list[str]) -> dict[str, Any]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = open_snapshot(self._storage, version - 1).live_files().table
+        found = table.filter(pc.is_in(table["path"], pa.array(paths, pa.string())))
+        return dict(zip(found["path"].to_pylist(), found["partitionValues"].to_pylist(), strict=True))
+
+    def _difference(
+        self, commit: CommitChanges, remove: Mapping[str, Any], add: Mapping[str, Any]
+    ) -> Iterator[FileSlice]:
+        """A file whose deletion vector changed: rows newly in it are deletes, rows no longer in it inserts."""
+        import numpy as np
+
+        before, after = self._positions(remove), self._positions(add)
+        deleted = np.setdiff1d(after, before, assume_unique=True)
+        restored = np.setdiff1d(before, after, assume_unique=True)
+        if len(deleted):
+            yield self._slice(commit, add, _DELETE, deleted)
+        if len(restored):
+            yield self._slice(commit, add, _INSERT, restored)
+
+    def _positions(self, action: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        vector = descriptor(action.get("deletionVector"))
+        if vector is None:
+            return np.zeros(0, dtype=np.uint64)
+        return read_positions(self._storage, vector)
+
+    def _slice(
+        self,
+        commit: CommitChanges,
+        action: Mapping[str, Any],
+        change: str | None,
+        selection: np.ndarray[Any, Any] | None = None,
+    ) -> FileSlice:
+        values = action.get("partitionValues") or {}
+        return FileSlice(
+            path=action["path"],
+            size=action["size"] or 0,
+            partition_values=tuple(values.get(c) for c in self._columns),
+            deletion_vector=descriptor(action.get("deletionVector")) if selection is None else None,
+            constants=change_constants(commit.version, commit.time, change),
+            selection=selection,
+        )
+
+
+def change_constants(version: int, time: int, change: str | None = None) -> tuple[tuple[str, Any], ...]:
+    """The values of `CHANGE_FIELDS` for all rows of a slice.
+
+    Parameters
+    ----------
+    time
+        Of the commit, ms since 1970.
+    change
+        None for a change file, which carries the type of each row itself.
+    """
+    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time)
+    constants: tuple[tuple[str, Any], ...] = ((COMMIT_VERSION, version), (COMMIT_TIMESTAMP, moment))
+    return constants if change is None else (*constants, (CHANGE_TYPE, change))
+
+
+def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Sizes of file actions as int64; 0 where a writer left them out."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known: np.ndarray[Any, Any] = pc.fill_null(sizes, pa.scalar(0, pa.int64())).to_numpy()
+    at_least_none: np.ndarray[Any, Any] = np.maximum(known, 0)
+    return at_least_none
+
+
+def _merged_nothing(info: Mapping[str, Any]) -> bool:
+    """A MERGE that rewrote files without changing a row.
+
+    Source: delta-spark, `CDCReader.shouldSkipFileActionsInCommit`.
+    """
+    metrics = info.get("operationMetrics")
+    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)
+
+
+def _field(structs: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.struct_field(structs, name)
