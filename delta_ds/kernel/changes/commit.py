@@ -191,11 +191,12 @@ class SliceMaker:
             remove["partitionValues"] = known[path]
 
     def _values_before(self, version: int, paths: list[str]) -> dict[str, Any]:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
+        from delta_ds.kernel.expressions.arrays import array_of
+
         table = open_snapshot(self._storage, version - 1).live_files().table
-        found = table.filter(pc.is_in(table["path"], pa.array(paths, pa.string())))
+        found = table.filter(pc.is_in(table["path"], array_of(paths, STRING)))
         return dict(zip(found["path"].to_pylist(), found["partitionValues"].to_pylist(), strict=True))
 
     def _difference(
@@ -256,11 +257,12 @@ def change_constants(version: int, time: int, change: str | None = None) -> tupl
 def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """Sizes of file actions as int64; 0 where a writer left them out."""
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    known: np.ndarray[Any, Any] = pc.fill_null(sizes, pa.scalar(0, pa.int64())).to_numpy()
-    at_least_none: np.ndarray[Any, Any] = np.maximum(known, 0)
+    from delta_ds.kernel.expressions.arrays import scalar_of
+    from delta_ds.kernel.log.arrays import numbers
+
+    at_least_none: np.ndarray[Any, Any] = np.maximum(numbers(pc.fill_null(sizes, scalar_of(0, LONG))), 0)
     return at_least_none
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 
@@ -19,6 +20,17 @@ def integers(values: Any) -> pa.Array:
 
     data = np.ascontiguousarray(values, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(data), [None, pa.py_buffer(data)])
+
+
+def numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """An int64 Arrow column without nulls as numpy; without copying where it is in one piece."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not len(values):
+        return np.empty(0, np.int64)
+    return np.frombuffer(values.buffers()[1], np.int64)[values.offset :][: len(values)]
 
 
 def mask(values: Any) -> pa.Array:
@@ -42,10 +54,14 @@ def texts(values: list[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
-def flags(values: pa.Array) -> Any:
-    """A numpy boolean array of a boolean Arrow array without nulls."""
+def flags(column: pa.ChunkedArray | pa.Array) -> Any:
+    """A numpy boolean array of a boolean Arrow column without nulls."""
     import numpy as np
+    import pyarrow as pa
 
+    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not len(values):
+        return np.empty(0, bool)
     bits = np.frombuffer(values.buffers()[1], dtype=np.uint8)
     return np.unpackbits(bits, bitorder="little")[values.offset : values.offset + len(values)].view(bool)
 

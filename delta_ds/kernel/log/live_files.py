@@ -128,10 +128,10 @@ def _take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
     """The rows of a column; a run of consecutive ones, as after a fresh checkpoint, without copying."""
     import numpy as np
 
+    from delta_ds.kernel.log.arrays import numbers
+
     if len(rows) and rows.null_count == 0:
-        numbers = np.concatenate(
-            [np.frombuffer(c.buffers()[1], np.int64)[c.offset :][: len(c)] for c in rows.chunks if len(c)]
-        )
-        if (np.diff(numbers) == 1).all():
-            return column.slice(int(numbers[0]), len(numbers))
+        wanted = numbers(rows)
+        if (np.diff(wanted) == 1).all():
+            return column.slice(int(wanted[0]), len(wanted))
     return column.take(rows)

@@ -174,6 +174,8 @@ class _FileActions:
     def __init__(self, actions: pa.Table, columns: Sequence[str]) -> None:
         import numpy as np
 
+        from delta_ds.kernel.log.arrays import flags
+
         self._actions = actions
         adds = data_changing(actions["add"], default=False)
         removes = data_changing(actions["remove"], default=True)
@@ -181,7 +183,7 @@ class _FileActions:
         self._sizes = file_sizes(self._adds["size"])
         # How many of each come before a row.
         self._adds_before, self._removes_before = (
-            np.concatenate([[0], np.cumsum(mask.to_numpy())]) for mask in (adds, removes)
+            np.concatenate([[0], np.cumsum(flags(mask))]) for mask in (adds, removes)
         )
 
     def commit(self, version: int, time: int, first: int, count: int, single: Mapping[str, Any]) -> Commit:
@@ -259,10 +261,13 @@ def live_columns(actions: pa.ChunkedArray, partition_columns: Sequence[str]) -> 
 
 def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray:
     """Which rows are actions that change data; `default` for those that do not say."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    marked = pc.fill_null(pc.struct_field(actions, "dataChange"), pa.scalar(default))
+    from delta_ds.kernel.expressions.arrays import scalar_of
+    from delta_ds.kernel.schema.types import BOOLEAN
+
+    # A scalar of pyarrow's own making would import pandas here.
+    marked = pc.fill_null(pc.struct_field(actions, "dataChange"), scalar_of(default, BOOLEAN))
     return pc.and_(pc.is_valid(actions), marked)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from delta_ds.exceptions import (
+    AppendOnlyError,
     InvalidOptionError,
     NotADeltaTableError,
     UnsupportedOperationError,
@@ -20,6 +21,7 @@ from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
+from delta_ds.kernel.data.row_casts import can_store
 from delta_ds.kernel.data.row_plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.write import WriteOptions
@@ -121,6 +123,7 @@ def plan_write(
     overwrite: bool,
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
+    casts: bool = False,
 ) -> WritePlan:
     """Plan a write of rows of a schema to a table, or to a new one.
 
@@ -140,11 +143,16 @@ def plan_write(
         The session time zone, as far as it is known; the option `timeZone` goes before it.
     columns_of
         Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
+    casts
+        Values of other types than the table's are cast where Spark's ANSI rules let them be stored, as streams do
+        (delta-spark, `DeltaSink.castDataIfNeeded`); otherwise they are refused.
 
     Raises
     ------
     SchemaError
         The rows do not fit the table.
+    AppendOnlyError
+        An overwrite of a table that only allows appends.
     InvalidOptionError
         An option or table property has a wrong value, or makes no sense for this table.
     UnsupportedFeatureError, PredicateError
@@ -157,10 +165,12 @@ def plan_write(
         features.check_writable(
             snapshot.protocol, snapshot.metadata.configuration, storage.url, snapshot.schema
         )
+        if overwrite and options.data_change and not options.replace_table:
+            check_may_remove(snapshot, "overwrite")
     if snapshot is None or options.replace_table:
         outcome = _created(storage, data, options, snapshot)
     else:
-        outcome = _evolved(snapshot, data, options, overwrite)
+        outcome = _evolved(snapshot, _cast(data, snapshot, options) if casts else data, options, overwrite)
     zone = options.time_zone or timezone
     metadata, supported = outcome.metadata, outcome.protocol.supported
     version = -1 if snapshot is None else snapshot.version
@@ -200,6 +210,42 @@ def plan_write(
         replacing=replacing,
         domains=outcome.domains,
         done=snapshot is not None and is_done(snapshot, options),
+    )
+
+
+def check_may_remove(snapshot: Snapshot, operation: str) -> None:
+    """Refuse an operation that takes rows away from a table that only allows appends.
+
+    Raises
+    ------
+    AppendOnlyError
+        `delta.appendOnly` is in force.
+    """
+    is_set = snapshot.metadata.configuration.get("delta.appendOnly", "false").strip().lower() == "true"
+    if is_set and snapshot.protocol.supports("appendOnly"):
+        name = snapshot.storage.url
+        raise AppendOnlyError(
+            f"table {name} is configured to only allow appends, and this {operation} changes rows; nothing was "
+            "written. If you would like to permit updates or deletes, set delta.appendOnly to false",
+            condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            parameters={"table": name},
+        )
+
+
+def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> StructType:
+    """The schema of rows after the casts to the types of the table's columns."""
+    if options.merge_schema and value_of(snapshot.metadata.configuration, "delta.enableTypeWidening"):
+        # There the columns may become wider instead.
+        return data
+    table = snapshot.schema
+    wanted = [(field, table.find(field.name)) for field in data]
+    return StructType(
+        tuple(
+            replace(field, type=column.type)
+            if column is not None and can_store(field.type, column.type)
+            else field
+            for field, column in wanted
+        )
     )
 
 

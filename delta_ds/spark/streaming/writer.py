@@ -22,7 +22,6 @@ from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.finish import discard
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
-from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 from delta_ds.spark.writer import engine_info
 
@@ -82,7 +81,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         if not _in_commit_worker():
             data = schema_of(schema.jsonValue())
             snapshot = newest(self._storage)
-            self._plan = plan_write(self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone)
+            self._plan = plan_write(
+                self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone, casts=True
+            )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
         """One task: rows to data files.
@@ -124,6 +125,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             )
         version = commit_batch(plan, results, query_id, batchId, self._mode, engine_info=engine_info())
         if version is not None:
+            from delta_ds.spark.auto_compaction import compact_after, settings_of
+
             compact_after(self._storage, plan.metadata, results, settings_of(None), plan.rows.timezone)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:

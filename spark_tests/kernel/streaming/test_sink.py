@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import (
+    AppendOnlyError,
     ConcurrentTransactionException,
     DeltaConcurrentModificationException,
+    InvariantViolationError,
     MetadataChangedException,
     SchemaError,
     StorageError,
@@ -32,11 +34,13 @@ from spark_tests.kernel.write.tables import commit as actions_of
 from spark_tests.kernel.write.tables import rows as rows_of
 
 
-def planned(path: Path, data: pa.Table, mode: str = "append", **options: str) -> WritePlan:
+def planned(
+    path: Path, data: pa.Table, mode: str = "append", *, casts: bool = False, **options: str
+) -> WritePlan:
     storage = open_storage(path)
     parsed = parse_stream_write_options({"path": str(path), **options}, mode=mode)
     schema = schema_from_arrow(data.schema)
-    return plan_write(storage, newest(storage), schema, parsed, overwrite=mode == "complete")
+    return plan_write(storage, newest(storage), schema, parsed, overwrite=mode == "complete", casts=casts)
 
 
 def staged(plan: WritePlan, data: pa.Table) -> list[TaskResult]:
@@ -254,3 +258,28 @@ def test_the_history_tells_the_batches(tmp_path: Path) -> None:
     entry = DeltaLog(tmp_path).history(1)[0]
     assert (entry["operation"], entry["userMetadata"]) == ("STREAMING UPDATE", "mine")
     assert json.loads(json.dumps(entry["operationParameters"]))["queryId"] == "q"
+
+
+def test_values_are_cast_to_the_columns_of_the_table_where_they_fit(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    batch(path, pa.table({"id": pa.array([1], pa.int32())}), 0)
+    fits, too_large = (pa.table({"id": pa.array([number], pa.int64())}) for number in (2, 2**40))
+    plan = planned(path, fits, casts=True)
+    assert not plan.new_metadata
+    commit_batch(plan, staged(plan, fits), "q", 1, "append")
+    assert sorted(ids(path)) == [1, 2]
+    before = data_files(path)
+    with pytest.raises(InvariantViolationError, match="CAST_OVERFLOW"):
+        staged(planned(path, too_large, casts=True), too_large)
+    with pytest.raises(SchemaError):
+        planned(path, fits)
+    with pytest.raises(SchemaError):
+        planned(path, pa.table({"id": ["3"]}), casts=True)
+    assert data_files(path) == before
+
+
+def test_an_overwrite_of_a_table_for_appends_is_refused_even_if_it_is_empty(tmp_path: Path) -> None:
+    table(tmp_path / "t", writer_features=["appendOnly"], properties={"delta.appendOnly": "true"})
+    with pytest.raises(AppendOnlyError):
+        planned(tmp_path / "t", rows(1), "complete")
+    assert batch(tmp_path / "t", rows(1), 0) is not None

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
-from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.properties import parse_size, value_of
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _crowded(
     wanted = list(distinct.values())
     rows = in_partitions(snapshot, wanted)
     table = snapshot.live_files().table.take(integers(rows))
-    small = bins.numbers(table["size"]) < settings.small
+    small = numbers(table["size"]) < settings.small
     if not snapshot.partition_columns:
         return ({},) if small.sum() >= settings.min_files else ()
     table = table.take(integers(np.flatnonzero(small)))

@@ -15,27 +15,17 @@ from delta_ds.kernel.commands.optimize.curves import Numbers
 from delta_ds.kernel.commands.optimize.request import OptimizeSettings
 from delta_ds.kernel.data.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
-from delta_ds.kernel.log.arrays import flags, integers
+from delta_ds.kernel.log.arrays import flags, integers, numbers
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.schema.types import DOUBLE
 
 Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
-def numbers(column: pa.ChunkedArray | pa.Array) -> Numbers:
-    """An int64 column without nulls as numpy."""
-    values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return (
-        np.frombuffer(values.buffers()[1], np.int64)[values.offset :][: len(values)]
-        if len(values)
-        else (np.empty(0, np.int64))
-    )
-
-
 def has_vector(table: pa.Table) -> Flags:
     """Which files have a deletion vector."""
-    valid = table["deletionVector"].is_valid()
-    return np.concatenate([np.empty(0, np.bool_), *(flags(chunk) for chunk in valid.chunks if len(chunk))])
+    found: Flags = flags(table["deletionVector"].is_valid())
+    return found
 
 
 def candidates(files: LiveFiles, rows: Numbers, settings: OptimizeSettings) -> Numbers:

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.commands.live_adds import live_adds
-from delta_ds.kernel.commands.optimize.bins import Flags, numbers
+from delta_ds.kernel.commands.optimize.bins import Flags
 from delta_ds.kernel.commands.optimize.curves import Numbers
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
-from delta_ds.kernel.log.arrays import flags, integers, texts
+from delta_ds.kernel.log.arrays import flags, integers, numbers, texts
 from delta_ds.kernel.schema.types import LONG, STRING
 from delta_ds.kernel.snapshot import Snapshot
 

@@ -22,7 +22,7 @@ from delta_ds.kernel.commands.optimize.ranking import Curve
 from delta_ds.kernel.commands.optimize.request import FULL, PURGE, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.data.reader import FileSlice
-from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.column_paths import show
@@ -145,7 +145,7 @@ def _considered(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
     """The files that the request speaks of, as row numbers."""
     predicate = partition_predicate(snapshot, request.where, request.timezone)
     if predicate is not None:
-        return bins.numbers(snapshot.scan(predicate, timezone=request.timezone).pruning.rows)
+        return numbers(snapshot.scan(predicate, timezone=request.timezone).pruning.rows)
     if request.partitions is None:
         return np.arange(snapshot.live_files().num_rows, dtype=np.int64)
     return in_partitions(snapshot, request.partitions)
@@ -179,7 +179,7 @@ def _places(
     """The files of each bin, as places among `rows`."""
     files = snapshot.live_files()
     table = files.table.take(integers(rows))
-    sizes = bins.numbers(table["size"])
+    sizes = numbers(table["size"])
     partitions = bins.partition_numbers(table, snapshot.physical_partition_columns)
     vectors = bins.has_vector(table)
     settings = request.settings

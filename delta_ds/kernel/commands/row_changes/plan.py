@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from delta_ds.exceptions import AppendOnlyError
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
@@ -26,7 +25,7 @@ from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.plan import WritePlan, check_may_remove
 from delta_ds.kernel.write.replacing import NOTHING, Replacing
 
 
@@ -150,12 +149,8 @@ def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
     """
     properties, name = snapshot.metadata.configuration, snapshot.storage.url
     features.check_writable(snapshot.protocol, properties, name, snapshot.schema)
-    if removes and _is_on(snapshot.metadata, snapshot.protocol, "appendOnly", "delta.appendOnly"):
-        raise AppendOnlyError(
-            f"table {name} is configured to only allow appends, and this {operation} changes rows; nothing was "
-            "written. If you would like to permit updates or deletes, set delta.appendOnly to false",
-            condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        )
+    if removes:
+        check_may_remove(snapshot, operation)
 
 
 def generated_columns(snapshot: Snapshot) -> list[str]:
