@@ -158,6 +158,25 @@ def test_planning_a_read_imports_nothing_heavy(sales: str, tmp_path: Path, cache
     assert "pandas" not in steps["schema"]
 
 
+STREAM_IMPORTS = """
+import json, sys
+from delta_ds.spark.source import DeltaSource
+options = {"path": sys.argv[1], "pydelta.isstream": "2", "startingVersion": "0", "ignoreChanges": "true"}
+source = DeltaSource(options)
+reader = source.streamReader(source.schema())
+start = reader.initialOffset()
+end = reader.latestOffset(start, reader.getDefaultReadLimit())
+assert reader.partitions(start, end)
+print(json.dumps(sorted({"pandas", "sqlglot", "pyarrow.dataset"} & set(sys.modules))))
+"""
+
+
+def test_planning_a_stream_imports_nothing_heavy(sales: str) -> None:
+    pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.1 has no limits")
+    # Spark starts a new interpreter for every query, which waits for it.
+    assert run(STREAM_IMPORTS, sales) == []
+
+
 def test_discovery_module_never_breaks_a_session(tmp_path: Path) -> None:
     # Spark imports it in every session: without pyspark's data sources it must look empty, not fail.
     program = """

@@ -44,7 +44,8 @@ class ReadSchema:
         return self.newest.version
 
     @property
-    def _tracking(self) -> bool:
+    def is_tracking(self) -> bool:
+        """Whether a schema log has said what the stream reads with."""
         return self._log is not None and self._log.current is not None
 
     def start_at(self, start: StreamOffset, end: StreamOffset | None = None) -> None:
@@ -137,7 +138,7 @@ class ReadSchema:
 
     def check_snapshot(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot that the stream begins with, or in the middle of, as `check` does a commit."""
-        if not self._tracking:
+        if not self.is_tracking:
             self._check_metadata(snapshot.metadata, snapshot.version)
         elif snapshot.version > self._tracked_until and differs(
             self.pinned, snapshot.metadata, snapshot.protocol
@@ -163,7 +164,7 @@ class ReadSchema:
             self.pinned.check_readable(
                 commit.protocol or self.pinned.protocol, commit.metadata or self.pinned.metadata
             )
-        if commit.metadata is not None and not self._tracking:
+        if commit.metadata is not None and not self.is_tracking:
             self._check_metadata(commit.metadata, commit.version)
 
     def _check_metadata(self, metadata: Metadata, version: int) -> None:
@@ -189,7 +190,7 @@ class ReadSchema:
         UnsupportedOperationError
             From the commit on it is another table.
         """
-        if not self._tracking or commit.version <= self._tracked_until:
+        if not self.is_tracking or commit.version <= self._tracked_until:
             return False
         table_id = self.pinned.metadata.id
         if commit.metadata is not None and commit.metadata.id != table_id:

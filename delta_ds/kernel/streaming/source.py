@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_ds.exceptions import SchemaError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
@@ -21,7 +21,7 @@ from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commit_files import AddedFiles, ChangedRows, Piece
 from delta_ds.kernel.streaming.commits import CommitReader
-from delta_ds.kernel.streaming.limits import Admission, ReadLimits, default_limits
+from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, Admission, ReadLimits, default_limits
 from delta_ds.kernel.streaming.log_files import lost_end
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.pinned import Pinned
@@ -152,6 +152,30 @@ class StreamSource:
         self._check(origin)
         end = self._commits.latest(first) + 1
         return origin.at(max(end, first)) if end > origin.version else origin
+
+    def all_available(self) -> StreamOffset:
+        """The end of what one batch can read, for a process that has not been told where the stream is.
+
+        The end of the log; with a schema log, the commit from which on the stream needs another schema.
+
+        Raises
+        ------
+        DeltaError
+            As `latest_offset`, where a schema log has no entry yet.
+        """
+        if self.options.schema_tracking_location is None:
+            return self.available_now()
+        if not self._read_schema.is_tracking:
+            return self.latest_offset(self.initial_offset(), ALL_AVAILABLE)
+        end = self.available_now()
+        try:
+            for commit in self._commits.commits(self.pinned.version + 1, end.version):
+                if self._read_schema.is_barrier(commit):
+                    return end.at(commit.version)
+        except LogError:
+            # Cleaned up: the stream is further on than its entry, and what it reads is looked at again.
+            return end
+        return end
 
     def _origin_or_now(self) -> StreamOffset:
         try:

@@ -13,7 +13,6 @@ from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
-from delta_ds.kernel.streaming.limits import ALL_AVAILABLE
 from delta_ds.kernel.streaming.offsets import StreamOffset
 from delta_ds.spark.streaming.reader import DeltaStreamReader
 
@@ -26,11 +25,8 @@ class UnaskedReader(DeltaStreamReader):
     # Spark 4.2 gave it two parameters, and goes by their number.
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         """The end of the next batch; the end of the log where it is not known what comes next."""
-        if self._position is None and self._source.options.schema_tracking_location is not None:
-            # Not past a change of the schema: the batch has to end before it.
-            return self._source.latest_offset(self._source.initial_offset(), ALL_AVAILABLE).to_dict()
         if self._position is None:
-            return self._source.available_now().to_dict()
+            return self._source.all_available().to_dict()
         return self._source.latest_offset(self._position).to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

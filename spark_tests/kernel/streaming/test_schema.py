@@ -191,6 +191,22 @@ def test_a_rename_with_a_schema_log_needs_an_agreement_and_goes_on(tmp_path: Pat
         assert read(restarted, before, restarted.latest_offset(before)) == [{"id": 3, "w": 30}]
 
 
+def test_a_process_that_is_not_told_where_it_is_stops_before_the_next_schema(tmp_path: Path) -> None:
+    builder = mapped(tmp_path / "t", ID, V)
+    source = tracked(tmp_path)
+    at = source.all_available()
+    assert read(source, source.initial_offset(), at) == [{"id": 1, "v": 10}]
+    builder.append(pa.table({"id": pa.array([2], pa.int64()), "col-v": pa.array([20], pa.int64())}))
+    changed(builder, [ID, RENAMED])
+    builder.append(pa.table({"id": pa.array([3], pa.int64()), "col-v": pa.array([30], pa.int64())}))
+    restarted = tracked(tmp_path)
+    end = restarted.all_available()
+    assert read(restarted, at, end) == [{"id": 2, "v": 20}]
+    assert refusal(restarted, end).condition == "DELTA_STREAMING_METADATA_EVOLUTION"
+    agreed = tracked(tmp_path, allowSourceColumnRename="always")
+    assert read(agreed, end, agreed.all_available()) == [{"id": 3, "w": 30}]
+
+
 def test_the_schema_log_has_the_files_of_delta_spark(tmp_path: Path) -> None:
     import json
 
