@@ -36,7 +36,7 @@ test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect serve
 	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder -m "(spark or connect) and not stores and not interop" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)
-	$(BIN)/python -m pytest -m stores $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m stores $(ARGS)
 
 test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite (needs Go and npm)
 	scripts/install_store_servers.sh .stores

@@ -1,7 +1,8 @@
 """Every visible case of the acceptance corpus, through the kernel and through both paths of Spark.
 
-The same checks as `python -m spark_tests.yardsticks acceptance DIR`, one test a case. The portable path is slow:
-it gets the cases of `sampling.sample` that show three quarters of what there is, unless DELTA_DS_FULL=1 asks for all.
+The same checks as `python -m spark_tests.yardsticks acceptance DIR`, one test a case. The kernel gets all of them. In
+Spark they take minutes: the native scan gets the cases of `sampling.sample` that show everything there is, the portable
+path those that show three quarters of it, unless DELTA_DS_FULL=1 asks for all.
 """
 
 from __future__ import annotations
@@ -44,8 +45,10 @@ pytestmark = [
     ),
 ]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+FULL = os.environ.get("DELTA_DS_FULL") == "1"
+NATIVE = CASES if FULL else sample(CASES)
 # The portable path reads by the kernel, which has run all cases by itself; what Spark adds shows in few.
-PORTABLE = CASES if os.environ.get("DELTA_DS_FULL") == "1" else sample(CASES, share=0.75)
+PORTABLE = CASES if FULL else sample(CASES, share=0.75)
 
 # What the native scan leaves to the portable path, by the words of its reason: change feeds and the metadata
 # columns of row tracking. Any other reason is a table that ought to be read natively and is not.
@@ -82,7 +85,7 @@ def test_portable_path_reads_the_case_as_the_reference(case: Case, portable_engi
 
 @pytest.mark.spark
 @pytest.mark.slow
-@each_case
+@pytest.mark.parametrize("case", NATIVE, ids=lambda case: case.name)
 def test_native_scan_reads_the_case_as_the_reference(case: Case, native_engine: Engine) -> None:
     verdict = _pass(case, native_engine)
     unexpected = [reason for reason in verdict.notes if not any(word in reason for word in LEFT_TO_PORTABLE)]

@@ -105,7 +105,7 @@ def _shows(program: Any) -> set[Hashable]:
 PROGRAMS = _offered()
 CHOSEN = list(PROGRAMS)
 if os.environ.get("DELTA_DS_FULL") != "1":
-    CHOSEN = covering(CHOSEN, lambda path: _shows(PROGRAMS[path]), share=0.8)
+    CHOSEN = covering(CHOSEN, lambda path: _shows(PROGRAMS[path]), share=0.7)
 
 pytestmark = [
     pytest.mark.spark,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+SALES = ROOT / "examples" / "data" / "sales"
 LONGEST = 60
 
 
@@ -48,9 +49,9 @@ def test_kernel_example_explains_files_without_spark() -> None:
 
 
 def test_time_travel_example_shows_old_and_new_rows(
-    spark: SparkSession, sales: str, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = run_in_session("read_and_time_travel.py", spark, Path(sales), capsys)
+    output = run_in_session("read_and_time_travel.py", spark, SALES, capsys)
     assert "now: 241 orders" in output and "at version 1: 60 orders" in output
     assert "MERGE" in output and ": 120 orders" in output
 
@@ -62,9 +63,9 @@ def test_quick_start_says_which_files_are_skipped() -> None:
 
 
 def test_changes_example_shows_updates_before_and_after(
-    spark: SparkSession, sales: str, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = run_in_session("read_changes.py", spark, Path(sales), capsys)
+    output = run_in_session("read_changes.py", spark, SALES, capsys)
     assert "update_preimage" in output and "update_postimage" in output
     assert "the life of order" in output
 

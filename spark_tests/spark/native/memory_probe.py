@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-QUERIES_PER_LOAD = 3
+QUERIES_PER_LOAD = 2
 
 # Spark keeps the last 1,000 queries and jobs for its UI, with their plans.
 FORGETFUL = {

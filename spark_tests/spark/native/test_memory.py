@@ -1,4 +1,4 @@
-"""Many queries in one session leave the driver's memory as it was: 300, or a thousand with DELTA_DS_FULL=1."""
+"""Many queries in one session leave the driver's memory as it was: 200, or a thousand with DELTA_DS_FULL=1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from delta_ds.testing import TableBuilder
 
 ROOT = Path(__file__).resolve().parents[3]
-QUERIES = 1000 if os.environ.get("DELTA_DS_FULL") == "1" else 300
+QUERIES = 1000 if os.environ.get("DELTA_DS_FULL") == "1" else 200
 
 # What the samples may differ by, from a tenth of the queries to all. The JVM lets go of proxies when its finalizers
 # have run, some later than others; a leak of one a table that is loaded makes 90 or more, and each load makes two.

@@ -1,6 +1,6 @@
 """A pipeline between two tables whose driver is killed again and again: each row arrives once.
 
-Fifty times with DELTA_DS_FULL=1, which takes about a quarter of an hour; else three times.
+Fifty times with DELTA_DS_FULL=1, which takes about a quarter of an hour; else twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FULL = os.environ.get("DELTA_DS_FULL") == "1"
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
-KILLS = 50 if FULL else 3
+KILLS = 50 if FULL else 2
 ROWS = 7
 # What a pipeline may take to its first batch on a machine that is busy.
 SECONDS = 120
