@@ -247,5 +247,5 @@ def _milliseconds(moment: datetime | int) -> int:
             raise InvalidOptionError(
                 f"the timestamp {moment} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
             )
-        return int(moment.timestamp() * 1000)
+        return history.milliseconds(moment)
     return moment

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import ChangeDataError
 from delta_ds.kernel.data.deletion_vector import read_positions
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.expressions.arrays import FALSE
+from delta_ds.kernel.log import history
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.snapshot import open_snapshot
@@ -249,8 +249,10 @@ def change_constants(version: int, time: int, change: str | None = None) -> tupl
     change
         None for a change file, which carries the type of each row itself.
     """
-    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time)
-    constants: tuple[tuple[str, Any], ...] = ((COMMIT_VERSION, version), (COMMIT_TIMESTAMP, moment))
+    constants: tuple[tuple[str, Any], ...] = (
+        (COMMIT_VERSION, version),
+        (COMMIT_TIMESTAMP, history.moment_of(time)),
+    )
     return constants if change is None else (*constants, (CHANGE_TYPE, change))
 
 

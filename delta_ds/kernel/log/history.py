@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
@@ -17,6 +17,9 @@ from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
 from delta_ds.kernel.storage.filesystem import Storage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +154,19 @@ def _newest_at(storage: Storage, times: Mapping[int, int], timestamp: int, *, op
     return newest
 
 
+def milliseconds(moment: datetime) -> int:
+    """The time of the log, ms since 1970, that an aware datetime falls into; seconds as floats would round it."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def moment_of(timestamp: int) -> datetime:
+    """A time of the log, ms since 1970, as an aware datetime."""
+    return _EPOCH + timestamp * _MILLISECOND
+
+
 def as_text(timestamp: int) -> str:
     """A moment in ms as people read it, UTC."""
-    moment = datetime.fromtimestamp(timestamp / 1000, tz=timezone.utc)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp % 1000:03d} UTC"
+    return moment_of(timestamp).strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp % 1000:03d} UTC"
 
 
 def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRangeError:

@@ -5,8 +5,6 @@ Source: delta-spark, `DeltaSource.getStartingVersion`.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-
 from delta_ds.exceptions import TimestampOutOfRangeError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log, version_not_found
@@ -14,7 +12,6 @@ from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _TOO_EARLY = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 
 
@@ -29,7 +26,7 @@ def starting_version(storage: Storage, options: StreamReadOptions) -> int | None
         The moment is after the latest commit.
     """
     if options.starting_timestamp is not None:
-        return _version_from(storage, (options.starting_timestamp - _EPOCH) // timedelta(milliseconds=1))
+        return _version_from(storage, history.milliseconds(options.starting_timestamp))
     if options.starting_version is None:
         return None
     if options.starting_version == LATEST:
