@@ -165,18 +165,27 @@ def _duplicate(kind: str, path: str, table: str) -> CommitFailedError:
 def _check_append_only(pending: Pending) -> None:
     if pending.snapshot is None:
         return
-    metadata = pending.snapshot.metadata
-    if metadata.configuration.get("delta.appendOnly", "false").strip().lower() != "true":
-        return
-    if not pending.snapshot.protocol.supports("appendOnly"):
-        return
     loses = any(body.get("dataChange", False) for body in pending.removes)
     loses |= any(removes.data_change for removes in pending.live_removes if removes)
     if loses:
+        check_may_remove(pending.snapshot, pending.operation)
+
+
+def check_may_remove(snapshot: Snapshot, operation: str) -> None:
+    """Refuse an operation that changes or removes rows of a table that only allows appends.
+
+    Raises
+    ------
+    AppendOnlyError
+        `delta.appendOnly` is in force.
+    """
+    is_set = snapshot.metadata.configuration.get("delta.appendOnly", "false").strip().lower() == "true"
+    if is_set and snapshot.protocol.supports("appendOnly"):
+        table = snapshot.storage.url
         raise AppendOnlyError(
-            f"table {pending.table} is configured to only allow appends, and this {pending.operation} removes rows; "
+            f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
             "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
-            parameters={"table": pending.table},
+            parameters={"table": table},
         )
 
 

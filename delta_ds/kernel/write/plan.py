@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from delta_ds.exceptions import (
-    AppendOnlyError,
     InvalidOptionError,
     NotADeltaTableError,
     UnsupportedOperationError,
@@ -34,6 +33,7 @@ from delta_ds.kernel.schema.enforcement import (
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.replacing import Replacing, plan_replacing
 
 logger = logging.getLogger("delta_ds")
@@ -211,25 +211,6 @@ def plan_write(
         domains=outcome.domains,
         done=snapshot is not None and is_done(snapshot, options),
     )
-
-
-def check_may_remove(snapshot: Snapshot, operation: str) -> None:
-    """Refuse an operation that takes rows away from a table that only allows appends.
-
-    Raises
-    ------
-    AppendOnlyError
-        `delta.appendOnly` is in force.
-    """
-    is_set = snapshot.metadata.configuration.get("delta.appendOnly", "false").strip().lower() == "true"
-    if is_set and snapshot.protocol.supports("appendOnly"):
-        name = snapshot.storage.url
-        raise AppendOnlyError(
-            f"table {name} is configured to only allow appends, and this {operation} changes rows; nothing was "
-            "written. If you would like to permit updates or deletes, set delta.appendOnly to false",
-            condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            parameters={"table": name},
-        )
 
 
 def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> StructType:

@@ -25,7 +25,8 @@ from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.write.plan import WritePlan, check_may_remove
+from delta_ds.kernel.transaction.validation import check_may_remove
+from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.replacing import NOTHING, Replacing
 
 
