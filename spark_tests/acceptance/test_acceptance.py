@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_tests.full_form import FULL
 from spark_tests.yardsticks.acceptance import Verdict, run_case
 from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
 from spark_tests.yardsticks.engines import Engine, KernelEngine
@@ -45,7 +46,6 @@ pytestmark = [
     ),
 ]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-FULL = os.environ.get("DELTA_DS_FULL") == "1"
 NATIVE = CASES if FULL else sample(CASES)
 # The portable path reads by the kernel, which has run all cases by itself; what Spark adds shows in few.
 PORTABLE = CASES if FULL else sample(CASES, share=0.75)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from benchmarks.measure import failures, run_once
 from benchmarks.native_tables import WIDE, write_dimension, write_vector_table, write_wide_table
 from benchmarks.write_tables import add_body, added_in, commits_of, write_small_table
 from delta_ds import DeltaLog
+from spark_tests.full_form import FULL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +61,7 @@ def test_run_prints_tables_for_the_parts_without_spark() -> None:
 
 
 full_form = pytest.mark.skipif(
-    os.environ.get("DELTA_DS_FULL") != "1",
+    not FULL,
     reason="takes minutes for what only benchmarks use; DELTA_DS_FULL=1 runs it",
 )
 

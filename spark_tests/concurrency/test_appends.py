@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, WAYS
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.workers import ROOT, run_together
+from spark_tests.full_form import FULL
 from spark_tests.stores.servers import free_port, module, running
 
 BUCKET = "concurrency"
@@ -89,7 +89,7 @@ def s3_table(folder: Path, trouble_every: int = 0) -> Iterator[tuple[DeltaLog, d
 @pytest.mark.slow
 def test_appends_of_8_processes_to_a_table_on_s3_are_all_there_once(tmp_path: Path) -> None:
     # The emulated server is slow: 15 each, or 50 with DELTA_DS_FULL=1.
-    commits = COMMITS_EACH if os.environ.get("DELTA_DS_FULL") == "1" else 15
+    commits = COMMITS_EACH if FULL else 15
     with s3_table(tmp_path) as (log, options):
         check(log, race(log, commits, options=options, modules=S3_MODULES), commits)
 

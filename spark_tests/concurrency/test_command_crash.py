@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
 import signal
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,10 @@ from spark_tests.concurrency.faults import BEFORE, LINKED, MIDWAY, Fault, What
 from spark_tests.concurrency.row_model import DELETE, OPTIMIZE, PURGE, UPDATE, Command
 from spark_tests.concurrency.survivor import MERGED, OLD_FILES, SOME_FILES, Template, check_survivor
 from spark_tests.concurrency.workers import end, start
+from spark_tests.full_form import FULL
 
 pytestmark = pytest.mark.slow
 
-FULL = os.environ.get("DELTA_DS_FULL") == "1"
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CHANGES = {"delta.enableChangeDataFeed": "true"}
 

@@ -21,12 +21,12 @@ from spark_tests.concurrency.row_history import History
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, UPDATE, Command
 from spark_tests.concurrency.survivor import MERGED, SOME_FILES, Template, check_survivor
 from spark_tests.concurrency.workers import Job, end, run_together, start
+from spark_tests.full_form import FULL
 
 Table = tuple[str, str, bool]
 
 SEED = 20_251_121
 PROCESSES = 4
-FULL = os.environ.get("DELTA_DS_FULL") == "1"
 # Isolation level, deletion vectors, partitions.
 TABLES = [
     ("WriteSerializable", "true", True),

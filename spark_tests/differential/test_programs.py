@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spark_tests.full_form import FULL
 from spark_tests.yardsticks.sampling import covering
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _shows(program: Any) -> set[Hashable]:
 
 PROGRAMS = _offered()
 CHOSEN = list(PROGRAMS)
-if os.environ.get("DELTA_DS_FULL") != "1":
+if not FULL:
     CHOSEN = covering(CHOSEN, lambda path: _shows(PROGRAMS[path]), share=0.7)
 
 pytestmark = [

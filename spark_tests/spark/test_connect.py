@@ -35,6 +35,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from spark_tests.full_form import FULL
 from spark_tests.spark.connect_server import (
     DEPENDENCIES,
     ROOT,
@@ -846,9 +847,7 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
     assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]
 
 
-@pytest.mark.skipif(
-    os.environ.get("DELTA_DS_FULL") != "1", reason="queries on a server take minutes: DELTA_DS_FULL=1"
-)
+@pytest.mark.skipif(not FULL, reason="queries on a server take minutes: DELTA_DS_FULL=1")
 class TestStreams:
     def test_pipeline_writes_each_row_once_with_and_without_register(
         self, client: Client, tmp_path: Path

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from spark_tests.full_form import FULL
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -104,7 +106,7 @@ print(json.dumps(answer))
 @pytest.mark.connect
 @pytest.mark.slow
 @pytest.mark.skipif(
-    os.environ.get("DELTA_DS_FULL") != "1",
+    not FULL,
     reason="test_connect.py shows it on a server; DELTA_DS_FULL=1 runs it on the one that Spark starts by itself",
 )
 def test_spark_connect_answers_as_a_classic_session_does(sales: str) -> None:

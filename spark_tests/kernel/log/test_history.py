@@ -45,7 +45,9 @@ def test_an_aware_datetime_is_understood_and_a_naive_one_refused(table):
 def test_a_moment_is_not_rounded_down_to_the_millisecond_before():
     # Of such moments seconds as floats, times a thousand, are not always whole milliseconds.
     first = 2_159_000_000_000
-    assert [milliseconds(moment_of(time)) for time in range(first, first + 1000)] == [*range(first, first + 1000)]
+    assert [milliseconds(moment_of(time)) for time in range(first, first + 1000)] == [
+        *range(first, first + 1000)
+    ]
 
 
 def test_version_and_timestamp_together_are_refused(table):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import FULL
 
 ROOT = Path(__file__).resolve().parents[3]
-QUERIES = 1000 if os.environ.get("DELTA_DS_FULL") == "1" else 200
+QUERIES = 1000 if FULL else 200
 
 # What the samples may differ by, from a tenth of the queries to all. The JVM lets go of proxies when its finalizers
 # have run, some later than others; a leak of one a table that is loaded makes 90 or more, and each load makes two.

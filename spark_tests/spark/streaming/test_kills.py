@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import FULL
 from spark_tests.spark.streaming.pipeline_worker import start
 
-FULL = os.environ.get("DELTA_DS_FULL") == "1"
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
