@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.conform import struct_array
@@ -50,6 +51,8 @@ class FileColumns:
         The number among `rows` of each of `fields`.
     thinned
         The numbers among `fields` of structs that lose void fields.
+    variants
+        The numbers among `fields` of columns that hold variants, at any depth.
     partitions
         The numbers among `rows` of the partition columns, in the order of partitioning.
     """
@@ -59,13 +62,16 @@ class FileColumns:
     schema: pa.Schema
     sources: tuple[int, ...]
     thinned: tuple[int, ...]
+    variants: tuple[int, ...]
     partitions: tuple[int, ...]
 
     def physical(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as a file holds them, partition values left out; nothing is copied."""
+        """The rows as a file holds them, partition values left out; only null variants cost a copy."""
         columns = [batch.column(i) for i in self.sources]
         for i in self.thinned:
             columns[i] = _without_void(columns[i])
+        for i in self.variants:
+            columns[i] = _filled_variants(columns[i], self.fields[i].type)
         named = pa.RecordBatch.from_arrays(columns, names=self.schema.names)
         _, array = named.__arrow_c_array__()
         return pa.record_batch(_Relabelled(self.schema, array))
@@ -114,6 +120,7 @@ def file_columns(plan: FilePlan) -> FileColumns:
         schema=pa.schema([_arrow_field(f) for f in kept]),
         sources=tuple(sources),
         thinned=tuple(n for n, i in enumerate(sources) if _has_void(logical[i].type)),
+        variants=tuple(n for n, field in enumerate(kept) if _holds_variant(field.type)),
         partitions=partitions,
     )
 
@@ -182,6 +189,56 @@ def _without_void(array: pa.Array) -> pa.Array:
     children = [_without_void(array.field(i)) for _, i in kept]
     fields = [f.with_type(child.type) for (f, _), child in zip(kept, children, strict=True)]
     return struct_array(children, pa.struct(fields), array)
+
+
+def _holds_variant(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_holds_variant(f.type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_variant(data_type.element)
+    if isinstance(data_type, MapType):
+        return _holds_variant(data_type.value)
+    return data_type == VARIANT
+
+
+def _filled_variants(array: pa.Array, data_type: DataType, hidden: pa.Array | None = None) -> pa.Array:
+    """The column with no bytes, in place of nulls, inside variants that are null.
+
+    A file has no place for nulls there, and Spark sends them. Inside a variant that is there a null stays, so that
+    writing it fails.
+
+    Parameters
+    ----------
+    hidden
+        Which rows are null in an enclosing struct.
+    """
+    if isinstance(data_type, ArrayType):
+        return _over(array, [_filled_variants(array.values, data_type.element)])
+    if isinstance(data_type, MapType):
+        entries = array.values
+        values = _filled_variants(entries.field(1), data_type.value)
+        return _over(
+            array, [pa.StructArray.from_arrays([entries.field(0), values], fields=list(entries.type))]
+        )
+    if not (isinstance(data_type, StructType) or data_type == VARIANT):
+        return array
+    gone = array.is_null() if hidden is None else pc.or_(array.is_null(), hidden)
+    inside = [array.field(i) for i in range(array.type.num_fields)]
+    if isinstance(data_type, StructType):
+        parts = zip(inside, data_type, strict=True)
+        return _struct_like(array, [_filled_variants(part, f.type, gone) for part, f in parts])
+    return _struct_like(array, [pc.if_else(gone, b"", part) if part.null_count else part for part in inside])
+
+
+def _struct_like(array: pa.Array, children: list[pa.Array]) -> pa.Array:
+    return struct_array(children, array.type, array)
+
+
+def _over(array: pa.Array, values: list[pa.Array]) -> pa.Array:
+    """The same lists or maps over other values."""
+    return pa.Array.from_buffers(
+        array.type, len(array), array.buffers()[:2], array.null_count, array.offset, children=values
+    )
 
 
 def _arrow_field(field: StructField) -> pa.Field:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -445,6 +446,88 @@ def test_variants_come_back(tmp_path: Path) -> None:
     assert found.to_pylist() == batch.to_pylist()
     file = pq.ParquetFile(files_of(tmp_path)[0])
     assert "required binary field_id=-1 value" in str(file.schema)
+
+
+_VARIANT = {"value": b"\x0c\x05", "metadata": b"\x01\x00\x00"}
+_VARIANTS = struct(
+    v=VARIANT,
+    s=struct(a=LONG, v=VARIANT, t=struct(v=VARIANT)),
+    l=ArrayType(VARIANT),
+    n=ArrayType(struct(v=VARIANT)),
+    m=MapType(STRING, MapType(STRING, VARIANT)),
+)
+
+
+def as_spark_sends(schema: StructType, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """The rows with nulls inside every variant that is null, although its type allows none there."""
+
+    def nullable(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_struct(kind):
+            return pa.struct([pa.field(f.name, nullable(f.type)) for f in kind])
+        if pa.types.is_list(kind):
+            return pa.list_(pa.field("element", nullable(kind.value_type)))
+        return pa.map_(kind.key_type, nullable(kind.item_type)) if pa.types.is_map(kind) else kind
+
+    def emptied(array: pa.Array, gone: pa.Array | None = None) -> pa.Array:
+        """Arrow itself leaves empty values where a struct is null."""
+        kind = array.type
+        if pa.types.is_struct(kind):
+            gone = array.is_null() if gone is None else pc.or_(gone, array.is_null())
+            children = [emptied(array.field(i), gone) for i in range(kind.num_fields)]
+            return pa.StructArray.from_arrays(children, fields=list(kind), mask=gone)
+        if pa.types.is_list(kind) or pa.types.is_map(kind):
+            buffers = array.buffers()[:2]
+            return pa.Array.from_buffers(
+                kind, len(array), buffers, array.null_count, children=[emptied(array.values)]
+            )
+        return array if gone is None else pc.if_else(gone, pa.scalar(None, kind), array)
+
+    declared = arrow_schema(schema)
+    loose = [pa.field(f.name, nullable(f.type)) for f in declared]
+    arrays = [emptied(pa.array([row.get(f.name) for row in rows], f.type)) for f in loose]
+    _, data = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(loose)).__arrow_c_array__()
+    return pa.record_batch(Relabelled(declared, data))
+
+
+class Relabelled:
+    def __init__(self, schema: pa.Schema, data: Any) -> None:
+        self._both = schema.__arrow_c_schema__(), data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        return self._both
+
+
+def variant_values(kind: DataType) -> st.SearchStrategy[Any]:
+    """As `values`, where a variant is null or one constant."""
+    if kind == VARIANT:
+        return st.sampled_from([None, _VARIANT])
+    if isinstance(kind, StructType):
+        return st.none() | st.fixed_dictionaries({f.name: variant_values(f.type) for f in kind})
+    if isinstance(kind, ArrayType):
+        return st.none() | st.lists(variant_values(kind.element), max_size=2)
+    if isinstance(kind, MapType):
+        return st.none() | st.dictionaries(st.sampled_from("ab"), variant_values(kind.value)).map(
+            lambda value: list(value.items())
+        )
+    return values(kind)
+
+
+@FEW
+@given(st.lists(variant_values(_VARIANTS).filter(bool), max_size=6), st.integers(0, 2))
+def test_null_variants_come_back_wherever_they_are(rows: list[dict[str, Any]], start: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        batch = as_spark_sends(_VARIANTS, rows).slice(start)
+        found = round_trip(Path(name), batch, plan_of(Path(name), _VARIANTS))
+        assert found.to_pylist() == rows[start:]
+
+
+def test_variant_without_a_value_is_refused(tmp_path: Path) -> None:
+    schema = struct(v=VARIANT)
+    damaged = as_spark_sends(schema, [{"v": _VARIANT}, {"v": {**_VARIANT, "value": None}}])
+    writer = FileWriter(open_storage(str(tmp_path)), plan_of(tmp_path, schema))
+    with pytest.raises(StorageError, match="'value' is declared non-nullable"):
+        writer.write(damaged)
+        writer.close()
 
 
 def test_void_columns_are_in_no_file_and_read_as_null(tmp_path: Path) -> None:
