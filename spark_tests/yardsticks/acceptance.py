@@ -203,7 +203,7 @@ def _check_state(judge: Judge, what: str, read: dict[str, Any], state: dict[str,
 def check_changes(judge: Judge) -> None:
     for entry in judge.case.record.get("cdf") or []:
         start, end = entry["starting"], entry["ending"]
-        encodings = entry.get("encodings") or {}
+        encodings = entry.get("encodings") or judge.encodings
 
         def read(start: int = start, end: int = end, encodings: dict[str, str] = encodings) -> pa.Table:
             return judge.table.changes(start, end, encodings)
@@ -218,7 +218,8 @@ def check_changes(judge: Judge) -> None:
 def check_row_tracking(judge: Judge) -> None:
     entry = judge.case.record.get("row_tracking")
     if entry:
-        judge.content("row ids", entry, lambda: judge.table.row_ids(entry["version"]))
+        encodings = entry.get("encodings") or judge.encodings
+        judge.content("row ids", entry, lambda: judge.table.row_ids(entry["version"], encodings))
 
 
 def check_timestamp_travel(judge: Judge) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -180,6 +182,7 @@ def _json(value: Any, kind: Any) -> str:
     import json
 
     from delta_ds.kernel.data import variant
+    from delta_ds.kernel.data.float_text import double_text, float_text
     from delta_ds.kernel.schema.types import ArrayType, MapType, StructType
 
     if value is None:
@@ -198,6 +201,15 @@ def _json(value: Any, kind: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, float):
+        text = float_text(value) if str(kind) == "float" else double_text(value)
+        return text if math.isfinite(value) else json.dumps(text)
+    if isinstance(value, bytes):
+        return json.dumps(base64.b64encode(value).decode())
+    if isinstance(value, dt.datetime):  # recorded in sessions of UTC
+        return json.dumps(value.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    if isinstance(value, dt.date):
+        return json.dumps(value.isoformat())
     raise NotImplementedError(f"to_json of a {kind} beside a variant is not in the yardstick yet")
 
 

@@ -24,6 +24,14 @@ KNOWN_KEYS = {
     "id", "family", "what", "table", "txn_a", "winner_b", "expect", "accept", "message_contains", "note",
     "expect_committed", "verified",
 }  # fmt: skip
+KNOWN_TABLE_KEYS = {
+    "id", "schema", "partitionColumns", "protocol", "properties", "isolation", "files", "extraActions", "exists",
+    "icts",
+}  # fmt: skip
+KNOWN_TRANSACTION_KEYS = {
+    "reads", "read_txn_app_ids", "actions", "operation", "op_changes_data", "blind_append", "data_change", "raw",
+}  # fmt: skip
+KNOWN_READ_KEYS = {"predicate", "taint", "files", "partitions"}
 KNOWN_COMMITTED_KEYS = {
     "version", "isolationLevel", "isBlindAppend", "adds", "removes", "rowIdHighWaterMark", "commit_tags",
     "inCommitTimestamp",
@@ -84,12 +92,12 @@ def run_cases(cases: Iterable[Case]) -> Iterator[ConflictVerdict]:
 
 
 def _run(case: Case, folder: Path) -> str | None:
-    unknown = set(case) - KNOWN_KEYS
+    winners = case["winner_b"] if isinstance(case["winner_b"], list) else [case["winner_b"]]
+    unknown = _unknown_keys(case, [case["txn_a"], *winners])
     if unknown:
         return f"the case holds keys that are not compared: {sorted(unknown)}"
     _build(case["table"], folder)
     losing = _transaction(case["txn_a"], folder)
-    winners = case["winner_b"] if isinstance(case["winner_b"], list) else [case["winner_b"]]
     for winner in winners:
         if _is_raw(winner):
             _write_lines(folder, len(list(folder.glob("_delta_log/*.json"))), winner["actions"])
@@ -104,6 +112,16 @@ def _run(case: Case, folder: Path) -> str | None:
     return _compare_commit(case, folder, version)
 
 
+def _unknown_keys(case: Case, transactions: list[Mapping[str, Any]]) -> set[str]:
+    """What a case says that this yardstick would pass over."""
+    unknown = (set(case) - KNOWN_KEYS) | (set(case["table"]) - KNOWN_TABLE_KEYS)
+    for recorded in transactions:
+        unknown |= set(recorded) - KNOWN_TRANSACTION_KEYS
+        scans = recorded["reads"] if isinstance(recorded["reads"], list) else []
+        unknown |= {key for scan in scans for key in scan} - KNOWN_READ_KEYS
+    return unknown
+
+
 def _is_raw(winner: Mapping[str, Any]) -> bool:
     return bool(winner.get("raw")) or winner.get("reads") == "unknown"
 
@@ -116,8 +134,8 @@ def _build(table: Mapping[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True)
     if table.get("exists", True) is False:
         return
-    configuration = dict(table["properties"])
-    if table["isolation"] is not None:
+    configuration = dict(table.get("properties") or {})
+    if table.get("isolation") is not None:
         configuration["delta.isolationLevel"] = table["isolation"]
     info: dict[str, Any] = {
         "timestamp": CREATED_MS, "operation": "WRITE", "operationParameters": {}, "isBlindAppend": True,
@@ -131,7 +149,7 @@ def _build(table: Mapping[str, Any], folder: Path) -> None:
     }  # fmt: skip
     lines = [{"commitInfo": info}, {"protocol": table["protocol"]}, {"metaData": metadata}]
     lines += [{"add": _add(file)} for file in table["files"]]
-    _write_lines(folder, 0, [*lines, *table.get("extraActions", [])])
+    _write_lines(folder, 0, [*lines, *(table.get("extraActions") or [])])
 
 
 def _add(file: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +175,7 @@ def _transaction(recorded: Mapping[str, Any], folder: Path) -> Transaction:
     reads = recorded["reads"]
     for read in reads if isinstance(reads, list) else []:
         _read(transaction, read)
-    for app_id in recorded["read_txn_app_ids"]:
+    for app_id in recorded.get("read_txn_app_ids") or []:
         transaction.read_app_id(app_id)
     for action in recorded["actions"]:
         _act(transaction, action)
@@ -248,14 +266,14 @@ def _compare_commit(case: Case, folder: Path, version: int) -> str | None:
     info = infos[0]
     checked = ["isBlindAppend"] if _by_default(case, expected) else ["isBlindAppend", "isolationLevel"]
     for key in checked:
-        if info.get(key) != expected[key]:
+        if key in expected and info.get(key) != expected[key]:
             return f"{key} is {info.get(key)!r} instead of {expected[key]!r}"
     return _compare_rebased(expected, actions, info, folder)
 
 
 def _by_default(case: Case, expected: Mapping[str, Any]) -> bool:
     """Whether the level is the default one, which differs from delta-spark's on purpose."""
-    return case["table"]["isolation"] is None and expected["isolationLevel"] != "SnapshotIsolation"
+    return case["table"].get("isolation") is None and expected.get("isolationLevel") != "SnapshotIsolation"
 
 
 def _compare_rebased(
@@ -276,20 +294,20 @@ def _compare_rebased(
             for d in domains
             if d["domain"] == "delta.rowTracking"
         ]
-        if marks != [expected["rowIdHighWaterMark"]]:
-            return f"rowIdHighWaterMark is {marks} instead of {expected['rowIdHighWaterMark']}"
-    for key, value in expected.get("commit_tags", {}).items():
+        wanted_mark = expected["rowIdHighWaterMark"]
+        if marks != ([] if wanted_mark is None else [wanted_mark]):
+            return f"rowIdHighWaterMark is {marks} instead of {wanted_mark}"
+    for key, value in (expected.get("commit_tags") or {}).items():
         if (info.get("tags") or {}).get(key) != value:
             return f"tags are {info.get('tags')} instead of {expected['commit_tags']}"
     return _compare_time(expected, info, folder)
 
 
 def _compare_time(expected: Mapping[str, Any], info: Mapping[str, Any], folder: Path) -> str | None:
-    wanted = expected.get("inCommitTimestamp")
-    if wanted is None:
+    if "inCommitTimestamp" not in expected:
         return None
-    found = info.get("inCommitTimestamp")
-    if isinstance(wanted, int):
+    wanted, found = expected["inCommitTimestamp"], info.get("inCommitTimestamp")
+    if wanted is None or isinstance(wanted, int):
         return None if found == wanted else f"inCommitTimestamp is {found} instead of {wanted}"
     won = _read_lines(folder, expected["version"] - 1)[0]["commitInfo"]["inCommitTimestamp"]
     if wanted != "greater than the winner's":

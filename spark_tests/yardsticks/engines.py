@@ -56,8 +56,8 @@ class OpenTable(Protocol):
     def rows(self, version: int | None, encodings: Mapping[str, str]) -> pa.Table:
         """All rows of a version, encoded columns as text."""
 
-    def row_ids(self, version: int) -> pa.Table:
-        """All rows of a version and the columns `__row_id`, `__row_commit_version`."""
+    def row_ids(self, version: int, encodings: Mapping[str, str]) -> pa.Table:
+        """All rows of a version, encoded columns as text, and the columns `__row_id`, `__row_commit_version`."""
 
     def changes(self, starting: int, ending: int, encodings: Mapping[str, str]) -> pa.Table:
         """The change feed between two versions, both inclusive."""
@@ -124,10 +124,11 @@ class KernelTable:
         rows = snapshot.scan(timezone=self._timezone).to_arrow()
         return compare.encode(rows, snapshot.schema, dict(encodings))
 
-    def row_ids(self, version: int) -> pa.Table:
+    def row_ids(self, version: int, encodings: Mapping[str, str]) -> pa.Table:
         wanted = ("row_id", "row_commit_version")
-        scan = self._snapshot(version).scan(timezone=self._timezone, metadata_columns=wanted)
-        return lift_metadata(scan.to_arrow())
+        snapshot = self._snapshot(version)
+        scan = snapshot.scan(timezone=self._timezone, metadata_columns=wanted)
+        return compare.encode(lift_metadata(scan.to_arrow()), snapshot.schema, dict(encodings))
 
     def changes(self, starting: int, ending: int, encodings: Mapping[str, str]) -> pa.Table:
         rows = self._open().changes(starting, ending, timezone=self._timezone).to_arrow()

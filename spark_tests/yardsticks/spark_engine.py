@@ -172,9 +172,9 @@ class SparkTable:
     def rows(self, version: int | None, encodings: Mapping[str, str]) -> pa.Table:
         return _encoded(self._version(version), encodings).toArrow()
 
-    def row_ids(self, version: int) -> pa.Table:
+    def row_ids(self, version: int, encodings: Mapping[str, str]) -> pa.Table:
         df = self._load(versionAsOf=version, metadataColumns="row_id,row_commit_version")
-        return lift_metadata(df.toArrow())
+        return lift_metadata(_encoded(df, encodings).toArrow())
 
     def changes(self, starting: int, ending: int, encodings: Mapping[str, str]) -> pa.Table:
         df = self._load(readChangeFeed=True, startingVersion=starting, endingVersion=ending)

@@ -52,6 +52,8 @@ def test_right_outcome_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
             "isBlindAppend",
         ),
         ({"expect_committed": {"newKey": 1}}, "newKey"),
+        ({"expect_committed": {"version": 2, "rowIdHighWaterMark": 1}}, "rowIdHighWaterMark is []"),
+        ({"expect_committed": {"version": 2, "inCommitTimestamp": 1}}, "inCommitTimestamp is None"),
         ({"newKey": 1}, "newKey"),
     ],
 )
@@ -73,6 +75,32 @@ def test_conflict_is_compared_with_what_was_recorded_or_accepted(tmp_path: Path)
     expected = {**case, "expect": "ConcurrentAppendException"}
     assert _run(tmp_path, {**expected, "message_contains": "version 1"}) == 0
     assert _run(tmp_path, {**expected, "message_contains": "no such words"}) == 1
+
+
+def test_null_means_that_nothing_was_committed(tmp_path: Path) -> None:
+    nothing = {"version": 2, "rowIdHighWaterMark": None, "inCommitTimestamp": None, "commit_tags": None}
+    assert _run(tmp_path, _case(expect_committed=nothing)) == 0
+    tracked = _case(expect_committed=nothing)
+    features = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": ["domainMetadata", "rowTracking"],
+    }
+    tracked["table"] = {**tracked["table"], "protocol": features}
+    for side in ("txn_a", "winner_b"):
+        ((add,),) = [list(action.values()) for action in tracked[side]["actions"]]
+        add["stats"] = json.dumps({"numRecords": 1})
+    assert _run(tmp_path, tracked) == 1
+    assert _run(tmp_path, {**tracked, "expect_committed": {"version": 2, "rowIdHighWaterMark": 1}}) == 0
+
+
+@pytest.mark.parametrize("part", ["table", "txn_a", "winner_b"])
+def test_key_that_is_not_known_is_told_wherever_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str
+) -> None:
+    case = _case()
+    assert _run(tmp_path, {**case, part: {**case[part], "newKey": 1}}) == 1
+    assert "not compared: ['newKey']" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '[{"id": "x"}]'])

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_ds import DeltaLog
+from delta_ds.kernel.schema.types import VARIANT, arrow_type
 from delta_ds.testing import FIRST_COMMIT_MS, MINUTE_MS, TableBuilder
 from spark_tests.yardsticks.__main__ import main, report
 from spark_tests.yardsticks.acceptance import Verdict, run_case
@@ -117,6 +119,25 @@ FALSE_RECORDS: dict[str, tuple[str, Callable[[Record], object]]] = {
 def test_false_record_is_named(case: Case, name: str) -> None:
     text, change = FALSE_RECORDS[name]
     assert any(text in failure for failure in judge(case, change).failures)
+
+
+def test_row_ids_beside_a_variant_are_compared_as_recorded(tmp_path: Path) -> None:
+    one = {"value": b"\x0c\x05", "metadata": b"\x01\x00\x00"}
+    rows = pa.table({"id": [1, 2], "v": pa.array([one, None], arrow_type(VARIANT))})
+    log = DeltaLog(str(tmp_path / "table"))
+    log.write(rows, options={"delta.enableRowTracking": "true"})
+    recorded = {"id": [1, 2], "v": ["5", None], "v__schema_of_variant": ["BIGINT", None]}
+    ids = {"__row_id": [0, 1], "__row_commit_version": [0, 0]}
+    text = pa.schema([(n, pa.string() if n.startswith("v") else pa.int64()) for n in (*recorded, *ids)])
+    pq.write_table(pa.table({**recorded, **ids}, text), tmp_path / "ids.parquet")
+    encodings = {"v": "to_json", "v__schema_of_variant": "schema_of_variant of v"}
+    record = {
+        "name": "v", "expect": "ok", "reads": {}, "versions": {"latest": 0, "readable": []}, "encodings": encodings,
+        "row_tracking": {"version": 0, "rows": 2, "expected": "ids.parquet"},
+    }  # fmt: skip
+    assert run_case(Case(tmp_path, record), KernelEngine()).failures == []
+    pq.write_table(pa.table({**recorded, "v": ["6", None], **ids}, text), tmp_path / "ids.parquet")
+    assert "row ids" in run_case(Case(tmp_path, record), KernelEngine()).line()
 
 
 def test_other_rows_are_named(case: Case) -> None:
