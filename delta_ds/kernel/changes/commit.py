@@ -17,6 +17,7 @@ from delta_ds.kernel.data.deletion_vector import read_positions
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
+from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.snapshot import open_snapshot
@@ -47,6 +48,8 @@ class CommitChanges:
 
     Attributes
     ----------
+    storage
+        The table's.
     version
         Of the commit.
     time
@@ -57,6 +60,7 @@ class CommitChanges:
         Structs of the actions that change data; empty where `files` say it all.
     """
 
+    storage: Storage
     version: int
     time: int
     files: pa.ChunkedArray
@@ -64,7 +68,9 @@ class CommitChanges:
     removes: pa.ChunkedArray
 
     @classmethod
-    def of(cls, version: int, time: int, actions: pa.Table, info: Mapping[str, Any]) -> CommitChanges:
+    def of(
+        cls, storage: Storage, version: int, time: int, actions: pa.Table, info: Mapping[str, Any]
+    ) -> CommitChanges:
         """Sort out a commit.
 
         Parameters
@@ -83,7 +89,7 @@ class CommitChanges:
         )
         if len(files) or _merged_nothing(info):
             adds, removes = adds.slice(0, 0), removes.slice(0, 0)
-        return cls(version, time, files, adds, removes)
+        return cls(storage, version, time, files, adds, removes)
 
     @property
     def count(self) -> int:
@@ -115,7 +121,10 @@ class CommitChanges:
 
         if not len(self.adds) or not len(self.removes):
             return False
-        return bool(pc.any(pc.is_in(_field(self.adds, "path"), _field(self.removes, "path"))).as_py())
+        added, removed = (
+            canonical_paths(_field(part, "path"), self.storage) for part in (self.adds, self.removes)
+        )
+        return bool(pc.any(pc.is_in(added, removed)).as_py())
 
 
 class SliceMaker:
@@ -164,9 +173,9 @@ class SliceMaker:
     def _paired(self, commit: CommitChanges) -> Iterator[FileSlice]:
         removes = commit.removes.to_pylist()
         self._complete(commit, removes)
-        removed = {remove["path"]: remove for remove in removes}
+        removed = {canonical_path(remove["path"], self._storage): remove for remove in removes}
         for add in commit.adds.to_pylist():
-            remove = removed.pop(add["path"], None)
+            remove = removed.pop(canonical_path(add["path"], self._storage), None)
             if remove is None:
                 yield self._slice(commit, add, _INSERT)
             else:
@@ -178,11 +187,12 @@ class SliceMaker:
         """Removes of old writers lack partition values (REM-R-05): the version before still has them."""
         if not self._columns:
             return
-        missing = {remove["path"]: remove for remove in removes if remove.get("partitionValues") is None}
+        missing = [remove for remove in removes if remove.get("partitionValues") is None]
         if not missing:
             return
-        known = self._values_before(commit.version, list(missing))
-        for path, remove in missing.items():
+        wanted = [canonical_path(remove["path"], self._storage) for remove in missing]
+        known = self._values_before(commit.version, wanted)
+        for path, remove in zip(wanted, missing, strict=True):
             if path not in known:
                 raise ChangeDataError(
                     f"version {commit.version} of {self._storage.url} removes {path} without its partition values, "
@@ -195,9 +205,10 @@ class SliceMaker:
 
         from delta_ds.kernel.expressions.arrays import array_of
 
-        table = open_snapshot(self._storage, version - 1).live_files().table
-        found = table.filter(pc.is_in(table["path"], array_of(paths, STRING)))
-        return dict(zip(found["path"].to_pylist(), found["partitionValues"].to_pylist(), strict=True))
+        files = open_snapshot(self._storage, version - 1).live_files()
+        found = pc.is_in(files.canonical_paths, array_of(paths, STRING))
+        values = files.table["partitionValues"].filter(found)
+        return dict(zip(files.canonical_paths.filter(found).to_pylist(), values.to_pylist(), strict=True))
 
     def _difference(
         self, commit: CommitChanges, remove: Mapping[str, Any], add: Mapping[str, Any]

@@ -203,7 +203,7 @@ class ChangeFeed:
             actions = pa.concat_tables(parse_file_actions([(where, contents)], schema))
             found = find_actions(contents, ("commitInfo",), where)
             info = found[0]["commitInfo"] if found else {}
-            out += maker.slices(CommitChanges.of(version, times[version], actions, info))
+            out += maker.slices(CommitChanges.of(self.storage, version, times[version], actions, info))
         return out
 
     def tasks(

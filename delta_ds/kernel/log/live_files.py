@@ -8,9 +8,11 @@ it on first use, and its typed form (`stats_parsed`) leaf by leaf.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.log.commit import file_action_fields
+from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -59,6 +61,11 @@ class LiveFiles:
     def num_rows(self) -> int:
         """How many files are live."""
         return int(self.table.num_rows)
+
+    @cached_property
+    def canonical_paths(self) -> pa.ChunkedArray:
+        """`path` in the form by which files are compared; see `paths.canonical_path`."""
+        return canonical_paths(self.table["path"], self._storage)
 
     def stats_json(self, rows: pa.Array | None = None) -> pa.ChunkedArray:
         """The `stats` JSON text of files, null where there is none.

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from delta_ds.kernel.log.arrays import fields_of, flags, integers, texts
 from delta_ds.kernel.log.arrays import mask as as_mask
 from delta_ds.kernel.log.commit import file_action_fields
 from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _key(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> pa
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    path = _canonical(path, storage)
+    path = canonical_paths(path, storage)
     if vector.null_count == len(vector):
         return path
     offset = pc.struct_field(vector, "offset").cast(pa.string())
@@ -189,63 +189,9 @@ def _key(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> pa
         pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), _text("")
     )
     unique = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise(unique, offset, _text("@")), unique)
-    # A space cannot stand in a URI-encoded path, so path and vector cannot run into each other.
-    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, _text(" ")), path)
+    # No file's name holds a NUL, so path and vector cannot run into each other.
+    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, _text("\0")), path)
 
 
 def _text(value: str) -> pa.StringScalar:
     return texts([value])[0]
-
-
-def _canonical(path: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
-    """Paths with one spelling a file: percent-encoding undone, absolute ones under the table made relative.
-
-    Only encoded or absolute paths are looked at in Python, once per distinct value (REC-R-05).
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not _has_odd_letters(path):
-        return path
-    odd = pc.match_substring_regex(path, r"%|^/|^[A-Za-z][A-Za-z0-9+.-]*:")
-    if not pc.any(odd, min_count=0).as_py():
-        return path
-    # Dictionary encoding would keep the order of first appearance; a mapping per distinct value is enough.
-    roots = _root_spellings(storage.url)
-    encoded = pc.if_else(odd, path, pa.nulls(1, pa.string())[0]).combine_chunks().dictionary_encode()
-    spelled = [_spell(p, roots) for p in encoded.dictionary.to_pylist()]
-    decoded = texts(spelled).take(encoded.indices)
-    return pa.chunked_array([pc.coalesce(decoded, path.combine_chunks())])
-
-
-def _has_odd_letters(path: pa.ChunkedArray) -> bool:
-    """Whether any path has a percent sign, a colon or a leading slash, by a look at the bytes of all."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    for chunk in path.chunks:
-        letters = chunk.buffers()[2]
-        if letters is not None:
-            values = np.frombuffer(letters, dtype=np.uint8)
-            if (values == ord("%")).any() or (values == ord(":")).any():
-                return True
-    return bool(pc.any(pc.starts_with(path, "/"), min_count=0).as_py())
-
-
-def _root_spellings(url: str) -> tuple[str, ...]:
-    root = url.rstrip("/") + "/"
-    if root.startswith("/"):
-        return (root, f"file:{root}", f"file://{root}")
-    return (root,)
-
-
-def _spell(path: str, roots: tuple[str, ...]) -> str:
-    plain = unquote(path)
-    for root in roots:
-        if plain.startswith(root):
-            return plain[len(root) :]
-    if plain.startswith("/"):
-        return f"file://{plain}"
-    if plain.startswith("file:/") and not plain.startswith("file://"):
-        return f"file://{plain[5:]}"
-    return plain

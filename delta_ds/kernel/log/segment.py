@@ -5,7 +5,8 @@ Source: PROTOCOL.md, "Checkpoints", "Log Compaction Files", "Action Reconciliati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from delta_ds.exceptions import (
@@ -137,8 +138,9 @@ def _fill_gaps(storage: Storage, got: _Gathered, start: int) -> None:
         first = min(got.commits, default=0)
     newest = [*got.commits, *(checkpoint.version for checkpoint in got.checkpoints)]
     last = max(newest, default=start if start else -1)
-    missing = [version for version in range(first, last + 1) if version not in got.commits]
-    for version in missing[:_LOOKED_FOR]:
+    # Names come from whoever can write to the folder: nothing may grow with the number that one holds.
+    missing = (version for version in range(first, last + 1) if version not in got.commits)
+    for version in list(itertools.islice(missing, _LOOKED_FOR)):
         try:
             status = storage.status(commit_path(version))
         except FileNotFoundError:
@@ -258,13 +260,19 @@ def choose_segment(
 
 
 def _check_contiguous(listing: LogListing, first: int, last: int) -> None:
-    for version in range(first, last + 1):
-        if version not in listing.commits:
-            after = min((v for v in listing.commits if v > version), default=last)
-            raise VersionsNotContiguousError(
-                f"Versions ({version - 1}, {after}) of {listing.table} are not contiguous: the log has a gap between "
-                f"them, found while loading version {last}. Restore the missing commit files"
-            )
+    version = first_missing(listing.commits, first, last)
+    if version is not None:
+        after = min((v for v in listing.commits if v > version), default=last)
+        raise VersionsNotContiguousError(
+            f"Versions ({version - 1}, {after}) of {listing.table} are not contiguous: the log has a gap between "
+            f"them, found while loading version {last}. Restore the missing commit files; a file that is none of the "
+            f"table's and only looks like version {after} is in the way too, and can be moved elsewhere"
+        )
+
+
+def first_missing(commits: Container[int], first: int, last: int) -> int | None:
+    """The first version of a range, both ends inclusive, without a commit file; None where all are there."""
+    return next((version for version in range(first, last + 1) if version not in commits), None)
 
 
 def _without_start(listing: LogListing, wanted: int) -> LogError | VersionNotFoundError:

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
@@ -15,6 +16,7 @@ from delta_ds.kernel.storage import exclusive_create
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
+from delta_ds.kernel.storage.uri import Address, unambiguous
 from delta_ds.kernel.storage.write_errors import cannot_write
 
 if TYPE_CHECKING:
@@ -28,6 +30,25 @@ _NOT_DELETED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errn
 
 class LocalStorage(Storage):
     """A table in a folder of this machine (or of a mounted one)."""
+
+    def resolve(self, log_path: str) -> str:
+        found = super().resolve(log_path)
+        if not found.startswith("/"):
+            return found
+        # The table's own folder may be called by another name, with or without links.
+        folder, _, name = found.rpartition("/")
+        real = Address("file", "", f"{self._without_links(folder)}/{name}")
+        below = Address("file", "", self._without_links(self.address.path)).relative(real)
+        return found if below is None else unambiguous(below)
+
+    def _without_links(self, folder: str) -> str:
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder)
+        return self._real_folders[folder]
+
+    @cached_property
+    def _real_folders(self) -> dict[str, str]:
+        return {}
 
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
         found = []

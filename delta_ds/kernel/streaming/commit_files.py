@@ -117,6 +117,7 @@ class ChangedRows:
     """
 
     def __init__(self, storage: Storage, columns: tuple[str, ...]) -> None:
+        self._storage = storage
         self._maker = SliceMaker(storage, columns)
         # The last commit that was sorted out: a large one is asked about many times.
         self._last: tuple[Commit, CommitChanges, Units] | None = None
@@ -127,7 +128,8 @@ class ChangedRows:
 
     def _sorted_out(self, commit: Commit) -> tuple[Commit, CommitChanges, Units]:
         if self._last is None or self._last[0] is not commit:
-            changes = CommitChanges.of(commit.version, commit_time(commit), commit.actions, commit.info)
+            time = commit_time(commit)
+            changes = CommitChanges.of(self._storage, commit.version, time, commit.actions, commit.info)
             self._last = commit, changes, Units(changes.sizes, whole=changes.inseparable)
         return self._last
 

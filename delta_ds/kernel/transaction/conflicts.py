@@ -25,6 +25,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
 from delta_ds.kernel.transaction.appended import first_of_interest
@@ -230,7 +231,7 @@ def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
     snapshot = pending.snapshot
     if snapshot is None or pending.reads.nothing or not winner.removed_paths:
         return
-    path = pending.reads.first_read(winner.removed_paths)
+    path = pending.reads.first_read(_contested(pending, winner))
     if path is not None:
         raise _file_conflict(
             ConcurrentDeleteReadException, pending, winner, path, partition_values(snapshot, path),
@@ -243,17 +244,43 @@ def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
         )  # fmt: skip
 
 
+def _contested(pending: Pending, winner: WinningCommit) -> list[str]:
+    """The files that the winner removed and this transaction must have left alone, by canonical path.
+
+    delta-spark compares the texts of the log, so that a file removed under another spelling is no conflict there.
+    It is one here as soon as its rows could come back or be reported twice: not where this transaction, too,
+    does nothing but remove.
+    """
+    paths, spellings = winner.removed_paths, winner.removed_spellings
+    if paths == spellings or pending.adds or pending.changes or pending.snapshot is None:
+        return paths
+    import pyarrow.compute as pc
+
+    live = pending.snapshot.live_files()
+    known = pc.is_in(live.canonical_paths, value_set=texts(paths))
+    spelled = dict(
+        zip(
+            live.canonical_paths.filter(known).to_pylist(),
+            live.table["path"].filter(known).to_pylist(),
+            strict=True,
+        )
+    )
+    return [path for path, text in zip(paths, spellings, strict=True) if spelled.get(path, text) == text]
+
+
 def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
     if pending.only_adds or not winner.removed_paths:
         return
     import pyarrow.compute as pc
 
-    wanted = winner.removed_paths
-    own: dict[str, Any] = {str(body.get("path")): body.get("partitionValues") for body in pending.removes}
+    wanted = _contested(pending, winner)
+    own: dict[str, Any] = {
+        canonical_path(str(body.get("path")), pending.storage): body.get("partitionValues")
+        for body in pending.removes
+    }
     for removes in pending.live_removes:
-        table = removes.table
-        hits = table.filter(pc.is_in(table["path"], value_set=texts(wanted)))
-        for path in hits["path"].to_pylist():
+        paths = removes.canonical_paths
+        for path in paths.filter(pc.is_in(paths, value_set=texts(wanted))).to_pylist():
             own.setdefault(path, partition_values(removes.snapshot, path))
     path = next((path for path in wanted if path in own), None)
     if path is not None:

@@ -18,7 +18,14 @@ from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
 from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.replay import Base, FoundActions, Header
-from delta_ds.kernel.log.segment import LogListing, LogSegment, choose_segment, list_log, read_files
+from delta_ds.kernel.log.segment import (
+    LogListing,
+    LogSegment,
+    choose_segment,
+    first_missing,
+    list_log,
+    read_files,
+)
 from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -70,14 +77,16 @@ class Current:
         except NotADeltaTableError:
             return None
         tip = listing.commits.get(known.version)
-        wanted = list(range(known.version, listing.latest + 1))
-        if tip is None or tip.status != known.segment.tip.status or sorted(listing.commits) != wanted:
+        if tip is None or tip.status != known.segment.tip.status:
             return None
-        if len(wanted) == 1:
+        ahead = listing.latest - known.version
+        if not ahead:
             return known
-        if len(wanted) + len(known.segment.commits) > _LONGEST_CHASE:
+        if ahead + len(known.segment.commits) >= _LONGEST_CHASE:
             return None
-        newer = [listing.commits[version] for version in wanted[1:]]
+        if first_missing(listing.commits, known.version, listing.latest) is not None:
+            return None
+        newer = [listing.commits[known.version + 1 + n] for n in range(ahead)]
         try:
             found = self._read(newer)
         except LogError:

@@ -50,6 +50,12 @@ class LiveRemoves:
         return table if self.rows is None else table.take(self.rows)
 
     @property
+    def canonical_paths(self) -> pa.ChunkedArray:
+        """The files, in the order of `table`; see `paths.canonical_path`."""
+        paths = self.snapshot.live_files().canonical_paths
+        return paths if self.rows is None else paths.take(self.rows)
+
+    @property
     def size(self) -> int:
         """Bytes of the files that are removed."""
         import pyarrow.compute as pc

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ class Pending:
 
     Attributes
     ----------
-    table
-        Its address, for messages.
+    storage
+        Where the table is.
     snapshot
         The version that was read; None for a table that did not exist.
     version
@@ -56,7 +57,7 @@ class Pending:
         Whether statistics may show that a new file is of no interest.
     """
 
-    table: str
+    storage: Storage
     snapshot: Snapshot | None
     reads: Reads
     operation: str
@@ -78,6 +79,11 @@ class Pending:
     commit_info: dict[str, Any] = field(default_factory=dict)
     in_commit_timestamp: int | None = None
     use_statistics: bool = False
+
+    @property
+    def table(self) -> str:
+        """Its address, for messages."""
+        return self.storage.url
 
     @property
     def is_backfill(self) -> bool:

@@ -57,9 +57,9 @@ class Reads:
     scans
         Whose files, as left after skipping, were read.
     files
-        Further files that were read, by `path` as the log spells it.
+        Further files that were read, by canonical path.
     excused
-        Files that count as not read any more: a backfill gives up those that others have replaced.
+        Files that count as not read any more, by canonical path: a backfill gives up those that others have replaced.
     whole_table
         Whether the transaction hangs on every row of the table.
     app_ids
@@ -95,7 +95,7 @@ class Reads:
         self.predicates.append(bound)
 
     def first_read(self, paths: Iterable[str]) -> str | None:
-        """The first of some paths that was read; None if none was."""
+        """The first of some files, by canonical path, that was read; None if none was."""
         wanted = [path for path in paths if path not in self.excused]
         if not wanted:
             return None
@@ -129,7 +129,7 @@ def bound_predicate(
 
 
 def _scanned(scan: Scan) -> pa.ChunkedArray:
-    path = scan.snapshot.live_files().table["path"]
+    path = scan.snapshot.live_files().canonical_paths
     return path if scan.predicate is None else path.take(scan.pruning.rows)
 
 
@@ -142,14 +142,20 @@ def _among(column: pa.ChunkedArray, wanted: Sequence[str]) -> set[str]:
 
 
 def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
-    """The partition values of a live file, by physical name; None if it is not live or has none."""
+    """The partition values of a live file, by physical name; None if it is not live or has none.
+
+    Parameters
+    ----------
+    path
+        Canonical.
+    """
     import pyarrow.compute as pc
 
     from delta_ds.kernel.log.arrays import texts
 
-    table = snapshot.live_files().table
-    if "partitionValues" not in table.column_names:
+    files = snapshot.live_files()
+    if "partitionValues" not in files.table.column_names:
         return None
-    rows = table.filter(pc.is_in(table["path"], value_set=texts([path])))
+    rows = files.table.filter(pc.is_in(files.canonical_paths, value_set=texts([path])))
     found: list[dict[str, Any] | None] = rows["partitionValues"].to_pylist()
     return found[0] if found else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
 from delta_ds.kernel.transaction.winner import WinningCommit, parse_mark
 
@@ -159,7 +160,7 @@ def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
         strip_row_ids(pending, winner)
         return
     if pending.is_backfill:
-        _give_up_files(pending, {str(body.get("path")) for _, body in winner.file_actions()})
+        _give_up_files(pending, {path for _, path, _ in winner.file_actions()})
     if winner.is_backfill:
         _copy_row_ids(pending, winner)
 
@@ -167,8 +168,8 @@ def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
 def strip_row_ids(pending: Pending, winner: WinningCommit) -> None:
     """Files that the winner added with row ids are added once more without; its other files are left alone."""
     paths, again = set(), []
-    for name, body in winner.file_actions():
-        paths.add(str(body.get("path")))
+    for name, path, body in winner.file_actions():
+        paths.add(path)
         ids = ("baseRowId", "defaultRowCommitVersion")
         if name == "add" and any(body.get(key) is not None for key in ids):
             again.append({**{k: v for k, v in body.items() if k not in ids}, "dataChange": False})
@@ -177,15 +178,19 @@ def strip_row_ids(pending: Pending, winner: WinningCommit) -> None:
 
 
 def _give_up_files(pending: Pending, paths: set[str]) -> None:
-    pending.adds = [add for add in pending.adds if add.get("path") not in paths]
+    pending.adds = [add for add in pending.adds if _canonical(add, pending) not in paths]
     pending.reads.excused |= paths
 
 
+def _canonical(body: Body, pending: Pending) -> str:
+    return canonical_path(str(body.get("path")), pending.storage)
+
+
 def _copy_row_ids(pending: Pending, winner: WinningCommit) -> None:
-    given = {str(body.get("path")): body for name, body in winner.file_actions() if name == "add"}
+    given = {path: body for name, path, body in winner.file_actions() if name == "add"}
 
     def with_ids(body: Body) -> Body:
-        source = given.get(str(body.get("path")))
+        source = given.get(_canonical(body, pending))
         if source is None:
             return body
         return {**body, **{key: source.get(key) for key in ("baseRowId", "defaultRowCommitVersion")}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
@@ -165,7 +166,7 @@ class Transaction:
 
     def read_files(self, paths: Iterable[str]) -> None:
         """Depend on files staying in the table, by `path` as the log spells it."""
-        self.reads.files.update(paths)
+        self.reads.files.update(canonical_path(path, self.storage) for path in paths)
 
     def read_partitions(self, partitions: Sequence[PartitionValues]) -> None:
         """Depend on there being no new files in some partitions, as a dynamic partition overwrite does.
@@ -361,7 +362,7 @@ class Transaction:
 
     def _pending(self, operation: str) -> Pending:
         return Pending(
-            table=self.storage.url, snapshot=self.snapshot, reads=self.reads, operation=operation,
+            storage=self.storage, snapshot=self.snapshot, reads=self.reads, operation=operation,
             version=self.read_version + 1, metadata=self.metadata, protocol=self.protocol,
             new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
             removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),

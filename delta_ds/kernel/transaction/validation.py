@@ -18,7 +18,9 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel import features
 from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
 from delta_ds.kernel.transaction.symlink_manifest import ENABLED as MANIFESTS
@@ -117,8 +119,8 @@ def vector_id(vector: Mapping[str, Any] | None) -> str | None:
 
 
 def _check_duplicates(pending: Pending) -> None:
-    added = _by_path("add", pending.adds, pending.table)
-    removed = _by_path("remove", pending.removes, pending.table)
+    added = _by_path("add", pending.adds, pending.storage)
+    removed = _by_path("remove", pending.removes, pending.storage)
     for path in added.keys() & removed.keys():
         if added[path] == removed[path]:
             raise _duplicate("add/remove", path, pending.table)
@@ -128,7 +130,10 @@ def _check_duplicates(pending: Pending) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    paths = pa.concat_tables([removes.table.select(["path", "deletionVector"]) for removes in live])
+    paths = pa.concat_tables(
+        pa.table({"path": removes.canonical_paths, "deletionVector": removes.table["deletionVector"]})
+        for removes in live
+    )
     if len(live) > 1 or live[0].rows is not None:
         counts = pc.value_counts(paths["path"].combine_chunks())
         twice = counts.filter(pc.greater(counts.field("counts"), texts(["1"]).cast(pa.int64())[0]))
@@ -143,12 +148,12 @@ def _check_duplicates(pending: Pending) -> None:
             raise _duplicate("add/remove", row["path"], pending.table)
 
 
-def _by_path(kind: str, bodies: Iterable[Body], table: str) -> dict[str, str | None]:
+def _by_path(kind: str, bodies: Iterable[Body], storage: Storage) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for body in bodies:
-        path = str(body.get("path"))
+        path = canonical_path(str(body.get("path")), storage)
         if path in found:
-            raise _duplicate(kind, path, table)
+            raise _duplicate(kind, path, storage.url)
         found[path] = vector_id(body.get("deletionVector"))
     return found
 

@@ -16,8 +16,9 @@ from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.replay import in_batches
-from delta_ds.kernel.log.segment import list_log, read_files
+from delta_ds.kernel.log.segment import first_missing, list_log, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 
@@ -139,18 +140,29 @@ class WinningCommit:
 
     @cached_property
     def removed_paths(self) -> list[str]:
-        """The paths of its `remove` actions, in order, as the log spells them."""
+        """The canonical paths of its `remove` actions, in order."""
+        found: list[str] = canonical_paths(self._removed, self.storage).to_pylist()
+        return found
+
+    @property
+    def removed_spellings(self) -> list[str]:
+        """The same as its `remove` actions spell them."""
+        found: list[str] = self._removed.to_pylist()
+        return found
+
+    @cached_property
+    def _removed(self) -> pa.ChunkedArray:
         import pyarrow.compute as pc
 
-        paths: list[str] = pc.drop_null(pc.struct_field(self._files["remove"], "path")).to_pylist()
-        return paths
+        return pc.drop_null(pc.struct_field(self._files["remove"], "path"))
 
-    def file_actions(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Its `add` and `remove` actions whole, one by one."""
+    def file_actions(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Its `add` and `remove` actions, one by one: name, canonical path and body."""
         for _, action in iterate_actions(self.data, self.where):
             for name in ("add", "remove"):
                 if isinstance(action.get(name), dict):
-                    yield name, action[name]
+                    path = str(action[name].get("path"))
+                    yield name, canonical_path(path, self.storage), action[name]
 
 
 def parse_mark(configuration: str, where: str) -> int | None:
@@ -182,8 +194,7 @@ def read_winners(storage: Storage, first: int, partition_columns: Sequence[str])
     """
     commits = list_log(storage, first).commits
     versions = sorted(version for version in commits if version >= first)
-    expected = range(first, versions[-1] + 1 if versions else first + 1)
-    missing = next((version for version in expected if version not in commits), None)
+    missing = first_missing(commits, first, versions[-1] if versions else first)
     if missing is not None:
         raise VersionsNotContiguousError(
             f"version {missing} of {storage.url} is missing although it was committed, so this commit cannot be "

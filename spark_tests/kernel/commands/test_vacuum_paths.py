@@ -124,6 +124,45 @@ def test_a_path_through_a_link_keeps_the_file(tmp_path: Path) -> None:
     assert run(tmp_path / "link") == set()
 
 
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_files_reached_through_links_inside_the_table_stay(tmp_path: Path, mode: str) -> None:
+    root = tmp_path / "t"
+    table = new_table(root)
+    for path in (
+        "moved/in linked folder",
+        "deep/er/in nested link",
+        "store/target",
+        "store/orphan",
+        "moved/orphan",
+    ):
+        put(root, path)
+    put(tmp_path, "outside/hop")
+    (root / "p=1").symlink_to(root / "moved")
+    (root / "q=1").mkdir()
+    (root / "q=1" / "r=1").symlink_to(Path("..") / "deep" / "er")
+    (root / "named.parquet").symlink_to(Path("store") / "target")
+    (root / "again.parquet").symlink_to(root / "named.parquet")
+    commit(
+        table, 900, raw("p=1/in%20linked%20folder"), raw("q=1/r=1/in%20nested%20link"), raw("again.parquet"),
+        raw("named.parquet"),
+    )  # fmt: skip
+    vacuum(DeltaLog(root), now_ms=NOW, mode=mode)
+    for path in ("p=1/in linked folder", "q=1/r=1/in nested link", "named.parquet", "again.parquet"):
+        assert (root / path).read_bytes()
+    if mode == "full":
+        assert not (root / "store" / "orphan").exists() and not (root / "moved" / "orphan").exists()
+
+
+def test_a_file_named_through_a_link_elsewhere_that_leads_back_stays(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    table = new_table(root)
+    put(root, "store/target")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x.parquet").symlink_to(root / "store" / "target")
+    commit(table, 900, raw(f"file:{tmp_path}/elsewhere/x.parquet"))
+    assert run(root) == set()
+
+
 def test_the_files_of_a_shallow_clones_source_are_none_of_its_business(tmp_path: Path) -> None:
     source, clone = tmp_path / "source", tmp_path / "clone"
     new_table(source)

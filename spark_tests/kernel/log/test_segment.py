@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 import pyarrow as pa
 import pytest
 
@@ -13,6 +16,8 @@ from delta_ds import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.testing import TableBuilder
 
 
@@ -125,3 +130,41 @@ def test_commits_that_give_way_to_a_checkpoint_while_reading_are_of_no_matter(ta
     for version in range(4):
         table.commit_file(version).unlink()
     assert snapshot.files().num_rows == 5
+
+
+@pytest.mark.parametrize("number", [10**12, 2**63 - 1, 10**20 - 1])
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        "json",
+        "crc",
+        "checkpoint.parquet",
+        "checkpoint.0000000001.9999999999.parquet",
+        "checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+        "99999999999999999999.compacted.json",
+    ],
+)
+def test_nothing_grows_with_the_number_in_a_name(table, number, suffix):
+    log = DeltaLog(table.path)
+    log.write(pa.table({"id": [6]}))
+    (table.path / "_delta_log" / f"{number:020d}.{suffix}").write_text('{"commitInfo":{}}\n')
+    started = time.monotonic()
+    for handle in (log, DeltaLog(table.path)):
+        for action in (
+            lambda handle: handle.snapshot(),
+            lambda handle: handle.snapshot(version=3),
+            lambda handle: handle.snapshot(version=number),
+            lambda handle: handle.changes(0, number),
+            lambda handle: handle.history(),
+            lambda handle: vacuum(handle, mode="lite", dry_run=True),
+            lambda handle: handle.write(pa.table({"id": [7]})),
+            lambda handle: handle.checkpoint(),
+        ):
+            with suppress(DeltaError):
+                action(handle)
+    assert time.monotonic() - started < 10
+
+
+def test_a_hint_with_an_absurd_version_is_of_no_matter(table):
+    (table.path / "_delta_log" / "_last_checkpoint").write_text('{"version":1000000000000,"size":1}')
+    assert DeltaLog(table.path).snapshot().version == 5

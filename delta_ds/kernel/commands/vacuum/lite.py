@@ -20,7 +20,7 @@ from delta_ds.kernel.commands.vacuum.references import first_within, is_young, r
 from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
-from delta_ds.kernel.log.segment import LogListing
+from delta_ds.kernel.log.segment import LogListing, first_missing
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -86,8 +86,7 @@ def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> 
     start = earliest if mark is None else mark + 1
     if last is None or start > last:
         return []
-    missing = [version for version in range(start, last + 1) if version not in listing.commits]
-    if missing or (mark is None and earliest > 0):
+    if first_missing(listing.commits, start, last) is not None or (mark is None and earliest > 0):
         since = (
             "no VACUUM has recorded how far it came"
             if mark is None

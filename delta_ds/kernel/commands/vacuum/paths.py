@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.partition_paths import escape
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.log.paths import ODD
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import decode, has_scheme, parse_address
 
@@ -26,15 +28,12 @@ _INDEX_FOLDER = "_delta_index"
 _ICEBERG_FOLDER = "metadata"
 _ICEBERG_PROPERTY = "delta.universalFormat.enabledFormats"
 
-# All others are their own relative form.
-_ODD = r"%|:|//|^/|(^|/)\.\.?(/|$)"
-
 
 def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
     """What a listing may call the files that actions name: every form that could be meant.
 
-    An absolute path counts as inside the table whatever the spelling of its store is, and local links are
-    followed: to keep one file too many does no harm.
+    An absolute path counts as inside the table whatever the spelling of its store is, and local links of folders
+    and of files are followed: to keep one file too many does no harm.
 
     Parameters
     ----------
@@ -42,7 +41,6 @@ def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
         `path` of actions, URI-encoded.
     """
     roots = _roots(storage)
-    links: dict[str, str] = {}
 
     def forms(path: str) -> Iterable[str]:
         yield path
@@ -55,14 +53,15 @@ def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
             yield posixpath.normpath(found)
             found = f"{roots[0]}/{found}"
         found = posixpath.normpath(found)
-        for spelled in (
-            (found, _without_links(found, links)) if storage.address.scheme == "file" else (found,)
-        ):
-            for root in roots:
-                if spelled.startswith(f"{root}/"):
-                    yield spelled[len(root) + 1 :]
+        for root in roots:
+            if found.startswith(f"{root}/"):
+                yield found[len(root) + 1 :]
 
-    return _each(paths, forms)
+    named = _each(paths, forms)
+    if storage.address.scheme != "file":
+        return named
+    linked = names_without_links(named, storage.address.path)
+    return pa.chunked_array([*named.chunks, *linked.chunks], type=pa.string())
 
 
 def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
@@ -81,7 +80,7 @@ def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
             return None
         return None if found.startswith("/") or has_scheme(found) else found.removeprefix("./")
 
-    if not _any(pc.match_substring_regex(paths, _ODD)):
+    if not _any(pc.match_substring_regex(paths, ODD)):
         return paths
     encoded = paths.dictionary_encode()
     found = [actual(path) for path in encoded.dictionary.to_pylist()]
@@ -90,7 +89,7 @@ def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
 
 def _each(paths: pa.ChunkedArray, forms: Callable[[str], Iterable[str]]) -> pa.ChunkedArray:
     """The forms of each path; found once a folder for files whose own name is a plain one."""
-    odd = pc.match_substring_regex(paths, _ODD)
+    odd = pc.match_substring_regex(paths, ODD)
     if not _any(odd):
         return paths.drop_null()
     chunks = list(paths.filter(pc.invert(odd)).chunks)
@@ -118,13 +117,6 @@ def _any(flags: pa.Array | pa.ChunkedArray) -> bool:
 def _roots(storage: Storage) -> list[str]:
     root = storage.address.path.rstrip("/")
     return list(dict.fromkeys([root, os.path.realpath(root)])) if storage.address.scheme == "file" else [root]
-
-
-def _without_links(path: str, known: dict[str, str]) -> str:
-    folder, _, name = path.rpartition("/")
-    if folder not in known:
-        known[folder] = os.path.realpath(folder)
-    return f"{known[folder]}/{name}"
 
 
 class Hidden:
