@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from decimal import Decimal, getcontext
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource as spark
@@ -77,11 +78,18 @@ def _translate(pushed: Filter, schema: StructType) -> Expression | None:
     if kind in _NULL_TESTS:
         return Call(_NULL_TESTS[kind], (column,))
     value: Any = getattr(pushed, "value", None)
+    if any(map(_may_be_rounded, value if isinstance(pushed, spark.In) else (value,))):
+        return None
     if kind in _COMPARISONS:
         return Call(_COMPARISONS[kind], (column, Literal(value)))
     if isinstance(pushed, spark.In):
         return Call("in", (column, *(Literal(v) for v in value)))
     return None
+
+
+def _may_be_rounded(value: Any) -> bool:
+    """Whether pyspark may have rounded a constant: it computes decimals in Python's context, of 28 digits."""
+    return isinstance(value, Decimal) and len(value.as_tuple().digits) >= getcontext().prec
 
 
 def _compares_by_bytes(path: Sequence[str], schema: StructType) -> bool:

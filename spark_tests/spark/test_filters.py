@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import datasource as spark
+from pyspark.sql.types import VariantVal
 
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate
@@ -37,6 +38,7 @@ SCHEMA = StructType(
         StructField("b", BOOLEAN),
         StructField("x", BINARY),
         StructField("n", DecimalType(10, 2)),
+        StructField("wide", DecimalType(38, 18)),
         StructField("st", StructType((StructField("Inner", INTEGER), StructField("odd.name", STRING)))),
         StructField("ch", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}),
         StructField("vc", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}),
@@ -95,6 +97,21 @@ def test_filters_are_joined_by_and() -> None:
 def test_columns_that_do_not_compare_by_bytes_are_left_to_spark(column: str) -> None:
     assert translated(spark.EqualTo((column,), "v")) is None
     assert translated(spark.Not(spark.StringStartsWith((column,), "v"))) is None
+
+
+def test_decimals_that_pyspark_may_have_rounded_are_left_to_spark() -> None:
+    whole = VariantVal(*_decimal_variant(12345678901234567890123456789, scale=18)).toPython()
+    assert whole != Decimal("12345678901.234567890123456789")  # else pyspark keeps digits, and this can go
+    for rounded in (whole, -whole):
+        assert translated(spark.EqualTo(("n",), rounded)) is None
+        assert translated(spark.Not(spark.In(("n",), (Decimal(1), rounded)))) is None
+    exact = VariantVal(*_decimal_variant(123456789012345678901234567, scale=18)).toPython()
+    assert str(translated(spark.EqualTo(("wide",), exact))) == str(sql("wide = 123456789.012345678901234567"))
+
+
+def _decimal_variant(unscaled: int, scale: int) -> tuple[bytes, bytes]:
+    """A constant as Spark sends it: a variant that is a decimal of 16 bytes."""
+    return bytes([10 << 2, scale]) + unscaled.to_bytes(16, "little", signed=True), b"\x01\x00\x00"
 
 
 def test_no_filters_are_no_predicate() -> None:

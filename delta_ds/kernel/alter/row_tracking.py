@@ -6,14 +6,14 @@ Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-03, RT-W-06.
 from __future__ import annotations
 
 import json
-import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -79,37 +79,7 @@ def _without_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     """The `add` actions of live files that have no row ids, whole but for `dataChange`."""
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.checkpoint_state import CheckpointState
-
-    files = snapshot.live_files().table
-    if not files["baseRowId"].null_count:
+    if not snapshot.live_files().table["baseRowId"].null_count:
         return
-    state = CheckpointState(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
-    for rows in state.file_actions(parsed_statistics=False):
-        if rows.kind != "add":
-            continue
-        table = rows.table.filter(pc.is_null(rows.table["baseRowId"]))
-        table = table.select([name for name in table.column_names if name in _FIELDS])
-        for batch in table.to_batches(max_chunksize=1000):
-            for row in batch.to_pylist():
-                yield _body(row)
-
-
-_MAPS = ("partitionValues", "tags")
-_FIELDS = (
-    "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector",
-    "clusteringProvider", "baseRowId", "defaultRowCommitVersion",
-)  # fmt: skip
-
-
-def _body(row: Mapping[str, Any]) -> dict[str, Any]:
-    body: dict[str, Any] = {"dataChange": False}
-    for name, value in row.items():
-        if name in _MAPS:
-            value = None if value is None else dict(value)
-        if name == "deletionVector" and value is not None:
-            value = {key: part for key, part in value.items() if part is not None}
-        if value is not None:
-            body[name] = value
-    body.setdefault("partitionValues", {})
-    return body
+    for table in live_adds(snapshot):
+        yield from bodies(table.filter(pc.is_null(table["baseRowId"])), data_change=False)

@@ -19,7 +19,6 @@ from delta_ds.kernel import features
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
-from delta_ds.kernel.commands.live_adds import bodies, live_adds
 from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
@@ -33,6 +32,7 @@ from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.transaction.commit_info import as_text
 from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION
+from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
     import pyarrow as pa

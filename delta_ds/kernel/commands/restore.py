@@ -26,7 +26,6 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.alter.protocol import least
 from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, SUSPENDED
-from delta_ds.kernel.commands.live_adds import bodies, file_identity, live_adds
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.identity import HIGH_WATER_MARK, STEP
@@ -35,6 +34,7 @@ from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION, is_enabled
+from delta_ds.kernel.transaction.live_adds import bodies, file_identity, live_adds
 
 if TYPE_CHECKING:
     import pyarrow as pa

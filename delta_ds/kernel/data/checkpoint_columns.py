@@ -93,9 +93,7 @@ class CheckpointColumns:
 
     def statistics_text(self, parsed: pa.StructArray) -> pa.StringArray:
         """Typed statistics as JSON text; null where the struct is."""
-        text = _json(parsed)
-        empty = pa.repeat(_text("{}"), len(parsed))
-        return pc.if_else(pc.is_valid(parsed), pc.coalesce(text, empty), _NULL_TEXT)
+        return statistics_text(parsed)
 
     def parse_partitions(self, values: pa.MapArray) -> pa.StructArray:
         """Partition values to `partitions`; timestamps without a zone are in UTC."""
@@ -121,6 +119,13 @@ _NULL_TEXT = pa.nulls(1, pa.string())[0]
 
 def _text(value: str) -> pa.StringScalar:
     return array_of([value], STRING)[0]
+
+
+def statistics_text(parsed: pa.StructArray) -> pa.StringArray:
+    """Typed statistics as JSON text: of all columns that they are of, exactly; null where the struct is."""
+    text = _json(parsed)
+    empty = pa.repeat(_text("{}"), len(parsed))
+    return pc.if_else(pc.is_valid(parsed), pc.coalesce(text, empty), _NULL_TEXT)
 
 
 def _struct_type(tree: _Tree) -> pa.StructType:
@@ -171,15 +176,17 @@ def _json(values: pa.Array) -> pa.StringArray:
         inside = pc.utf8_slice_codeunits(joined, 1)
         wrapped = pc.binary_join_element_wise(_text("{"), inside, _text("}"), _text(""))
         return pc.if_else(pc.equal(joined, _text("")), _NULL_TEXT, wrapped)
-    if pa.types.is_string(kind):
-        return _quoted(values)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _quoted(values.cast(pa.string()))
     if pa.types.is_date(kind):
-        return _in_quotes(values.cast(pa.string()))
+        return _in_quotes(_readable(values.cast(pa.string())))
     if pa.types.is_timestamp(kind):
-        return _in_quotes(_moments(values))
+        return _in_quotes(_readable(_moments(values)))
     if pa.types.is_floating(kind):
         return _floats(values)
-    return values.cast(pa.string())
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        return values.cast(pa.string())
+    return pa.nulls(len(values), pa.string())  # binary has no text that readers agree on
 
 
 def _in_quotes(text: pa.StringArray) -> pa.StringArray:
@@ -194,6 +201,11 @@ def _quoted(text: pa.StringArray) -> pa.StringArray:
     escaped = [json.dumps(value, ensure_ascii=False) for value in text.filter(odd).to_pylist()]
     plain = _in_quotes(text)
     return pc.replace_with_mask(plain, odd.fill_null(scalar_of(False, BOOLEAN)), array_of(escaped, STRING))
+
+
+def _readable(dates: pa.StringArray) -> pa.StringArray:
+    """Dates and times of the years that every reader understands, as in `statistics_text.value_text`."""
+    return pc.if_else(pc.match_substring_regex(dates, r"^\d{4}-"), dates, _NULL_TEXT)
 
 
 def _moments(values: pa.Array) -> pa.StringArray:

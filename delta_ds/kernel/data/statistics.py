@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ _INTEGERS = frozenset(["byte", "short", "integer", "long"])
 _TEMPORAL = frozenset(["date", "timestamp", "timestamp_ntz"])
 _BOUNDED = _INTEGERS | _TEMPORAL | {"float", "double", "string"}
 
+_WIDE = Context(prec=76)  # Python's own has 28 digits
 _DAY_US = 86_400_000_000
 # Until 1972 some zones were off UTC by odd seconds, which Spark's offsets (hours and minutes) do not show.
 _LAST_ODD_OFFSET_US = 2 * 366 * _DAY_US
@@ -49,6 +51,9 @@ class Statistics:
         Physical rows of each file, deleted ones included.
     tight_bounds
         False where min, max and null counts describe a superset of the live rows.
+    counts_nan
+        True where the writer is known to count NaN as the greatest of numbers, as Spark does. Some leave it out of
+        the statistics; none of those says anything about tight bounds.
     min, max
         Bounds by physical path, in the Arrow type of the column. Timestamps may be cut to milliseconds,
         so `max` of a timestamp may be up to 999 microseconds below the true maximum.
@@ -58,6 +63,7 @@ class Statistics:
 
     num_records: pa.Int64Array
     tight_bounds: pa.BooleanArray
+    counts_nan: pa.BooleanArray
     min: Mapping[Path, pa.Array]
     max: Mapping[Path, pa.Array]
     null_count: Mapping[Path, pa.Int64Array]
@@ -119,6 +125,7 @@ def load_statistics(
     return Statistics(
         num_records=values[_NUM_RECORDS],
         tight_bounds=values[_TIGHT_BOUNDS].fill_null(TRUE),
+        counts_nan=values[_TIGHT_BOUNDS].fill_null(FALSE),
         min={path: values[leaf] for path, leaf in low.items()},
         max={path: values[leaf] for path, leaf in high.items()},
         null_count={path: values[leaf] for path, leaf in nulls.items()},
@@ -202,7 +209,7 @@ def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
     """Give values the column's type; what does not fit is unknown."""
     wanted = arrow_type(leaf.type)
     if values.type == wanted:
-        return values
+        return _of_precision(values) if isinstance(leaf.type, DecimalType) else values
     name = str(leaf.type)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
@@ -219,6 +226,13 @@ def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
         leaf.dotted, values.type, wanted,
     )  # fmt: skip
     return pa.nulls(len(values), wanted)
+
+
+def _of_precision(values: pa.Array) -> pa.Array:
+    """Arrow's JSON reader lets numbers pass that have a digit too many, such as 1e20 for decimal(38,18)."""
+    most = pa.scalar(Decimal(10**values.type.precision - 1).scaleb(-values.type.scale, _WIDE), values.type)
+    fits = pc.and_(pc.less_equal(values, most), pc.greater_equal(values, pc.negate(most)))
+    return values if pc.all(fits).as_py() is not False else pc.if_else(fits, values, _null(values.type))
 
 
 def _null(kind: pa.DataType) -> pa.Scalar:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,9 @@ _LINES_PER_REPAIR = 512
 _PIECES = 16
 _BLOCK_BYTES = 1 << 20
 _MAX_BLOCK_BYTES = (1 << 31) - 1
+# Python's own context has 28 digits.
+_ROOMY = Context(prec=80)
+_FIRST_ROUNDED = 1 << 53
 
 
 def _constant(text: str) -> pa.Scalar:
@@ -167,9 +170,13 @@ def _exact(value: int | Decimal, kind: pa.DataType) -> str | None:
     number = Decimal(value)
     scale = kind.scale if pa.types.is_decimal(kind) else 0
     digits = kind.precision if pa.types.is_decimal(kind) else 19
-    if number.adjusted() >= digits - scale or number != round(number, scale):
+    if number.adjusted() >= digits - scale:
         return None
-    plain = int(number) if scale == 0 else round(number, scale)
-    if pa.types.is_integer(kind) and not -(1 << 63) <= plain < 1 << 63:
+    plain = number.quantize(Decimal(1).scaleb(-scale), context=_ROOMY)
+    if number != plain:
         return None
-    return f"{plain:f}" if isinstance(plain, Decimal) else str(plain)
+    if pa.types.is_integer(kind):
+        # An integer that is written as a fraction was a double, and may have been rounded.
+        certain = isinstance(value, int) or abs(value) < _FIRST_ROUNDED
+        return str(int(plain)) if certain and -(1 << 63) <= plain < 1 << 63 else None
+    return f"{plain:f}"

@@ -107,6 +107,49 @@ def bound_texts(
     return _json(shortest), _json(longest)
 
 
+def members(text: str) -> dict[str, str]:
+    """The members of a JSON object, their values as they are written; none if the text is no object."""
+    decoder = json.JSONDecoder()
+    found: dict[str, str] = {}
+    try:
+        if not isinstance(json.loads(text), dict):
+            return {}
+        at = _next(text, text.index("{") + 1)
+        while text[at] != "}":
+            name, end = decoder.raw_decode(text, at)
+            start = _next(text, _next(text, end) + 1)  # behind the colon
+            _, end = decoder.raw_decode(text, start)
+            found[name] = text[start:end]
+            at = _next(text, end)
+            at = _next(text, at + 1) if text[at] == "," else at
+    except (ValueError, RecursionError):
+        return {}
+    return found
+
+
+def _next(text: str, at: int) -> int:
+    while text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def with_wide_bounds(text: str | None, num_records: int) -> str:
+    """Statistics of a file that may speak of rows that are deleted: what they hold stays to the letter.
+
+    Parameters
+    ----------
+    text
+        The statistics before; None or unreadable text: nothing was known of the file.
+    num_records
+        The physical rows of the file, which an `add` with a deletion vector must have.
+
+    Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist DV-W-04.
+    """
+    parts = {"numRecords": "", **members(text or "")}
+    parts |= {"numRecords": str(num_records), "tightBounds": "false"}
+    return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{v}" for k, v in parts.items()) + "}"
+
+
 def _is_text(data: bytes) -> bool:
     """Whether bytes are UTF-8; a string column of Spark may hold others, whose order JSON cannot carry."""
     try:

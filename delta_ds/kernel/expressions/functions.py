@@ -146,7 +146,7 @@ def _decimal_result(name: str, left: Decimal, right: Decimal) -> Decimal:
 
 def _negative(node: Call, args: list[Any]) -> Value:
     if isinstance(node.type, DecimalType):
-        return map_unique(lambda x: -x, args[0], node.type, node.type)
+        return map_unique(lambda x: x.copy_negate(), args[0], node.type, node.type)
     return pc.negate_checked(args[0]) if node.type in INTEGRAL else pc.negate(args[0])
 
 

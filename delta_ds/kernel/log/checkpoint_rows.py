@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,9 @@ from delta_ds.kernel.log.checkpoint import CheckpointFiles, guarded, open_file
 from delta_ds.kernel.log.checkpoint_schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 # Rows read at once; with statistics a row takes about a kilobyte.
 _ROWS = 32_768
@@ -33,7 +37,7 @@ def read_checkpoint_rows(
     partition_keys
         The keys of partition values, for checkpoints that have them in typed form only.
     parsed_statistics
-        Whether to read `stats_parsed` also where there are statistics as text.
+        Whether to read `stats_parsed` also where every file has its statistics as text.
 
     Yields
     ------
@@ -48,7 +52,8 @@ def read_checkpoint_rows(
     """
     for path in files.paths:
         with open_file(storage, path) as parquet:
-            leaves = _leaves(parquet.schema_arrow, parsed_statistics)
+            parsed = parsed_statistics or _lacks_text(parquet.metadata)
+            leaves = _leaves(parquet.schema_arrow, parsed)
             if not leaves:
                 continue
             batches = parquet.iter_batches(_ROWS, columns=leaves)
@@ -56,12 +61,29 @@ def read_checkpoint_rows(
                 yield from _split(batch, partition_keys)
 
 
+def _lacks_text(metadata: pq.FileMetaData) -> bool:
+    """Whether some `add` may have no statistics as text."""
+    nulls = {"add.path": 0, "add.stats": 0}
+    found = set()
+    for g in range(metadata.num_row_groups):
+        group = metadata.row_group(g)
+        for i in range(group.num_columns):
+            chunk = group.column(i)
+            if chunk.path_in_schema in nulls:
+                statistics = chunk.statistics
+                if statistics is None or not statistics.has_null_count:
+                    return True
+                found.add(chunk.path_in_schema)
+                nulls[chunk.path_in_schema] += statistics.null_count
+    return "add.stats" not in found or nulls["add.stats"] > nulls["add.path"]
+
+
 def _leaves(schema: pa.Schema, parsed_statistics: bool) -> list[str]:
     out = []
     if "add" in schema.names:
         present = {f.name for f in schema.field("add").type}
         wanted = {*ADD_FIELDS, "stats"} - {"dataChange"}
-        if parsed_statistics or "stats" not in present:
+        if parsed_statistics:
             wanted.add("stats_parsed")
         if "partitionValues" not in present:
             wanted.add("partitionValues_parsed")

@@ -7,17 +7,30 @@ their UTF-8 bytes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.schema.types import BINARY, LONG, DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    DOUBLE,
+    LONG,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    arrow_type,
+)
 
 DAY_US = 86_400_000_000
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _WIDEST_DECIMAL = 76
+_DIGITS_OF_DOUBLES, _DIGITS_OF_TEXT = 15, 17
+# Half a unit in the last place for each of some steps: an integer, by a power of ten, to a double.
+_OFF_BY = 2.0**-49
 _MAX_US = (1 << 63) - 3 * DAY_US
 
 
@@ -264,3 +277,38 @@ def or_float(side: pa.Array, *, upper: bool) -> pa.Array:
     narrow = pc.cast(pc.cast(side, pa.float32(), safe=False), pa.float64())
     choose = pc.max_element_wise if upper else pc.min_element_wise
     return choose(side, narrow, skip_nulls=False)
+
+
+def or_nan(high: pa.Array, unless: pa.BooleanArray) -> pa.Array:
+    """The greatest floats where some writers leave NaN, the greatest of all, out of the statistics."""
+    return pc.if_else(
+        unless, high, pc.if_else(high.is_valid(), scalar_of(math.nan, DOUBLE).cast(high.type), high)
+    )
+
+
+def or_rounded(side: pa.Array, *, upper: bool) -> pa.Array:
+    """Decimal bounds that may have been doubles on their way into the statistics, moved as far as those may be off.
+
+    A double keeps 15 digits and is written with at most 17, so a bound with fewer or with more is exact.
+    """
+    kind = side.type
+    if kind.precision <= _DIGITS_OF_DOUBLES:
+        return side
+    whole = _with_scale(side, pa.decimal128(kind.precision, 0))
+    digits = pc.utf8_ltrim(whole.cast(pa.string()), "-")
+    many = pc.greater(pc.utf8_length(digits), _long(_DIGITS_OF_DOUBLES).cast(pa.int32()))
+    few = pc.less_equal(pc.utf8_length(pc.utf8_rtrim(digits, "0")), _long(_DIGITS_OF_TEXT).cast(pa.int32()))
+    doubtful = pc.and_(many, few)
+    if not doubtful.true_count:
+        return side
+    wide = pa.decimal256(_WIDEST_DECIMAL - 2, 0)
+    slack = pc.multiply(pc.abs(whole.cast(pa.float64())), pa.scalar(_OFF_BY)).cast(wide, safe=False)
+    moved = (pc.add if upper else pc.subtract)(whole.cast(wide), slack)
+    most = pa.scalar(Decimal(10**kind.precision - 1), moved.type)
+    moved = pc.min_element_wise(moved, most) if upper else pc.max_element_wise(moved, pc.negate(most))
+    return pc.if_else(doubtful, _with_scale(moved.cast(whole.type), kind), side)
+
+
+def _with_scale(decimals: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same digits with the point elsewhere."""
+    return pa.Array.from_buffers(kind, len(decimals), decimals.buffers(), offset=decimals.offset)

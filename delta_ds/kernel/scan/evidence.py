@@ -22,11 +22,13 @@ from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DOUBLE,
+    FLOAT,
     LONG,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     DataType,
+    DecimalType,
     StructField,
     StructType,
 )  # fmt: skip
@@ -97,12 +99,15 @@ class Evidence:
         Their statistics, and by logical path the columns these cover; None to go by partition values only.
     used
         The kinds of evidence that answers have been drawn from; the caller clears it.
+    numbers
+        Float columns whose NaN are of no interest: another part of the predicate is not true of them.
     """
 
     partitions: PartitionTuples
     statistics: Statistics | None = None
     leaves: Mapping[tuple[str, ...], Leaf] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    numbers: frozenset[tuple[str, ...]] = frozenset()
 
     def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
         """Tell for each file whether a boolean expression may be `wanted` for some row."""
@@ -190,6 +195,10 @@ class Evidence:
                 high = bounds.after_truncation(high)
             if leaf.was_float:
                 low, high = bounds.or_float(low, upper=False), bounds.or_float(high, upper=True)
+            if isinstance(leaf.type, DecimalType):
+                low, high = bounds.or_rounded(low, upper=False), bounds.or_rounded(high, upper=True)
+            if leaf.type in (FLOAT, DOUBLE) and column.path not in self.numbers:
+                high = bounds.or_nan(high, unless=self.statistics.counts_nan)
         nulls = self.statistics.null_count[leaf.path]
         # Only "none" and "all" are asked for, so counts that are not tight (tightBounds=false) serve too.
         return Bounds(
@@ -247,6 +256,25 @@ class Evidence:
         if wanted:
             return bounds.may_start_with(values, prefix)
         return bounds.may_not_start_with(values, prefix) if rest == "%" else values.may_be_value
+
+
+def without_nan(part: Expression) -> frozenset[tuple[str, ...]]:
+    """The float columns that hold no NaN where a predicate is true."""
+    if not isinstance(part, Call):
+        return frozenset()
+    if part.name in ("and", "or"):
+        inside = [without_nan(arg) for arg in part.args]
+        return frozenset.union(*inside) if part.name == "and" else frozenset.intersection(*inside)
+    args = part.args
+    if part.name in (">", ">=") or (part.name in ("=", "<=>") and isinstance(args[0], Literal)):
+        args = args[::-1]
+    elif part.name not in ("=", "<=>", "<", "<=", "in", "isnull"):
+        return frozenset()
+    column = args[0].child if isinstance(args[0], Cast) and args[0].type == DOUBLE else args[0]
+    numbers = all(isinstance(arg, Literal) and arg.value == arg.value for arg in args[1:])
+    if isinstance(column, Column) and column.type in (FLOAT, DOUBLE) and numbers:
+        return frozenset([column.path])
+    return frozenset()
 
 
 def _pattern(expression: Call) -> tuple[str, str] | None:

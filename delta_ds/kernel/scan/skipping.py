@@ -20,7 +20,7 @@ from delta_ds.kernel.data.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
 from delta_ds.kernel.scan.bounds import everywhere
-from delta_ds.kernel.scan.evidence import Evidence, Leaf, is_opaque, resolve
+from delta_ds.kernel.scan.evidence import Evidence, Leaf, is_opaque, resolve, without_nan
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, DataType, StructType
@@ -102,7 +102,8 @@ def prune(
     statistics = load_statistics(files, left, [(leaf.path, leaf.type) for leaf in leaves.values()])
     second = _Steps(left)
     second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
-    evidence = Evidence(tuples.take(left), statistics, leaves)
+    numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, by_data))
+    evidence = Evidence(tuples.take(left), statistics, leaves, numbers=numbers)
     second.apply(by_data, evidence)
     undecided = second.undecided(by_data, evidence)
     return Pruning(second.kept_rows(), (*first.reasons, *second.reasons), undecided)

@@ -13,7 +13,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError, InvariantViolationError
@@ -42,6 +42,7 @@ logger = logging.getLogger("delta_ds")
 
 MARK = "pydelta-violation:"
 # A query plan in a message may hold the marker too, but not where Spark starts to tell an error.
+_WIDE = Context(prec=76)  # Python's own has 28 digits
 _RAISED = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Exception: )" + re.escape(MARK))
 _VALUES, _VALUE = "values", "value"
 _JSON_OPTIONS = {
@@ -212,7 +213,7 @@ def _value(found: Any, kind: DataType) -> Any:
     if kind == BINARY:
         return base64.b64decode(found)
     if isinstance(kind, DecimalType):
-        return round(Decimal(found), kind.scale)
+        return Decimal(found).quantize(Decimal(1).scaleb(-kind.scale), context=_WIDE)
     return float(found) if kind in FRACTIONAL else found
 
 

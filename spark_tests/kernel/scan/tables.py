@@ -10,12 +10,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Context
 from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.kernel.schema.types import DecimalType, StructField, StructType
 
+_WIDE = Context(prec=80)
 Row = Mapping[str, Any]
 
 
@@ -97,6 +99,31 @@ def _columns(
             if largest is not None:
                 high[f.name] = largest
     return low, high, nulls
+
+
+def foreign_statistics(rows: Sequence[Row], schema: StructType, *, prefix: int = 32) -> dict[str, Any]:
+    """The statistics object as delta-rs writes it, from what Parquet's footers say.
+
+    Decimals are doubles, NaN is left out, -0.0 and 0.0 are told apart, long texts are cut by bytes.
+    """
+    out = write_statistics(rows, schema, prefix=prefix)
+    for f in schema:
+        values = [row[f.name] for row in rows if row[f.name] is not None]
+        if str(f.type) in ("float", "double"):
+            values = sorted(v for v in values if not math.isnan(v) and not math.isinf(v))
+            bounds = (-0.0 if values[0] == 0 else values[0], values[-1] + 0.0) if values else None
+        elif isinstance(f.type, DecimalType) and values:
+            scale = f.type.scale
+            bounds = tuple(
+                float(int(v.scaleb(scale, _WIDE))) / 10.0**scale for v in (min(values), max(values))
+            )
+        else:
+            continue
+        for side, number in zip(("minValues", "maxValues"), bounds or (None, None), strict=True):
+            out[side].pop(f.name, None)
+            if number is not None:
+                out[side][f.name] = number
+    return out
 
 
 def _extremes(values: Sequence[Any], prefix: int) -> tuple[Any, Any]:

@@ -163,7 +163,8 @@ def test_loose_null_count_decides_only_at_its_ends() -> None:
 
 
 def test_nan_is_the_largest_double() -> None:
-    stats = [statistics("d", 1.0, "NaN"), statistics("d", 1.0, "Infinity"), statistics("d", "NaN", "NaN")]
+    bounds = [(1.0, "NaN"), (1.0, "Infinity"), ("NaN", "NaN")]
+    stats = [_by_spark(statistics("d", low, high)) for low, high in bounds]
     assert kept(run(compare("=", "d", float("nan")), stats)) == [0, 2]
     assert kept(run(compare(">", "d", float("inf")), stats)) == [0, 2]
     assert kept(run(compare(">", "d", float("nan")), stats)) == []
@@ -171,9 +172,54 @@ def test_nan_is_the_largest_double() -> None:
     assert kept(run(compare("<>", "d", float("nan")), stats)) == [0, 1]
 
 
+def _by_spark(text: str) -> str:
+    """Statistics of a writer that counts NaN: no other says that bounds are tight."""
+    return json.dumps(json.loads(text) | {"tightBounds": True})
+
+
+def test_bounds_of_floats_may_leave_out_nan_unless_their_writer_is_known() -> None:
+    stats = [text := statistics("d", 1.0, 2.0), _by_spark(text), statistics("d", 5.0, 6.0)]
+    assert kept(run(compare(">", "d", 3.0), stats)) == [0, 2]
+    assert kept(run(compare("<>", "d", float("nan")), stats)) == [0, 1, 2]
+    # Where nothing but numbers can match, the bounds count.
+    assert kept(run(compare("=", "d", 3.0), stats)) == []
+    assert kept(run(call("in", column("d"), Literal(3.0, DOUBLE), Literal(4.0, DOUBLE)), stats)) == []
+    between = call("and", compare(">=", "d", 3.0), compare("<", "d", 7.0))
+    assert kept(run(between, stats)) == [2]
+    either = call("or", compare("=", "d", 1.0), between)
+    assert kept(run(either, stats)) == [0, 1, 2]
+    assert kept(run(call("or", compare("=", "d", 3.0), compare("=", "d", 4.0)), stats)) == []
+
+
+def test_wide_decimals_are_bounds_as_exact_as_their_digits_can_be() -> None:
+    def skipped(bound: str, value: str) -> bool:
+        schema = struct(("w", DecimalType(38, 18)))
+        stats = f'{{"numRecords":1,"minValues":{{"w":{bound}}},"maxValues":{{"w":{bound}}},"nullCount":{{"w":0}}}}'
+        equal = Call(
+            "=",
+            (Column(("w",), schema.fields[0].type), Literal(Decimal(value), DecimalType(38, 18))),
+            BOOLEAN,
+        )
+        return not kept(
+            prune(MemoryFiles([stats]), equal, schema=schema, partition_columns=[], mapping_mode="none")
+        )
+
+    # As delta-rs writes what delta-spark writes whole.
+    assert not skipped("1.2345678901234568e+16", "12345678901234567.89")
+    assert not skipped("9.999999999999998e+19", "99999999999999999999.999999999999999999")
+    assert not skipped("-9.999999999999998e+19", "-99999999999999999999.999999999999999999")
+    assert not skipped("1e+17", "100000000000000000.01")
+    assert skipped("1.2345678901234568e+16", "12345678901234700")
+    # More digits than a double has, or so few that a double keeps them, are the value.
+    assert skipped("12345678901234567.890000000000000001", "12345678901234567.890000000000000002")
+    assert skipped("0.000000000000000001", "0.000000000000000002")
+    assert skipped("1E-18", "0.000000000000000002")
+
+
 def test_negative_zero_equals_zero() -> None:
-    assert kept(run(compare("=", "d", -0.0), [statistics("d", 0.0, 0.0)])) == [0]
-    assert kept(run(compare("<>", "d", -0.0), [statistics("d", 0.0, 0.0)])) == []
+    zero = [_by_spark(statistics("d", 0.0, 0.0))]
+    assert kept(run(compare("=", "d", -0.0), zero)) == [0]
+    assert kept(run(compare("<>", "d", -0.0), zero)) == []
 
 
 def test_strings_compare_by_utf8_bytes() -> None:

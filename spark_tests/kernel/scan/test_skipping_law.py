@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from delta_ds.kernel.data.checkpoint_columns import CheckpointColumns
+from delta_ds.kernel.data.statistics import Leaf, has_bounds
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.scan.skipping import prune
 from delta_ds.kernel.schema.types import (
@@ -29,13 +34,24 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructType,
 )  # fmt: skip
-from spark_tests.kernel.scan.tables import MemoryFiles, kept, struct, to_json, write_statistics
+from spark_tests.kernel.scan.tables import (
+    MemoryFiles,
+    foreign_statistics,
+    kept,
+    struct,
+    to_json,
+    write_statistics,
+)
+
+_ROOMY = Context(prec=80)
 
 UTC = dt.timezone.utc
+WIDE, WHOLE = DecimalType(38, 18), DecimalType(38, 0)
 NESTED = struct(("x", INTEGER), ("y", STRING))
 DATA = struct(
     ("i", INTEGER), ("l", LONG), ("f", FLOAT), ("d", DOUBLE), ("s", STRING), ("dt", DATE), ("ts", TIMESTAMP),
     ("ntz", TIMESTAMP_NTZ), ("dec", DecimalType(10, 2)), ("b", BOOLEAN), ("st", NESTED),
+    ("wide", WIDE), ("whole", WHOLE),
 )  # fmt: skip
 PARTITION = struct(("p", INTEGER), ("q", STRING))
 
@@ -43,6 +59,12 @@ _times = st.sampled_from([0, 1, 999, 1000, 1001, 500_000, -1, -1001, 86_400_000_
     lambda us: dt.datetime(2024, 1, 1) + dt.timedelta(microseconds=us)
 )
 _floats = st.sampled_from([0.0, -0.0, 1.5, -2.5, 1e300, math.inf, -math.inf, math.nan])
+_digits = st.builds(
+    lambda start, step, sign: sign * min(start + step, 10**38 - 1),
+    st.sampled_from([0, 10**15, 10**17, 12345678901234567890123456789012345678, 10**38 - 3]),
+    st.integers(0, 2),
+    st.sampled_from([1, -1]),
+)
 _VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     INTEGER: st.integers(-3, 3),
     LONG: st.sampled_from([-(1 << 63), -1, 0, (1 << 53) + 1, (1 << 53) + 2, (1 << 63) - 1]),
@@ -53,6 +75,9 @@ _VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     TIMESTAMP: _times.map(lambda t: t.replace(tzinfo=UTC)),
     TIMESTAMP_NTZ: _times,
     DecimalType(10, 2): st.integers(-3, 3).map(lambda n: Decimal(n).scaleb(-2)),
+    # Neighbours that doubles do not tell apart, and the least and the greatest.
+    WIDE: _digits.map(lambda n: Decimal(n).scaleb(-18, _ROOMY)),
+    WHOLE: _digits.map(Decimal),
     BOOLEAN: st.booleans(),
 }
 
@@ -103,9 +128,12 @@ def _file(draw: st.DrawFn, data: StructType) -> tuple[list[dict[str, Any]], str 
     if form == 0:
         return live, draw(st.sampled_from([None, "", "null", "{", "[1]", '{"numRecords":"x"}']))
     tight = False if deleted else draw(st.sampled_from([None, True]))
-    statistics = write_statistics(
-        [*live, *deleted], data, prefix=draw(st.sampled_from([1, 2, 32])), tight=tight
-    )
+    prefix = draw(st.sampled_from([1, 2, 32]))
+    if draw(st.integers(0, 2)) == 0:
+        statistics = foreign_statistics([*live, *deleted], data, prefix=prefix)
+        statistics |= {"tightBounds": False} if deleted else {}
+    else:
+        statistics = write_statistics([*live, *deleted], data, prefix=prefix, tight=tight)
     for part in ("minValues", "maxValues", "nullCount") if form == 1 else ():
         for name in draw(st.sets(st.sampled_from(data.names), max_size=2)):
             statistics[part].pop(name, None)
@@ -221,8 +249,30 @@ def test_file_with_a_row_that_matches_a_predicate_is_never_skipped(
 
 
 def _check(table: Table, timezone: str | None) -> None:
+    _check_files(table, timezone, MemoryFiles(table.statistics, table.partitions))
+    # The same statistics from a checkpoint that has them as columns only, and as text again from there.
+    leaves = _typed_leaves(table.schema)
+    columns = CheckpointColumns(tuple(leaves), {})
+    typed = columns.parse_statistics(pa.array(table.statistics, pa.string()))
+    nothing = [None] * len(table.statistics)
+    inside = {leaf.dotted: functools.reduce(pc.struct_field, leaf.path, typed) for leaf in leaves}
+    _check_files(table, timezone, MemoryFiles(nothing, table.partitions, inside))
+    again = columns.statistics_text(typed).to_pylist()
+    assert repr(columns.parse_statistics(pa.array(again, pa.string())).to_pylist()) == repr(typed.to_pylist())
+    _check_files(table, timezone, MemoryFiles(again, table.partitions))
+
+
+def _typed_leaves(schema: StructType) -> list[Leaf]:
+    columns = [c for c in _columns(schema) if c.path[0] not in PARTITION.names]
+    bounded = [c for c in columns if has_bounds(c.type)]
+    sides = [Leaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
+    nulls = [Leaf(("nullCount", *c.path), LONG) for c in columns]
+    return [Leaf(("numRecords",), LONG), *sides, *nulls, Leaf(("tightBounds",), BOOLEAN)]
+
+
+def _check_files(table: Table, timezone: str | None, files: MemoryFiles) -> None:
     pruning = prune(
-        MemoryFiles(table.statistics, table.partitions),  # type: ignore[arg-type]
+        files,  # type: ignore[arg-type]
         table.predicate,
         schema=table.schema,
         partition_columns=PARTITION.names,

@@ -86,6 +86,7 @@ def test_types_without_order_have_null_counts_only() -> None:
         (INTEGER, '"5"', None),
         (LONG, "5.0", 5),
         (LONG, "5.5", None),
+        (LONG, "9.007199254740993e15", None),  # a double tells it from its neighbour no longer
         (LONG, "9223372036854775808", None),
         (DOUBLE, "5", 5.0),
         (DOUBLE, '"Infinity"', float("inf")),
@@ -95,6 +96,7 @@ def test_types_without_order_have_null_counts_only() -> None:
         (FLOAT, "1.5", 1.5),
         (DecimalType(20, 2), "123456789012345678.90", Decimal("123456789012345678.90")),
         (DecimalType(20, 2), "5", Decimal("5.00")),
+        (DecimalType(38, 18), "1e+20", None),
         (DecimalType(8, 2), "5.678", None),
         (DecimalType(8, 2), "5.670", Decimal("5.67")),
         (STRING, '"caf\\u00e9 \\" NaN"', 'café " NaN'),
@@ -122,6 +124,12 @@ def test_json_value_is_read_exactly_or_unknown(data_type: DataType, text: str, e
 def test_one_odd_value_leaves_the_other_files_alone() -> None:
     low, high = bounds_of(LONG, *["7"] * 3000, '"seven"', *["8"] * 3000)
     assert low == high == [7] * 3000 + [None] + [8] * 3000
+
+
+def test_one_odd_value_costs_the_others_no_digit() -> None:
+    wide = "12345678901234567890.123456789012345678"
+    low, _ = bounds_of(DecimalType(38, 18), wide, '"odd"', f"-{wide}", "1.5e-18")
+    assert low == [Decimal(wide), None, Decimal(f"-{wide}"), None]
 
 
 def test_nan_strings_are_floats_and_keep_their_place() -> None:

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.commands.live_adds import live_adds
 from delta_ds.kernel.commands.optimize.bins import Flags
 from delta_ds.kernel.commands.optimize.curves import Numbers
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.log.arrays import flags, integers, numbers, texts
 from delta_ds.kernel.schema.types import LONG, STRING
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.transaction.live_adds import live_adds
 
 PROVIDER = "liquid"
 _ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"

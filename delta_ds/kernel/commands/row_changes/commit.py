@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError, UncertainWriteError
-from delta_ds.kernel.commands.live_adds import bodies, live_adds
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.data.deletion_vector_files import as_action, merged, write_vectors
+from delta_ds.kernel.data.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
 from delta_ds.kernel.write.finish import discard, set_table
@@ -187,11 +187,12 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
         return _Marked()
     found = _bodies(snapshot, list(deleted))
     before = {path: descriptor(_filled(body.get("deletionVector"))) for path, body in found.items()}
+    records = {path: _physical_rows(snapshot, body) for path, body in found.items()}
     vectors: dict[str, npt.NDArray[np.uint64]] = {}
     emptied: list[str] = []
     for path, positions in deleted.items():
         union = merged(snapshot.storage, before[path], positions)
-        if len(union) >= _physical_rows(snapshot, found[path]):
+        if len(union) >= records[path]:
             emptied.append(path)
         else:
             vectors[path] = union
@@ -201,7 +202,11 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     finally:
         staged += files
     new = {
-        path: {**found[path], "deletionVector": as_action(vector), "stats": _loose(found[path])}
+        path: {
+            **found[path],
+            "deletionVector": as_action(vector),
+            "stats": with_wide_bounds(found[path].get("stats"), records[path]),
+        }
         for path, vector in written.items()
     }
     return _Marked(new, emptied, updated=sum(before[path] is not None for path in new))
@@ -225,20 +230,21 @@ def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, dict[str, Any
     """The `add` actions of live files, by their paths."""
     wanted = texts(list(paths))
     found: dict[str, dict[str, Any]] = {}
-    for table in _described(snapshot, _rows(snapshot, paths)):
-        for body in bodies(table.filter(pc.is_in(table["path"], value_set=wanted))):
+    for table in _described(snapshot, _rows(snapshot, paths), wanted):
+        for body in bodies(table):
             found[body["path"]] = body
     return found
 
 
-def _described(snapshot: Snapshot, rows: pa.Int64Array) -> Iterator[pa.Table]:
+def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:
     """Files with all that is known of them."""
-    if snapshot.protocol.supports("clustering"):
-        # Tags say which files are clustered already; only the log itself has them.
-        yield from live_adds(snapshot)
-        return
     live = snapshot.live_files()
-    table = live.table.take(rows).append_column("stats", live.stats_json(rows))
+    stats = live.stats_json(rows)
+    if snapshot.protocol.supports("clustering") or stats.null_count:
+        # Only the log itself has tags, which say what files are clustered already, and all forms of statistics.
+        yield from live_adds(snapshot, paths)
+        return
+    table = live.table.take(rows).append_column("stats", stats)
     if "partitionValues" in table.column_names:
         names = snapshot.physical_partition_columns
         values = table["partitionValues"].to_pylist()
@@ -250,20 +256,14 @@ def _described(snapshot: Snapshot, rows: pa.Int64Array) -> Iterator[pa.Table]:
 
 
 def _physical_rows(snapshot: Snapshot, body: Mapping[str, Any]) -> int:
-    records = json.loads(body.get("stats") or "{}").get("numRecords")
-    if records is not None:
+    records = members(body.get("stats") or "").get("numRecords", "")
+    if records.isdecimal():
         return int(records)
     import pyarrow.parquet as pq
 
     storage = snapshot.storage
     with storage.open(storage.resolve(body["path"])) as file:
         return int(pq.read_metadata(file).num_rows)
-
-
-def _loose(body: Mapping[str, Any]) -> str:
-    """Statistics that may speak of deleted rows (protocol-checklist DV-W-04)."""
-    stats = json.loads(body.get("stats") or "{}")
-    return json.dumps({**stats, "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
 
 
 class _FileCounts:

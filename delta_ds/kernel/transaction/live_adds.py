@@ -25,8 +25,13 @@ _MAPS = frozenset(["partitionValues", "tags"])
 _ROWS_AT_ONCE = 10_000
 
 
-def live_adds(snapshot: Snapshot) -> Iterator[pa.Table]:
+def live_adds(snapshot: Snapshot, paths: pa.Array | None = None) -> Iterator[pa.Table]:
     """The live files of a version, in pieces.
+
+    Parameters
+    ----------
+    paths
+        Only the files with these paths; None: all.
 
     Returns
     -------
@@ -39,28 +44,29 @@ def live_adds(snapshot: Snapshot) -> Iterator[pa.Table]:
     LogError
         A file of the log is damaged.
     """
+    import pyarrow.compute as pc
+
     from delta_ds.kernel.log.checkpoint_state import CheckpointState
 
     state = CheckpointState(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
     for rows in state.file_actions(parsed_statistics=False):
         if rows.kind == "add" and rows.table.num_rows:
-            table = _with_text(rows.table, snapshot)
+            table = rows.table
+            if paths is not None:
+                table = table.filter(pc.is_in(table["path"], value_set=paths))
+            table = _with_text(table)
             yield table.select([name for name in _FIELDS if name in table.column_names])
 
 
-def _with_text(table: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """Statistics as text for files that have them as columns."""
+def _with_text(table: pa.Table) -> pa.Table:
+    """Statistics as text for files that have them as columns, whatever columns of the table they are of."""
     import pyarrow.compute as pc
 
-    if "stats_parsed" not in table.column_names:
+    if "stats_parsed" not in table.column_names or not table["stats"].null_count:
         return table
-    from delta_ds.kernel.data.checkpoint_columns import typed_columns
+    from delta_ds.kernel.data.checkpoint_columns import statistics_text
 
-    columns = typed_columns(snapshot.protocol, snapshot.metadata)
-    parsed = columns.fit_statistics(table["stats_parsed"].combine_chunks())
-    text = columns.statistics_text(parsed)
-    if "stats" not in table.column_names:
-        return table.append_column("stats", text)
+    text = statistics_text(table["stats_parsed"].combine_chunks())
     stored = table["stats"].combine_chunks().cast(text.type)
     return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
 
