@@ -13,14 +13,18 @@ from delta_ds.kernel.alter import clustering, constraints
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
 from delta_ds.kernel.alter.change_column import alter_column
-from delta_ds.kernel.alter.drop_feature import drop_feature_support
+from delta_ds.kernel.commands import drop_feature
+from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.char_varchar import declared
+from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 from delta_ds.spark import log_calls
 from delta_ds.spark.builder import spark_type, to_kernel
 from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.optimize import run_optimize
+from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.server import run
+from delta_ds.spark.server import fetch, run
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
@@ -38,12 +42,34 @@ class TableDescription:
     # --- properties and protocol
 
     def setProperties(self, properties: Mapping[str, str]) -> None:
-        """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added."""
+        """Set table properties, as `ALTER TABLE ... SET TBLPROPERTIES`; features they need are added.
+
+        `delta.columnMapping.mode` set to `none` rewrites the files, as a commit of its own that comes first.
+        """
+        modes = [name for name in properties if name.lower() == MODE_PROPERTY.lower()]
+        if modes and str(properties[modes[0]]).lower() == "none":
+            self._remove_mapping("none")
+            properties = {name: text for name, text in properties.items() if name not in modes}
+            if not properties:
+                return
         run(self._handle.log, alter_properties.set_properties, properties)
 
     def unsetProperties(self, keys: Sequence[str]) -> None:
-        """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`."""
-        run(self._handle.log, alter_properties.unset_properties, keys)
+        """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`.
+
+        Without `delta.columnMapping.mode` the table has no column mapping: its files are rewritten first.
+        """
+        named = [keys] if isinstance(keys, str) else keys
+        rest = [key for key in named if key.lower() != MODE_PROPERTY.lower()]
+        if len(rest) < len(named):
+            self._remove_mapping(None)
+            if not rest:
+                return
+        run(self._handle.log, alter_properties.unset_properties, rest)
+
+    def _remove_mapping(self, mode: str | None) -> None:
+        handle = self._handle
+        self._rewrite(fetch(handle.log, drop_feature.unmapping, mode, time_zone(handle.spark)))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to these versions; it is never lowered."""
@@ -54,8 +80,30 @@ class TableDescription:
         run(self._handle.log, alter_properties.add_feature_support, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take the support of a feature away once nothing uses it; see `drop_feature.drop_feature_support`."""
-        run(self._handle.log, drop_feature_support, featureName, truncate_history=bool(truncateHistory))
+        """Take the support of a feature away; what files hold of it is rewritten first, as commits of their own.
+
+        Parameters
+        ----------
+        featureName
+            In any case.
+        truncateHistory
+            For features that readers must know: True cuts off the versions that used it, once they are old enough.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            The feature is unknown, not there, needed by another one, or cannot be removed.
+        UnsupportedOperationError
+            The table, or a version that would have to be cut off, still uses it; the message says what to do.
+        """
+        log, truncate = self._handle.log, bool(truncateHistory)
+        run(log, drop_feature.switch_off, featureName, truncate)
+        self._rewrite(fetch(log, drop_feature.rewriting, featureName, time_zone(self._handle.spark)))
+        run(log, drop_feature.finish_dropping, featureName, truncate)
+
+    def _rewrite(self, request: OptimizeRequest | None) -> None:
+        if request is not None:
+            run_optimize(self._handle, request)
 
     # --- columns
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_TRACKING, ROW_VERSION_COLUMN, SUSPENDED
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 FEATURE = "rowTracking"
 BACKFILL = "ROW TRACKING BACKFILL"
+UNBACKFILL = "ROW TRACKING UNBACKFILL"
+PROPERTIES = (ROW_TRACKING, SUSPENDED, ROW_ID_COLUMN, ROW_VERSION_COLUMN)
 _FILES_A_COMMIT = 20_000
+_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def backfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
@@ -55,6 +59,16 @@ def backfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
         txn = log.start_transaction()
 
 
+def unbackfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
+    """Commit the files of a table, whose row tracking is suspended, again without row ids; parameters as `backfill`."""
+    txn = log.start_transaction()
+    while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):
+        txn.read_files([str(body["path"]) for body in found])
+        txn.add_all(found)
+        txn.commit(UNBACKFILL, {"batchId": str(uuid.uuid4())}, changes_data=False)
+        txn = log.start_transaction()
+
+
 def _snapshot(txn: Transaction) -> Snapshot:
     assert txn.snapshot is not None, "row tracking is enabled on tables that exist"
     return txn.snapshot
@@ -83,3 +97,18 @@ def _without_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
         return
     for table in live_adds(snapshot):
         yield from bodies(table.filter(pc.is_null(table["baseRowId"])), data_change=False)
+
+
+def _with_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    """The same of files that have row ids or a commit version, without them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def given(rows: pa.Table) -> pa.ChunkedArray:
+        return pc.or_(pc.is_valid(rows["baseRowId"]), pc.is_valid(rows["defaultRowCommitVersion"]))
+
+    if not pc.any(given(snapshot.live_files().table)).as_py():
+        return
+    for table in live_adds(snapshot):
+        for body in bodies(table.filter(given(table)), data_change=False):
+            yield {name: value for name, value in body.items() if name not in _IDS}

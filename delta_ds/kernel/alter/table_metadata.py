@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.data.statistics_columns import check_statistics_columns
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_paths
@@ -23,7 +24,7 @@ from delta_ds.kernel.schema.column_mapping import (
     assign,
     highest_id,
 )
-from delta_ds.kernel.schema.types import ArrayType, MapType, StructType, schema_to_json
+from delta_ds.kernel.schema.types import StructType, schema_to_json
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 ROW_TRACKING = "delta.enableRowTracking"
@@ -90,33 +91,8 @@ def _check_change_feed(new: Metadata, table: str) -> None:
 
 def _check_stats_columns(new: Metadata, table: str) -> None:
     text = new.configuration.get(STATS_COLUMNS)
-    if not text:
-        return
-    seen: set[tuple[str, ...]] = set()
-    for path in column_paths.parse_path_list(text):
-        exact, field = column_paths.resolve(new.schema, path, table)
-        inside_collection = any(
-            isinstance(found[1].type, (ArrayType, MapType))
-            for length in range(1, len(exact) + 1)
-            if (found := column_paths.find(new.schema, exact[:length]))
-        )
-        if exact[0] in new.partition_columns or inside_collection:
-            why = "a partition column" if exact[0] in new.partition_columns else f"of type {field.type}"
-            raise InvalidOptionError(
-                f"{STATS_COLUMNS} of {table} names {column_paths.show(exact)!r}, which is {why} and has no "
-                "statistics. Nothing was written",
-                condition="DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-                if exact[0] in new.partition_columns
-                else "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
-                parameters={"column": column_paths.show(exact)},
-            )
-        if exact in seen:
-            raise InvalidOptionError(
-                f"{STATS_COLUMNS} of {table} names {column_paths.show(exact)!r} twice. Nothing was written",
-                condition="DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
-                parameters={"column": column_paths.show(exact)},
-            )
-        seen.add(exact)
+    if text is not None:
+        check_statistics_columns(new.schema, new.partition_columns, text, table)
 
 
 def _check_shredding(new: Metadata, old: Metadata | None, table: str) -> None:
@@ -160,16 +136,10 @@ def _check_mode_change(before: str, after: str, new: Metadata, table: str) -> No
     """Source: protocol-checklist CM-W-08."""
     if before == after or (before, after) == ("none", "name"):
         return
-    odd = [f.name for _, f in column_paths.walk(new.schema) if _ODD_CHARACTERS & set(f.name)]
-    if after == "none" and odd:
-        raise SchemaError(
-            f"column mapping of {table} cannot be removed: without it, columns cannot be named "
-            f"{', '.join(map(repr, odd))}. Rename them first. Nothing was written",
-            condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
-            parameters={"invalidColumnNames": odd},
-        )
+    if after == "none":
+        check_names_without_mapping(new.schema, table)
     advice = (
-        "write the rows to a new table without the property"
+        "that rewrites its files, as DeltaTable.setProperties, unsetProperties and dropFeatureSupport do"
         if after == "none"
         else "only none to name is possible on an existing table; create a new one with the mode"
     )
@@ -178,6 +148,24 @@ def _check_mode_change(before: str, after: str, new: Metadata, table: str) -> No
         condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         parameters={"oldMode": before, "newMode": after},
     )
+
+
+def check_names_without_mapping(schema: StructType, table: str) -> None:
+    """Refuse to remove the column mapping of a table whose columns have names that need it.
+
+    Raises
+    ------
+    SchemaError
+        Naming them.
+    """
+    odd = [f.name for _, f in column_paths.walk(schema) if _ODD_CHARACTERS & set(f.name)]
+    if odd:
+        raise SchemaError(
+            f"column mapping of {table} cannot be removed: without it, columns cannot be named "
+            f"{', '.join(map(repr, odd))}. Rename them first. Nothing was written",
+            condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+            parameters={"invalidColumnNames": odd},
+        )
 
 
 # --- row tracking

@@ -158,8 +158,10 @@ def parse_names(text: str) -> list[Path]:
     return names
 
 
-def check_statistics_columns(schema: StructType, partition_columns: Sequence[str], text: str) -> None:
-    """Check what a user wants to set as `delta.dataSkippingStatsColumns`.
+def check_statistics_columns(
+    schema: StructType, partition_columns: Sequence[str], text: str, table: str
+) -> None:
+    """Check the `delta.dataSkippingStatsColumns` that a table shall have.
 
     Raises
     ------
@@ -178,34 +180,38 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
                 f"{shown} is a partition column, which has no statistics",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
                 shown,
+                table,
             )
-        for leaf, kind in _below(schema, name, shown):
+        for leaf, kind in _below(schema, name, shown, table):
             if not has_bounds(kind):
                 raise _refused(
                     f"{'.'.join(leaf)} is {kind}, a type without statistics to skip files by",
                     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
                     ".".join(leaf),
+                    table,
                 )
             if _folded(leaf) in seen:
-                raise _refused(f"{shown} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", shown)
+                raise _refused(
+                    f"{shown} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", shown, table
+                )
             seen.add(_folded(leaf))
 
 
-def _below(schema: StructType, name: Path, shown: str) -> list[tuple[Path, DataType]]:
+def _below(schema: StructType, name: Path, shown: str, table: str) -> list[tuple[Path, DataType]]:
     level: DataType = schema
     for part in name:
         field = level.find(part) if isinstance(level, StructType) else None
         if field is None:
-            raise _refused(f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown)
+            raise _refused(f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table)
         level = field.type
     if not isinstance(level, StructType):
         return [(name, level)]
     return [((*name, *logical), kind) for logical, _, kind in _leaves(level, "none", (), ())]
 
 
-def _refused(why: str, condition: str, column: str) -> InvalidOptionError:
+def _refused(why: str, condition: str, column: str, table: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"table property {_PROPERTY} cannot be set: {why}; nothing was written",
+        f"table property {_PROPERTY} cannot hold {column!r} on {table}: {why}. Nothing was written",
         condition=condition,
         parameters={"columnName": column},
     )

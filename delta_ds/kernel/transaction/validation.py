@@ -76,7 +76,9 @@ def _check_protocol(pending: Pending) -> None:
 
 
 def _check_domains(pending: Pending) -> None:
-    if ROW_TRACKING_DOMAIN in pending.domains:
+    mark = pending.domains.get(ROW_TRACKING_DOMAIN)
+    leaves = bool(mark and mark.get("removed")) and not pending.protocol.supports("rowTracking")
+    if mark is not None and not leaves:
         raise CommitFailedError(
             f"Manually setting the Row ID high water mark is not allowed (metadata domain {ROW_TRACKING_DOMAIN} of "
             f"table {pending.table}); nothing was written",

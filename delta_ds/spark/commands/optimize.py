@@ -172,12 +172,12 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     plan, server_cores = fetch(log, _planned, request)
     cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
     adds: list[dict[str, Any]] = []
-    if plan.bins:
+    if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         staging = Staging(partial(run, log, discard_staged, plan.rewrite.folder))
         with staging.discarded_on_failure():
             with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
-                adds = _rewritten(spark, plan, cores)
+                adds = _rewritten(spark, plan, cores) if plan.bins else []
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
             said = spark.conf.get(USER_METADATA, None)
             staging.committing = True

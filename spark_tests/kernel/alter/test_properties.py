@@ -73,7 +73,7 @@ def test_unset_takes_away_and_ignores_what_is_not_there(tmp_path: Path) -> None:
         ({"delta.feature.nosuch": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         ({"delta.feature.deletionVectors": "off"}, "DELTA_UNSUPPORTED_FEATURE_STATUS"),
         ({"delta.columnMapping.mode": "id"}, "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"),
-        ({"delta.dataSkippingStatsColumns": "s.a, nosuch"}, "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+        ({"delta.dataSkippingStatsColumns": "s.a, nosuch"}, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
         (
             {"delta.dataSkippingStatsColumns": "p"},
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",

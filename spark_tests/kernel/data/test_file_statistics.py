@@ -379,9 +379,17 @@ def test_what_is_no_list_of_columns_is_refused(text: str) -> None:
 )
 def test_columns_without_statistics_cannot_be_asked_for(text: str, condition: str) -> None:
     with pytest.raises(InvalidOptionError) as caught:
-        check_statistics_columns(NESTED, ["p"], text)
+        check_statistics_columns(NESTED, ["p"], text, "/data/t")
     assert caught.value.condition == condition
 
 
+@pytest.mark.parametrize("kind", [BINARY, BOOLEAN, VARIANT, ArrayType(LONG), MapType(STRING, LONG)])
+def test_types_without_an_order_cannot_be_asked_for_at_any_depth(kind: DataType) -> None:
+    schema = struct(c=kind, s=struct(a=LONG, c=kind))
+    for text in ("c", "s.c", "s"):
+        with pytest.raises(InvalidOptionError, match="a type without statistics"):
+            check_statistics_columns(schema, [], text, "/data/t")
+
+
 def test_columns_with_statistics_can_be_asked_for() -> None:
-    check_statistics_columns(NESTED, ["p"], "s, a, G")
+    check_statistics_columns(NESTED, ["p"], "s, a, G", "/data/t")

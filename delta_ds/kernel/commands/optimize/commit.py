@@ -17,6 +17,7 @@ from delta_ds.kernel import features
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
 from delta_ds.kernel.commands.optimize.metrics import operation, operation_metrics, operation_parameters
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
+from delta_ds.kernel.commands.optimize.reorganizing import Description
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
 from delta_ds.kernel.commands.row_changes.commit import discard_folder
 from delta_ds.kernel.log.arrays import texts
@@ -68,7 +69,7 @@ def commit_optimize(
         A file was removed or changed, or the table described anew. As with every other failure the new files are
         deleted, except where its outcome is not known (`UncertainWriteError`).
     """
-    if not plan.bins:
+    if not plan.bins and plan.description is None:
         return None
     try:
         transaction = log.start_transaction(engine_info=engine_info)
@@ -110,6 +111,10 @@ def _commit(
     transaction.read_files(piece.path for piece in plan.slices)
     transaction.remove_live(rows, data_change=False)
     transaction.add_all(adds)
+    if plan.description is not None:
+        # A file that came meanwhile has the names of before.
+        transaction.read_whole_table()
+        _describe(transaction, plan.description)
     return transaction.commit(
         operation(plan),
         operation_parameters(plan),
@@ -117,6 +122,12 @@ def _commit(
         user_metadata=user_metadata,
         tags=_PRESERVED if plan.rewrite.tracking else None,
     )
+
+
+def _describe(transaction: Transaction, description: Description) -> None:
+    transaction.set_metadata(description.metadata)
+    for name, text in description.domains.items():
+        transaction.set_domain_metadata(name, text)
 
 
 def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
@@ -134,7 +145,7 @@ def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
 
 def _still_holds(snapshot: Snapshot | None, plan: OptimizePlan) -> bool:
     """Whether the new files can stand for the old ones in a later version."""
-    if snapshot is None or _input_rows(snapshot, plan) is None:
+    if snapshot is None or plan.description is not None or _input_rows(snapshot, plan) is None:
         return False
     features.check_writable(
         snapshot.protocol, snapshot.metadata.configuration, snapshot.storage.url, snapshot.schema

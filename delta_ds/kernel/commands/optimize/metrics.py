@@ -11,7 +11,7 @@ from typing import Any
 from delta_ds.kernel.commands.optimize.cubes import CubeStats, columns_text
 from delta_ds.kernel.commands.optimize.curves import HILBERT, ZORDER
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
-from delta_ds.kernel.commands.optimize.request import FULL, PURGE
+from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP
 from delta_ds.kernel.schema.column_paths import show
 
 Body = Mapping[str, Any]
@@ -107,14 +107,18 @@ def _clustering(found: CubeStats, cubes: int) -> dict[str, Any]:
 
 def operation(plan: OptimizePlan) -> str:
     """The name of the operation in the history."""
-    return "REORG" if plan.request.kind == PURGE else "OPTIMIZE"
+    if plan.request.kind == UNMAP:
+        return "REMOVE COLUMN MAPPING"
+    return "REORG" if plan.request.kind in REORG else "OPTIMIZE"
 
 
 def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
     """What the history says was asked for."""
     request = plan.request
     predicate = columns_text(request.where)
-    if request.kind == PURGE:
+    if request.kind == UNMAP:
+        return {}
+    if request.kind in REORG:
         return {"predicate": predicate, "applyPurge": True}
     columns = [show(path) for path in plan.curve.columns] if plan.curve else []
     clustered = plan.curve is not None and plan.curve.kind == HILBERT

@@ -19,7 +19,8 @@ from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predi
 from delta_ds.kernel.commands.optimize.cubes import CubeStats
 from delta_ds.kernel.commands.optimize.curves import HILBERT, ZORDER, Numbers
 from delta_ds.kernel.commands.optimize.ranking import Curve
-from delta_ds.kernel.commands.optimize.request import FULL, PURGE, OptimizeRequest
+from delta_ds.kernel.commands.optimize.reorganizing import Description, to_rewrite, without_mapping
+from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.log.arrays import integers, numbers
@@ -58,6 +59,8 @@ class OptimizePlan:
         What a clustering found; None for everything else.
     columns_with_statistics
         How many columns of the table have statistics, as delta-spark counts them.
+    description
+        What the commit makes of the table's metadata; None where it stays.
     """
 
     request: OptimizeRequest
@@ -69,6 +72,7 @@ class OptimizePlan:
     partitions: int
     cubes: CubeStats | None
     columns_with_statistics: int
+    description: Description | None = None
 
     @property
     def slices(self) -> list[FileSlice]:
@@ -105,7 +109,8 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     configuration = snapshot.metadata.configuration
     features.check_writable(snapshot.protocol, configuration, snapshot.storage.url, snapshot.schema)
     check_kind(snapshot, request)
-    rewrite = rewrite_plan(snapshot, request.timezone)
+    description = without_mapping(snapshot, request.mode_property) if request.kind == UNMAP else None
+    rewrite = rewrite_plan(snapshot, request.timezone, description)
     curve = _curve(snapshot, request, rewrite)
     rows = _considered(snapshot, request)
     table = snapshot.live_files().table
@@ -123,6 +128,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
         partitions=len(np.unique(partitions[np.concatenate(places)])) if places else 0,
         cubes=found,
         columns_with_statistics=min(int(limit), len(snapshot.schema)),
+        description=description,
     )
 
 
@@ -136,7 +142,7 @@ def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -
     if request.kind == ZORDER and request.columns:
         files = rewrite.files if request.settings.check_statistics else None
         return Curve(ZORDER, zorder_columns(snapshot, request.columns, files))
-    if request.kind != PURGE and snapshot.protocol.supports("clustering") and snapshot.clustering_columns:
+    if request.kind not in REORG and snapshot.protocol.supports("clustering") and snapshot.clustering_columns:
         return Curve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
     return None
 
@@ -181,7 +187,6 @@ def _places(
     table = files.table.take(integers(rows))
     sizes = numbers(table["size"])
     partitions = bins.partition_numbers(table, snapshot.physical_partition_columns)
-    vectors = bins.has_vector(table)
     settings = request.settings
     target = file_size(snapshot.metadata.configuration, request)
     if curve is not None and curve.kind == HILBERT:
@@ -191,15 +196,15 @@ def _places(
         return [taken[b] for b in bins.packed(sizes[taken], partitions[taken], most)], found
     if curve is not None:
         return bins.packed(sizes, partitions, int(sizes.sum())), None
-    if request.kind == PURGE:
-        taken = np.flatnonzero(vectors).astype(np.int64)
+    if request.kind in REORG:
+        taken = to_rewrite(snapshot, request.kind, table)
         if snapshot.clustering_columns:
             return [taken[i : i + 1] for i in range(len(taken))], None
     else:
         taken = np.searchsorted(rows, bins.candidates(files, rows, settings)).astype(np.int64)
     taken = taken[bins.by_size(sizes[taken])]
     packed = [taken[b] for b in bins.packed(sizes[taken], partitions[taken], target)]
-    return [b for b in packed if len(b) > 1 or request.kind == PURGE], None
+    return [b for b in packed if len(b) > 1 or request.kind in REORG], None
 
 
 def _bins(
@@ -213,7 +218,7 @@ def _bins(
     ends = np.cumsum([len(rows) for rows in chosen]).tolist()
     groups = [tuple(slices[s:e]) for s, e in zip([0, *ends[:-1]], ends, strict=True)]
     if curve is None:
-        if request.kind != PURGE or not snapshot.clustering_columns:
+        if request.kind not in REORG or not snapshot.clustering_columns:
             return tuple(Bin(group) for group in groups)
         kept = cubes.kept_tags(snapshot, [group[0].path for group in groups])
         return tuple(

@@ -13,6 +13,10 @@ COMPACT = "compact"
 ZORDER = "zorder"
 FULL = "full"
 PURGE = "purge"
+RETYPE = "retype"
+UNMAP = "unmap"
+# Kinds that rewrite each file that holds something, in the order of its rows, and nothing else.
+REORG = frozenset([PURGE, RETYPE, UNMAP])
 
 _PREFIX = "spark.databricks.delta.optimize."
 
@@ -102,8 +106,9 @@ class OptimizeRequest:
     Attributes
     ----------
     kind
-        `compact` (clustered tables are clustered), `zorder`, `full` (cluster all files anew) or `purge` (rewrite
-        every file that has deleted rows).
+        `compact` (clustered tables are clustered), `zorder`, `full` (cluster all files anew), `purge` (rewrite
+        every file that has deleted rows), `retype` (every file with values of an older, narrower type) or `unmap`
+        (all files, under the names of the columns: the table loses its column mapping).
     where
         Predicates on partition columns, as Spark SQL; all must hold.
     columns
@@ -114,6 +119,8 @@ class OptimizeRequest:
         The session time zone, in which predicates are meant.
     auto
         Whether a write started this.
+    mode_property
+        What `unmap` leaves as `delta.columnMapping.mode`; None for nothing.
     partitions
         Only these partitions, as `partitionValues` of the log has them; None for any.
     """
@@ -124,6 +131,7 @@ class OptimizeRequest:
     settings: OptimizeSettings = field(default_factory=OptimizeSettings)
     timezone: str = "UTC"
     auto: bool = False
+    mode_property: str | None = None
     partitions: tuple[Mapping[str, str | None], ...] | None = None
 
     def with_settings(self, **changes: Any) -> OptimizeRequest:

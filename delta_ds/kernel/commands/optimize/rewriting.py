@@ -23,6 +23,7 @@ from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.commands.optimize.reorganizing import Description
     from delta_ds.kernel.snapshot import Snapshot
 
 Body = dict[str, Any]
@@ -72,13 +73,15 @@ class RewritePlan:
     folder: str = ""
 
 
-def rewrite_plan(snapshot: Snapshot, timezone: str) -> RewritePlan:
+def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = None) -> RewritePlan:
     """How the files of a version are rewritten.
 
     Parameters
     ----------
     timezone
         The session time zone, for partition timestamps in local form.
+    after
+        The metadata by which new files are written; None for that of the version.
 
     Raises
     ------
@@ -105,10 +108,12 @@ def rewrite_plan(snapshot: Snapshot, timezone: str) -> RewritePlan:
     files = file_plan(
         storage.url,
         snapshot.version,
-        metadata,
+        metadata if after is None else after.metadata,
         snapshot.protocol.supported,
         timezone=timezone,
-        clustering_columns=clustering_paths(snapshot.domains) if clustered else (),
+        clustering_columns=clustering_paths(after.domains if after else snapshot.domains)
+        if clustered
+        else (),
         extra_columns=tuple(StructField(name, LONG) for name in tracking),
     )
     return RewritePlan(storage, reading, files, tracking)

@@ -1,0 +1,341 @@
+"""Taking a feature out of a table's protocol, once nothing in the table needs it.
+
+First what a table property asks for is switched off and what is left of the feature in data files is rewritten (both
+are commits of their own), then the feature goes. What only users can decide about, such as constraints, is refused by
+name. Features that readers must know need more: older versions of the table hold traces that a reader without the
+feature would misread, so those versions are either cut off or protected.
+
+Source: protocol-checklist TF-W-06, CPR-W-01; delta-spark, `AlterTableDropFeatureDeltaCommand`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.kernel.alter import row_tracking
+from delta_ds.kernel.alter.protocol import least
+from delta_ds.kernel.commands.feature_history import bury_vectors, check_history, checkpoint, cut_off
+from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.planning import plan_optimize
+from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UNMAP, OptimizeRequest
+from delta_ds.kernel.features import FEATURES, TableFeature, feature_named
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
+from delta_ds.kernel.schema.column_mapping import transform_fields
+from delta_ds.kernel.schema.type_widening import TYPE_CHANGES
+from delta_ds.kernel.schema.types import StructField, schema_to_json
+from delta_ds.kernel.transaction.feature_removal import trace_of
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+
+PROTECTION = "checkpointProtection"
+PROTECTED_BELOW = "delta.requireCheckpointProtectionBeforeVersion"
+_DROP = "DROP FEATURE"
+_EMPTY = "Empty Commit"
+_BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """How a feature goes.
+
+    Attributes
+    ----------
+    properties
+        Table properties that are unset first, where they are set.
+    sets
+        Table properties that are set first, where they are otherwise.
+    rewriting
+        The kind of OPTIMIZE that takes traces out of data files.
+    in_actions
+        What in a commit shows that it was used: a pattern on the line. None: only the protocol shows it.
+    remedy
+        What removes traces that are left.
+    """
+
+    properties: tuple[str, ...] = ()
+    sets: Mapping[str, str] = field(default_factory=dict)
+    rewriting: str | None = None
+    in_actions: str | None = None
+    remedy: str = ""
+
+
+_WIDENED = _Removal(("delta.enableTypeWidening",), rewriting=RETYPE, in_actions=r"delta\.typeChanges")
+_REMOVALS: dict[str, _Removal] = {
+    "deletionVectors": _Removal(
+        ("delta.enableDeletionVectors",),
+        rewriting=PURGE,
+        in_actions=r'"deletionVector"\s*:\s*\{|"delta\.enableDeletionVectors"\s*:\s*"true"',
+    ),
+    "v2Checkpoint": _Removal(
+        sets={"delta.checkpointPolicy": "classic"}, in_actions=r'"delta\.checkpointPolicy"\s*:\s*"v2"'
+    ),
+    "columnMapping": _Removal(rewriting=UNMAP, in_actions=r"delta\.columnMapping\.physicalName"),
+    "typeWidening": _WIDENED,
+    "typeWidening-preview": _WIDENED,
+    "vacuumProtocolCheck": _Removal(),
+    "inCommitTimestamp": _Removal(
+        ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"),
+        sets={"delta.enableInCommitTimestamps": "false"},
+    ),
+    "rowTracking": _Removal(sets={"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}),
+    "materializePartitionColumns": _Removal(("delta.enableMaterializePartitionColumnsFeature",)),
+    "checkConstraints": _Removal(remedy="drop them with dropConstraint"),
+    "domainMetadata": _Removal(remedy="drop what keeps it there"),
+    "checkpointProtection": _Removal((PROTECTED_BELOW,)),
+}
+
+
+def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
+    """Take a feature out of a table's protocol; what data files hold of it is rewritten in this process.
+
+    Parameters
+    ----------
+    log
+        The table.
+    name
+        The feature's name in any case.
+    truncate_history
+        For features that readers must know: True cuts off the versions that used it, which is possible once they
+        are older than `delta.dropFeatureTruncateHistory.retentionDuration`. Otherwise they stay readable for
+        readers that know the feature, and the table gets the feature checkpointProtection.
+
+    Returns
+    -------
+    int
+        The version committed last.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The feature is unknown, not supported by the table, needed by another one, or cannot be removed.
+    UnsupportedOperationError
+        The table, or a version that would have to be cut off, still uses it; the message says what to do.
+    DeltaConcurrentModificationException
+        Another commit got in the way. What was committed until then stays; calling this again goes on from there.
+    """
+    switch_off(log, name, truncate_history)
+    request = rewriting(log, name)
+    if request is not None:
+        optimize(log, request)
+    return finish_dropping(log, name, truncate_history)
+
+
+def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -> None:
+    """The first step of `drop_feature_support`: refuse what cannot go, and switch off what uses the feature."""
+    feature = _droppable(log, name, bool(truncate_history))
+    removal = _REMOVALS[feature.name]
+    if feature.name == PROTECTION:
+        cut_off(log)
+    _refuse_traces(log, feature)
+    txn = log.start_transaction()
+    before = txn.metadata.configuration
+    unset = [key for key in removal.properties if key in before]
+    changed = {key: text for key, text in removal.sets.items() if _differs(before, key, text)}
+    if not unset and not changed:
+        return
+    after = {key: text for key, text in before.items() if key not in unset} | changed
+    txn.set_metadata(replace(txn.metadata, configuration=after))
+    if removal.properties:
+        txn.commit("UNSET TBLPROPERTIES", {"properties": unset or list(changed), "ifExists": True})
+    else:
+        txn.commit("SET TBLPROPERTIES", {"properties": json.dumps(changed, separators=(",", ":"))})
+
+
+def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
+    return bool(value_of(configuration, key) != value_of({key: text}, key))
+
+
+def rewriting(log: DeltaLog, name: str, timezone: str = "UTC") -> OptimizeRequest | None:
+    """What has to be rewritten after `switch_off`; None for nothing."""
+    feature = feature_named(name)
+    kind = None if feature is None else _REMOVALS[feature.name].rewriting
+    if kind is None or (kind == UNMAP and log.snapshot().mapping_mode == "none"):
+        return None
+    request = OptimizeRequest(kind=kind, timezone=timezone)
+    plan = plan_optimize(log, request)
+    return request if plan.bins or plan.description is not None else None
+
+
+def unmapping(log: DeltaLog, mode: str | None, timezone: str = "UTC") -> OptimizeRequest:
+    """What takes the column mapping of a table away.
+
+    Parameters
+    ----------
+    mode
+        What `delta.columnMapping.mode` is then; None for nothing.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Another feature of the table needs column mapping.
+    """
+    _refuse_dependents(log.storage.url, "columnMapping", log.snapshot().protocol.supported)
+    return OptimizeRequest(kind=UNMAP, mode_property=mode, timezone=timezone)
+
+
+def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
+    """The last step of `drop_feature_support`, after the rewriting.
+
+    Returns
+    -------
+    int
+        The version committed last.
+    """
+    feature = _droppable(log, name, bool(truncate_history))
+    if rewriting(log, name) is not None:
+        raise UnsupportedOperationError(
+            f"table feature {feature.name!r} of {log.storage.url} is not dropped: files that hold traces of it came "
+            "after those that were rewritten. Call dropFeatureSupport again",
+            condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+            parameters={"feature": feature.name},
+        )
+    _clean_up(log, feature)
+    _refuse_traces(log, feature, after_switching=True)
+    if not feature.needs_reader:
+        return _commit(log, feature, truncate_history)
+    for _ in range(1 if truncate_history else _BARRIER):
+        log.start_transaction().commit(_EMPTY)
+        if not truncate_history:
+            checkpoint(log)
+    shown = _REMOVALS[feature.name].in_actions
+    if truncate_history and shown is not None:
+        check_history(log, feature.name, re.compile(shown.encode()))
+    return _commit(log, feature, truncate_history, protect=not truncate_history)
+
+
+def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
+    """Take away what describes data files as they were before the rewriting."""
+    if feature.name.startswith("typeWidening"):
+        _forget_type_changes(log, feature)
+    elif feature.name == "rowTracking":
+        row_tracking.unbackfill(log)
+    elif feature.name == "deletionVectors":
+        bury_vectors(log)
+
+
+def _droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableFeature:
+    table = log.storage.url
+    feature = feature_named(name)
+    snapshot = log.snapshot()
+    supported = snapshot.protocol.supported
+    if feature is None:
+        raise _cannot(name, f"no feature of that name is known; {table} has {_listed(supported)}",
+                      "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE")  # fmt: skip
+    if feature.name not in supported:
+        raise _cannot(feature.name, f"{table} does not have it; it has {_listed(supported)}",
+                      "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT")  # fmt: skip
+    if feature.name not in _REMOVALS:
+        raise _cannot(feature.name, "it is not one that can be removed; write the rows to a new table",
+                      "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE")  # fmt: skip
+    _refuse_dependents(table, feature.name, supported)
+    if feature.name == PROTECTION and not truncate_history:
+        raise _cannot(feature.name, f"versions of {table} need it; cut them off: give truncateHistory",
+                      "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION")  # fmt: skip
+    if truncate_history and not feature.needs_reader and feature.name != PROTECTION:
+        raise _cannot(feature.name, "history need not be cut off for a feature of writers: leave truncateHistory out",
+                      "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED")  # fmt: skip
+    return feature
+
+
+def _refuse_dependents(table: str, name: str, supported: frozenset[str]) -> None:
+    dependents = sorted(n for n in supported if n in FEATURES and name in FEATURES[n].depends_on)
+    if dependents:
+        raise _cannot(name, f"{', '.join(dependents)} of {table} need it; drop them first",
+                      "DELTA_FEATURE_DROP_DEPENDENT_FEATURE")  # fmt: skip
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _cannot(name: str, why: str, condition: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"table feature {name!r} cannot be dropped: {why}. Nothing was written",
+        condition=condition,
+        parameters={"feature": name},
+    )
+
+
+def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: bool = False) -> None:
+    """Refuse a table that uses the feature in ways that are not switched off or rewritten here."""
+    snapshot = log.snapshot()
+    found = _trace(feature.name, snapshot, after_switching)
+    if found is not None:
+        condition = {
+            "checkConstraints": "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            PROTECTION: "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+        }.get(feature.name, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL")
+        remedy = _REMOVALS[feature.name].remedy
+        way_out = f"; {remedy} first. Nothing was written" if remedy else "; call dropFeatureSupport again"
+        raise UnsupportedOperationError(
+            f"table feature {feature.name!r} of {log.storage.url} cannot be dropped at version {snapshot.version}: "
+            f"{found}{way_out}",
+            condition=condition,
+            parameters={"feature": feature.name, "trace": found},
+        )
+
+
+def _trace(name: str, snapshot: Snapshot, after_switching: bool) -> str | None:
+    if name == "checkConstraints":
+        kept = [k for k in snapshot.metadata.configuration if k.startswith(CONSTRAINT_PREFIX)]
+        names = ", ".join(k[len(CONSTRAINT_PREFIX) :] for k in kept)
+        return f"it has the constraint(s) {names}" if kept else None
+    if name == PROTECTION:
+        return _protected(snapshot)
+    if name == "v2Checkpoint":
+        return None  # a classic checkpoint is written before the feature goes
+    removal = _REMOVALS[name]
+    if not after_switching and (removal.properties or removal.sets or removal.rewriting):
+        return None
+    return trace_of(name, snapshot)
+
+
+def _protected(snapshot: Snapshot) -> str | None:
+    below = value_of(snapshot.metadata.configuration, PROTECTED_BELOW)
+    oldest = min(list_log(snapshot.storage).commits, default=below)
+    return (
+        f"versions from {oldest} on are kept, those below {below} need protection" if oldest < below else None
+    )
+
+
+def _forget_type_changes(log: DeltaLog, feature: TableFeature) -> None:
+    txn = log.start_transaction()
+
+    def bare(column: StructField) -> StructField:
+        return replace(column, metadata={k: v for k, v in column.metadata.items() if k != TYPE_CHANGES})
+
+    schema = transform_fields(txn.metadata.schema, bare)
+    if schema != txn.metadata.schema:
+        txn.set_metadata(replace(txn.metadata, schema_string=schema_to_json(schema)))
+        txn.commit(_DROP, {"featureName": feature.name, "truncateHistory": False})
+
+
+def _commit(
+    log: DeltaLog, feature: TableFeature, truncate_history: bool | None, *, protect: bool = False
+) -> int:
+    txn = log.start_transaction()
+    names = txn.protocol.supported - {feature.name}
+    configuration = dict(txn.metadata.configuration)
+    if protect:
+        names |= {PROTECTION}
+        configuration[PROTECTED_BELOW] = str(txn.read_version + 1)
+    if feature.name == row_tracking.FEATURE:
+        configuration = {k: v for k, v in configuration.items() if k not in row_tracking.PROPERTIES}
+        txn.remove_domain_metadata(ROW_TRACKING_DOMAIN)
+    if configuration != txn.metadata.configuration:
+        txn.set_metadata(replace(txn.metadata, configuration=configuration))
+    txn.set_protocol(least(names, txn.protocol.reader_features or ()))
+    parameters = {"featureName": feature.name, "truncateHistory": bool(truncate_history)}
+    version = txn.commit(_DROP, parameters)
+    if feature.needs_reader:
+        checkpoint(log)
+    return version

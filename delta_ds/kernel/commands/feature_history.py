@@ -1,0 +1,102 @@
+"""The versions before a feature was dropped: cut off, or made safe for readers without it.
+
+Source: protocol-checklist CPR-W-01; delta-spark, `DeletionVectorsPreDowngradeCommand`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.log.checkpoint_state import CheckpointState
+from delta_ds.kernel.log.segment import list_log, read_files
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.transaction.feature_removal import trace_of
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+_RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
+
+
+def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None:
+    """Cut off what is old enough, and refuse where a kept version still shows a feature.
+
+    Parameters
+    ----------
+    shown
+        What in a commit shows that it was used.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A version is not old enough yet.
+    """
+    if next(_using(log, feature, shown), None) is None:
+        return
+    retention = cut_off(log)
+    used = next(_using(log, feature, shown), None)
+    if used is not None:
+        raise UnsupportedOperationError(
+            f"table feature {feature!r} of {log.storage.url} cannot be dropped yet: version {used} still uses it "
+            f"and is kept for {retention} ({_RETENTION}). The table does not use it any more: call "
+            "dropFeatureSupport again then, or without truncateHistory now",
+            condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+            parameters={"feature": feature, "version": used},
+        )
+
+
+def cut_off(log: DeltaLog) -> timedelta:
+    """Delete what is older than the retention of versions that used a dropped feature; how long that is."""
+    from delta_ds.kernel.log.cleanup import clean_up
+
+    checkpoint(log)
+    retention: timedelta = value_of(log.snapshot().metadata.configuration, _RETENTION)
+    clean_up(log.storage, retention=retention)
+    return retention
+
+
+def _using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
+    """The versions in the log that show traces of the feature."""
+    listing = list_log(log.storage)
+    for found in listing.checkpoints:
+        if trace_of(feature, log.snapshot(found.version)) is not None:
+            yield found.version
+    for version, file in sorted(listing.commits.items()):
+        if shown.search(read_files(log.storage, [file])[0]):
+            yield version
+
+
+def checkpoint(log: DeltaLog) -> None:
+    """Write a checkpoint of the newest version."""
+    from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+
+    write_checkpoint(log.storage, log.snapshot().segment)
+
+
+def bury_vectors(log: DeltaLog) -> None:
+    """Commit removes of the files that hold deletion vectors of older versions.
+
+    A reader that does not know of deletion vectors would not see that those versions need them, and its VACUUM would
+    delete them.
+    """
+    txn = log.start_transaction()
+    snapshot = log.snapshot(txn.read_version)
+    now_ms = time.time_ns() // 1_000_000
+    state = CheckpointState(snapshot.storage, snapshot.segment, now_ms)
+    buried: set[str] = set()
+    for rows in state.file_actions(parsed_statistics=False):
+        if rows.kind != "remove" or "deletionVector" not in rows.table.column_names:
+            continue
+        for value in rows.table["deletionVector"].drop_null().to_pylist():
+            found = descriptor(value)
+            path = None if found is None else found.path  # none: the vector lies in the log
+            if path is not None and path not in buried:
+                buried.add(path)
+                txn.remove({"path": path, "deletionTimestamp": now_ms, "dataChange": False})
+    txn.commit("Deletion Vector Tombstones", changes_data=False)
