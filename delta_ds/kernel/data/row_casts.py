@@ -10,6 +10,7 @@ Source: Spark, `Cast.canANSIStoreAssign`; delta-spark, `SchemaUtils.normalizeCol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -41,28 +42,44 @@ Converter = Callable[[pa.Array], pa.Array]
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
-def can_store(source: DataType, target: DataType) -> bool:
-    """Whether Spark's ANSI rules let values of one type be stored in a column of another.
+def can_store(source: DataType, target: DataType, implicit: bool = False) -> bool:
+    """Whether values of one type are stored in a column of another, by Spark's ANSI rules.
 
     Structs match by field name: the incoming one may lack fields of the table's, but has no others.
+
+    Parameters
+    ----------
+    implicit
+        By the wider rules of streams instead: Spark's implicit casts, which also read numbers, moments and bytes
+        from texts (delta-spark, `DeltaSink`; Spark, `TypeCoercion.implicitCast`).
     """
     if source in (target, VOID):
         return True
     if isinstance(source, StructType) and isinstance(target, StructType):
         fields = [(f, target.find(f.name)) for f in source]
-        return all(wanted is not None and can_store(f.type, wanted.type) for f, wanted in fields)
+        return all(wanted is not None and can_store(f.type, wanted.type, implicit) for f, wanted in fields)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return can_store(source.element, target.element)
+        return can_store(source.element, target.element, implicit)
     if isinstance(source, MapType) and isinstance(target, MapType):
-        return can_store(source.key, target.key) and can_store(source.value, target.value)
+        return can_store(source.key, target.key, implicit) and can_store(source.value, target.value, implicit)
     if is_nested(source) or is_nested(target) or VARIANT in (source, target):
         return False
     if target == STRING:
-        return source != BINARY
+        return implicit or source != BINARY
+    if implicit and source == STRING:
+        return is_numeric(target) or target in TEMPORAL or target == BINARY
     return (is_numeric(source) and is_numeric(target)) or (source in TEMPORAL and target in TEMPORAL)
 
 
-def compile_column(found: pa.DataType, field: StructField, timezone: str, path: str) -> Converter | None:
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """How values are cast: the session time zone, for moments, and whether by the rules of streams."""
+
+    timezone: str
+    implicit: bool = False
+
+
+def compile_column(found: pa.DataType, field: StructField, casting: Casting, path: str) -> Converter | None:
     """The conversion of one incoming column, or None where its arrays are already what the table has.
 
     Parameters
@@ -71,8 +88,8 @@ def compile_column(found: pa.DataType, field: StructField, timezone: str, path: 
         The Arrow type of the incoming arrays.
     field
         The column of the table.
-    timezone
-        The session time zone, for casts between timestamps, dates and texts.
+    casting
+        How values are cast.
     path
         The column's name in messages.
 
@@ -81,27 +98,27 @@ def compile_column(found: pa.DataType, field: StructField, timezone: str, path: 
     SchemaError
         Values of that type are not stored in such a column (`DELTA_FAILED_TO_MERGE_FIELDS`).
     """
-    return _compile(found, field.type, timezone, path)
+    return _compile(found, field.type, casting, path)
 
 
-def _compile(found: pa.DataType, wanted: DataType, timezone: str, path: str) -> Converter | None:
+def _compile(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
     if pa.types.is_dictionary(found):
-        inner = _compile(found.value_type, wanted, timezone, path)
+        inner = _compile(found.value_type, wanted, casting, path)
         return _then(lambda array: array.dictionary_decode(), inner)
     if isinstance(found, pa.BaseExtensionType):
-        return _then(lambda array: array.storage, _compile(found.storage_type, wanted, timezone, path))
+        return _then(lambda array: array.storage, _compile(found.storage_type, wanted, casting, path))
     if pa.types.is_null(found):
         target = arrow_type(wanted)
         return None if found == target else lambda array: pa.nulls(len(array), target)
     if wanted == VARIANT:
         return _variant(found, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(found):
-        return _struct(found, wanted, timezone, path)
+        return _struct(found, wanted, casting, path)
     if isinstance(wanted, ArrayType) and any(is_kind(found) for is_kind in _LISTS):
-        return _list(found, wanted, timezone, path)
+        return _list(found, wanted, casting, path)
     if isinstance(wanted, MapType) and pa.types.is_map(found):
-        return _map(found, wanted, timezone, path)
-    return _primitive(found, wanted, timezone, path)
+        return _map(found, wanted, casting, path)
+    return _primitive(found, wanted, casting, path)
 
 
 def _then(first: Converter | None, second: Converter | None) -> Converter | None:
@@ -140,7 +157,7 @@ def match_names(found: Sequence[str], table: StructType, path: str = "") -> list
     return matched
 
 
-def _struct(found: pa.StructType, wanted: StructType, timezone: str, path: str) -> Converter | None:
+def _struct(found: pa.StructType, wanted: StructType, casting: Casting, path: str) -> Converter | None:
     target = arrow_type(wanted)
     fields = list(found)
     matched = match_names([f.name for f in fields], wanted, f"{path}.")
@@ -148,7 +165,7 @@ def _struct(found: pa.StructType, wanted: StructType, timezone: str, path: str) 
         (
             target.field(n).type,
             at,
-            None if at is None else _compile(fields[at].type, f.type, timezone, f"{path}.{f.name}"),
+            None if at is None else _compile(fields[at].type, f.type, casting, f"{path}.{f.name}"),
         )
         for n, (at, f) in enumerate(zip(matched, wanted, strict=True))
     ]
@@ -170,9 +187,9 @@ def _run(converter: Converter | None, array: pa.Array) -> pa.Array:
     return array if converter is None else converter(array)
 
 
-def _list(found: pa.DataType, wanted: ArrayType, timezone: str, path: str) -> Converter | None:
+def _list(found: pa.DataType, wanted: ArrayType, casting: Casting, path: str) -> Converter | None:
     target = arrow_type(wanted)
-    inner = _compile(found.value_type, wanted.element, timezone, f"{path}.element")
+    inner = _compile(found.value_type, wanted.element, casting, f"{path}.element")
     if inner is None and found.equals(target, check_metadata=True):
         return None
     plain = pa.list_(found.value_field)
@@ -184,10 +201,10 @@ def _list(found: pa.DataType, wanted: ArrayType, timezone: str, path: str) -> Co
     return convert
 
 
-def _map(found: pa.MapType, wanted: MapType, timezone: str, path: str) -> Converter | None:
+def _map(found: pa.MapType, wanted: MapType, casting: Casting, path: str) -> Converter | None:
     target = arrow_type(wanted)
-    key = _compile(found.key_type, wanted.key, timezone, f"{path}.key")
-    value = _compile(found.item_type, wanted.value, timezone, f"{path}.value")
+    key = _compile(found.key_type, wanted.key, casting, f"{path}.key")
+    value = _compile(found.item_type, wanted.value, casting, f"{path}.value")
     if key is None and value is None and found.equals(target, check_metadata=True):
         return None
     entry = [target.key_field, target.item_field]
@@ -227,13 +244,15 @@ def _variant(found: pa.DataType, path: str) -> Converter | None:
 # --- primitives
 
 
-def _primitive(found: pa.DataType, wanted: DataType, timezone: str, path: str) -> Converter | None:
+def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
     source = primitive_from_arrow(found)
-    if source is None or not can_store(source, wanted):
+    if source is None or not can_store(source, wanted, casting.implicit):
         raise _unstorable(str(source or found), wanted, path)
     if source == wanted:
         return primitives.converter(found, wanted, Rebase(), path)
-    return _then(primitives.converter(found, source, Rebase(), path), _cast(source, wanted, timezone, path))
+    return _then(
+        primitives.converter(found, source, Rebase(), path), _cast(source, wanted, casting.timezone, path)
+    )
 
 
 def _cast(source: DataType, wanted: DataType, timezone: str, path: str) -> Converter:
@@ -247,6 +266,13 @@ def _cast(source: DataType, wanted: DataType, timezone: str, path: str) -> Conve
 
 
 def _overflow(source: DataType, wanted: DataType, path: str) -> InvariantViolationError:
+    if source == STRING:
+        return InvariantViolationError(
+            f"a text written to column {path} cannot be read as {sql_name(wanted)}. Correct it, or cast the input with "
+            "try_cast to get null instead.",
+            condition="CAST_INVALID_INPUT",
+            parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
+        )
     return InvariantViolationError(
         f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
         "due to an overflow. Cast the input with try_cast to get null instead.",

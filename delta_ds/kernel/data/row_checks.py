@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from delta_ds.kernel.data.row_expressions import Clause, read_clause
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.casts import cast_value
 from delta_ds.kernel.expressions.coercion import is_nested
-from delta_ds.kernel.expressions.tree import Literal, columns
+from delta_ds.kernel.expressions.tree import Column, Expression, Literal, columns, map_columns
 from delta_ds.kernel.schema.types import STRING, VARIANT, VOID, DataType, StructType
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -43,10 +43,21 @@ class RowCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression that must be TRUE for every row; FALSE and NULL break it."""
+    """An expression that must be TRUE for every row; FALSE and NULL break it.
+
+    Attributes
+    ----------
+    name
+        As messages name it.
+    clause
+        The expression.
+    absent
+        Columns that its text names and the table does not have any more; in the tree they are null.
+    """
 
     name: str
     clause: Clause
+    absent: tuple[tuple[str, ...], ...] = ()
 
     def finder(self, table: StructType, timezone: str) -> Finder | None:
         bound = self.clause.bound(table, timezone, predicate=True)
@@ -62,6 +73,7 @@ class Condition:
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         paths = dict.fromkeys(tuple(_exact(c.path, table)) for c in columns(self.clause.tree))
         values = {".".join(path): text_at(batch, path, row, table, zone) for path in sorted(paths)}
+        values |= {".".join(path): "null" for path in self.absent}
         lines = "\n".join(f" - {column} : {value}" for column, value in values.items())
         return InvariantViolationError(
             f"CHECK constraint {self.name} ({self.clause.text}) violated by row with values:\n{lines}",
@@ -133,6 +145,48 @@ def constraints(
             owner = f"CHECK constraint {name} of {table_name}"
             condition = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
             yield Condition(name, read_clause(owner, properties[key], now, condition, remedy))
+
+
+def on_table(condition: Condition, table: StructType) -> Condition:
+    """A constraint on the columns that a table has: those that an overwrite of the schema took away are null.
+
+    Raises
+    ------
+    SchemaError
+        It names a field of what is no struct any more.
+
+    Source: delta-spark, `Constraints` and `DeltaInvariantCheckerExec.buildExtractor`.
+    """
+    absent = tuple(
+        dict.fromkeys(c.path for c in columns(condition.clause.tree) if _is_absent(c.path, table, condition))
+    )
+    if not absent:
+        return condition
+
+    def known(column: Column) -> Expression:
+        return Literal(None, VOID) if column.path in absent else column
+
+    tree = map_columns(condition.clause.tree, known)
+    return replace(condition, clause=replace(condition.clause, tree=tree), absent=absent)
+
+
+def _is_absent(path: tuple[str, ...], table: StructType, condition: Condition) -> bool:
+    level: DataType = table
+    for name in path:
+        if not isinstance(level, StructType):
+            if is_nested(level) or level == VARIANT:
+                return False
+            raise SchemaError(
+                f"{condition.clause} names {'.'.join(path)}, and there is no struct any more to have that field. "
+                "Nothing was written; drop the constraint with dropConstraint",
+                condition="DELTA_UNSUPPORTED_INVARIANT_NON_STRUCT",
+                parameters={"columnName": ".".join(path)},
+            )
+        field = level.find(name)
+        if field is None:
+            return True
+        level = field.type
+    return False
 
 
 def schema_checks(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.data.existing_default import repeat
 from delta_ds.kernel.data.identity import IdentityValues
-from delta_ds.kernel.data.row_casts import Converter, compile_column, match_names
+from delta_ds.kernel.data.row_casts import Casting, Converter, compile_column, match_names
 from delta_ds.kernel.data.row_checks import RowCheck
 from delta_ds.kernel.data.row_plan import RowPlan
 from delta_ds.kernel.schema.types import arrow_schema
@@ -97,9 +97,10 @@ class RowPipeline:
     def _compile(self, schema: pa.Schema) -> list[_Part] | None:
         """Per column of the table where it is in the batch and how it is converted; None: nothing to do."""
         plan = self._plan
+        casting = Casting(plan.timezone, plan.implicit)
         matched = match_names(schema.names, plan.table)
         parts: list[_Part] = [
-            (at, None if at is None else compile_column(schema.field(at).type, f, plan.timezone, f.name))
+            (at, None if at is None else compile_column(schema.field(at).type, f, casting, f.name))
             for at, f in zip(matched, plan.table, strict=True)
         ]
         same = schema.equals(self._schema) and all(converter is None for _, converter in parts)

@@ -37,6 +37,7 @@ from delta_ds.kernel.data.row_checks import (
     Condition,
     RowCheck,
     constraints,
+    on_table,
     schema_checks,
 )
 from delta_ds.kernel.data.row_expressions import Clause
@@ -67,6 +68,8 @@ class RowPlan:
         Any other missing column is null.
     checks
         What every row must meet, in the order in which violations of one row are told.
+    implicit
+        Values are cast by the rules of streams, see `can_store`.
     """
 
     table_name: str
@@ -76,6 +79,7 @@ class RowPlan:
     identities: tuple[Identity, ...] = ()
     generated: tuple[Generated, ...] = ()
     checks: tuple[RowCheck, ...] = ()
+    implicit: bool = False
 
 
 def plan_rows(
@@ -88,6 +92,7 @@ def plan_rows(
     table_name: str,
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
+    implicit: bool = False,
 ) -> RowPlan:
     """Decide what is done to the rows of a write.
 
@@ -113,6 +118,8 @@ def plan_rows(
         the paths of the columns that an SQL expression reads, or a `PredicateError` for what is no expression.
         Expressions then need not be ones that the kernel can read or evaluate, and are not tried out; see
         `is_foreign`.
+    implicit
+        Values are cast by the rules of streams, see `can_store`.
 
     Raises
     ------
@@ -128,7 +135,7 @@ def plan_rows(
     Source: protocol-checklist ID-W, GEN-W, CON-W, DEF-W.
     """
     now = datetime.datetime.now(datetime.timezone.utc)
-    given = _given(data, table)
+    given = _given(data, table, implicit)
     identities = plan_identities(table, given, features, table_name)
     _refuse_partitioning(identities, partition_columns, table_name)
     generated, verified = _generated(table, given, features, now, table_name, columns_of)
@@ -138,7 +145,7 @@ def plan_rows(
     filled |= {d.column for d in found}
     _refuse_missing(data, table, filled - given, table_name)
     checks: list[RowCheck] = [
-        *_constraints(properties, table_name, now, columns_of),
+        *_constraints(properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,
@@ -151,6 +158,7 @@ def plan_rows(
         identities,
         tuple(in_order(generated, table, filled - {g.column for g in generated})),
         tuple(checks),
+        implicit,
     )
     if columns_of is None:
         _try_out(plan)
@@ -191,7 +199,7 @@ def plan_changed_rows(
     generated, verified = _generated(table, given, features, now, table_name, columns_of)
     identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
     checks: list[RowCheck] = [
-        *_constraints(properties, table_name, now, columns_of),
+        *_constraints(properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,
@@ -231,7 +239,11 @@ def _read(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None
 
 
 def _constraints(
-    properties: Mapping[str, str], table_name: str, now: datetime.datetime, columns_of: ColumnsOf | None
+    properties: Mapping[str, str],
+    table: StructType,
+    table_name: str,
+    now: datetime.datetime,
+    columns_of: ColumnsOf | None,
 ) -> Iterator[Condition]:
     for key in sorted(properties):
         if key.lower().startswith(CONSTRAINT_PREFIX):
@@ -240,7 +252,7 @@ def _constraints(
                 (condition,) = constraints({key: text}, table_name, now)
                 return condition
 
-            yield _read(read, properties[key], columns_of)
+            yield on_table(_read(read, properties[key], columns_of), table)
 
 
 def _default(
@@ -262,14 +274,14 @@ def _default(
     return _read(read, text, columns_of)
 
 
-def _given(data: StructType, table: StructType) -> frozenset[str]:
+def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
     """The columns of the table that the rows bring."""
     given = set[str]()
     for field, at in zip(table, match_names(data.names, table), strict=True):
         if at is None:
             continue
         source = data.fields[at]
-        if not can_store(source.type, field.type):
+        if not can_store(source.type, field.type, implicit):
             raise SchemaError(
                 f"column {field.name} of the table is of type {field.type}, the incoming values are of type "
                 f"{source.type}, which is not stored there; cast them before writing. Nothing was written.",

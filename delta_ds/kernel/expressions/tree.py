@@ -10,8 +10,8 @@ import datetime
 import decimal
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.kernel.schema.types import BOOLEAN, DataType, DecimalType
@@ -184,3 +184,14 @@ def columns(expression: Expression) -> Iterator[Column]:
     elif isinstance(expression, Call):
         for arg in expression.args:
             yield from columns(arg)
+
+
+def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
+    """The tree with something else in place of each column."""
+    if isinstance(expression, Column):
+        return change(expression)
+    if isinstance(expression, Cast):
+        return replace(expression, child=map_columns(expression.child, change))
+    if isinstance(expression, Call):
+        return replace(expression, args=tuple(map_columns(part, change) for part in expression.args))
+    return expression

@@ -30,7 +30,7 @@ from delta_ds.kernel.schema.enforcement import (
     check_write,
     partition_columns_of,
 )
-from delta_ds.kernel.schema.types import StructType, schema_to_json
+from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.validation import check_may_remove
@@ -144,8 +144,8 @@ def plan_write(
     columns_of
         Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
     casts
-        Values of other types than the table's are cast where Spark's ANSI rules let them be stored, as streams do
-        (delta-spark, `DeltaSink.castDataIfNeeded`); otherwise they are refused.
+        Values of other types than the table's are cast where Spark casts implicitly, as streams do (delta-spark,
+        `DeltaSink.castDataIfNeeded`); otherwise they are refused.
 
     Raises
     ------
@@ -183,6 +183,7 @@ def plan_write(
         table_name=storage.url,
         timezone=zone,
         columns_of=columns_of,
+        implicit=casts,
     )
     files = file_plan(
         storage.url,
@@ -215,19 +216,16 @@ def plan_write(
 
 def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> StructType:
     """The schema of rows after the casts to the types of the table's columns."""
-    if options.merge_schema and value_of(snapshot.metadata.configuration, "delta.enableTypeWidening"):
-        # There the columns may become wider instead.
-        return data
-    table = snapshot.schema
-    wanted = [(field, table.find(field.name)) for field in data]
-    return StructType(
-        tuple(
-            replace(field, type=column.type)
-            if column is not None and can_store(field.type, column.type)
-            else field
-            for field, column in wanted
-        )
-    )
+    # Where columns may become wider, values that are stored in the wider one are not cast.
+    widens = options.merge_schema and value_of(snapshot.metadata.configuration, "delta.enableTypeWidening")
+
+    def cast(field: StructField) -> StructField:
+        column = snapshot.schema.find(field.name)
+        if column is None or not can_store(field.type, column.type, implicit=True):
+            return field
+        return field if widens and can_store(field.type, column.type) else replace(field, type=column.type)
+
+    return StructType(tuple(map(cast, data)))
 
 
 def is_done(snapshot: Snapshot, options: WriteOptions) -> bool:

@@ -78,6 +78,8 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
     for check in plan.checks:
         if isinstance(check, (Condition, ReplaceCheck)):
             condition = check.condition if isinstance(check, ReplaceCheck) else check
+            if condition.absent:
+                raise NotNative(f"{condition.clause.owner} names columns that the table does not have")
             broken = _broken(condition, frame, analyst)
             values = _values(condition, plan.table)
         elif isinstance(check, NotNull):

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvariantViolationError, SchemaError
-from delta_ds.kernel.data.row_casts import can_store, compile_column
+from delta_ds.kernel.data.row_casts import Casting, can_store, compile_column
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -50,8 +50,10 @@ from spark_tests.kernel.expressions.trees import ROWS, SCHEMA
 UTC = dt.timezone.utc
 
 
-def cast(values: list[Any], source: pa.DataType, target: DataType, timezone: str = "UTC") -> list[Any]:
-    convert = compile_column(source, StructField("c", target), timezone, "c")
+def cast(
+    values: list[Any], source: pa.DataType, target: DataType, timezone: str = "UTC", implicit: bool = False
+) -> list[Any]:
+    convert = compile_column(source, StructField("c", target), Casting(timezone, implicit), "c")
     array = pa.array(values, source)
     out = array if convert is None else convert(array)
     assert out.type == arrow_type(target)
@@ -144,7 +146,50 @@ def test_value_that_does_not_fit_is_an_error_naming_column_and_types(
 def test_types_that_are_not_stored_in_each_other_are_refused(source: DataType, target: DataType) -> None:
     assert not can_store(source, target)
     with pytest.raises(SchemaError):
-        compile_column(arrow_type(source), StructField("c", target), "UTC", "c")
+        compile_column(arrow_type(source), StructField("c", target), Casting("UTC"), "c")
+
+
+IMPLICIT: list[tuple[Any, pa.DataType, DataType, Any]] = [
+    ("5", pa.string(), LONG, 5),
+    (" 7 ", pa.string(), INTEGER, 7),
+    ("1.239", pa.string(), DecimalType(5, 2), Decimal("1.24")),
+    ("1e3", pa.string(), DOUBLE, 1000.0),
+    ("2024-01-01", pa.string(), DATE, dt.date(2024, 1, 1)),
+    ("2024-01-01 10:00:00", pa.string(), TIMESTAMP, dt.datetime(2024, 1, 1, 10, tzinfo=UTC)),
+    ("ab", pa.string(), BINARY, b"ab"),
+    (b"ab", pa.binary(), STRING, "ab"),
+    (5, pa.int32(), STRING, "5"),
+    (True, pa.bool_(), STRING, "true"),
+    (1.7, pa.float64(), LONG, 1),
+]
+
+
+@pytest.mark.parametrize(("value", "source", "target", "expected"), IMPLICIT)
+def test_streams_store_what_spark_casts_implicitly(
+    value: Any, source: pa.DataType, target: DataType, expected: Any
+) -> None:
+    assert cast([value, None], source, target, implicit=True) == [expected, None]
+    assert cast([[value], None], pa.list_(source), ArrayType(target), implicit=True) == [[expected], None]
+    assert cast([{"x": value}], pa.struct([("x", source)]), schema(x=target), implicit=True) == [
+        {"x": expected}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [(STRING, BOOLEAN), (INTEGER, BOOLEAN), (BOOLEAN, INTEGER), (TIMESTAMP, LONG), (LONG, TIMESTAMP), (DATE, INTEGER),
+     (BINARY, LONG), (ArrayType(INTEGER), STRING), (STRING, schema(x=INTEGER)), (VARIANT, STRING)],
+)  # fmt: skip
+def test_streams_store_nothing_that_spark_does_not_cast_implicitly(
+    source: DataType, target: DataType
+) -> None:
+    assert not can_store(source, target, implicit=True)
+
+
+def test_a_text_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(InvariantViolationError, match="cannot be read as BIGINT") as caught:
+        cast(["x"], pa.string(), LONG, implicit=True)
+    assert caught.value.condition == "CAST_INVALID_INPUT"
 
 
 @pytest.mark.parametrize("target", [INTEGER, STRING, ArrayType(INTEGER), schema(a=INTEGER), VARIANT])
@@ -183,7 +228,7 @@ def test_fields_inside_structs_arrays_and_maps_are_found_by_name_and_missing_one
 def test_slices_of_nested_arrays_are_converted_at_their_own_rows() -> None:
     kind = pa.list_(pa.struct([("b", pa.string()), ("a", pa.int16())]))
     array = pa.array([[{"b": "0", "a": 0}], None, [{"b": "1", "a": 1}, None], [], [{"b": "2", "a": 2}]], kind)
-    convert = compile_column(kind, NESTED.fields[1], "UTC", "l")
+    convert = compile_column(kind, NESTED.fields[1], Casting("UTC"), "l")
     assert convert is not None
     for start in range(5):
         for length in range(6 - start):
@@ -200,7 +245,7 @@ def test_other_kinds_of_lists_become_plain_ones(kind: pa.DataType) -> None:
 
 def test_array_of_the_tables_type_is_not_touched() -> None:
     for field in NESTED:
-        assert compile_column(arrow_type(field.type), field, "UTC", field.name) is None
+        assert compile_column(arrow_type(field.type), field, Casting("UTC"), field.name) is None
 
 
 @given(ROWS, st.permutations(range(len(SCHEMA))), st.booleans())

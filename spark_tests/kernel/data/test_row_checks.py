@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from delta_ds.exceptions import DeltaError, InvariantViolationError, PredicateError, UnsupportedFeatureError
+from delta_ds.exceptions import (
+    DeltaError,
+    InvariantViolationError,
+    PredicateError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
 from delta_ds.kernel.data.row_pipeline import RowPipeline
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
@@ -113,7 +119,6 @@ def test_first_row_is_told_even_if_a_later_check_finds_it() -> None:
         ("my_udf(id) > 0", UnsupportedFeatureError, "my_udf"),
         ("id > (select 1)", UnsupportedFeatureError, "cannot be read"),
         ("id >", UnsupportedFeatureError, "cannot be read"),
-        ("nosuch > 0", PredicateError, "nosuch"),
         ("id + 1", PredicateError, "must be boolean"),
         (r"name rlike r'\p{L}'", PredicateError, "cannot match as Spark does"),
         ("date_format(current_date(), name) > date_format(current_date(), 'EEE')", PredicateError, "EEE"),
@@ -126,6 +131,29 @@ def test_constraint_that_cannot_be_evaluated_is_refused_when_planning(
         plan(PLAIN, PLAIN, constraints={"c": sql})
     assert "CHECK constraint c of /data/t" in str(caught.value) and sql in str(caught.value)
     assert "Nothing was written" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("gone > 0", {"gone": "null"}),
+        ("id > 0 AND gone.x > 0", {"gone.x": "null", "id": "1"}),
+        ("s.y > 0", {"s.y": "null"}),
+    ],
+)
+def test_a_column_that_is_not_there_any_more_is_null(sql: str, told: dict[str, str]) -> None:
+    table = schema(id=LONG, s=schema(x=LONG))
+    error = error_of(table, {"id": 1, "s": {"x": 1}}, constraints={"c": sql})
+    assert isinstance(error, InvariantViolationError)
+    assert error.parameters["values"] == told
+    row = {"id": 1, "s": None}
+    assert stored(table, table, row, constraints={"c": f"id > 5 OR ({sql}) IS NULL"}) == [row]
+
+
+def test_a_field_of_what_is_no_struct_any_more_cannot_be_checked() -> None:
+    with pytest.raises(SchemaError, match="no struct any more") as caught:
+        plan(PLAIN, PLAIN, constraints={"c": "name.first = 'x'"})
+    assert caught.value.condition == "DELTA_UNSUPPORTED_INVARIANT_NON_STRUCT"
 
 
 def test_constraint_that_fails_on_a_row_keeps_the_condition_of_the_failure() -> None:

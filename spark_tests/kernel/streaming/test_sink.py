@@ -274,7 +274,9 @@ def test_values_are_cast_to_the_columns_of_the_table_where_they_fit(tmp_path: Pa
     with pytest.raises(SchemaError):
         planned(path, fits)
     with pytest.raises(SchemaError):
-        planned(path, pa.table({"id": ["3"]}), casts=True)
+        planned(path, pa.table({"id": [True]}), casts=True)
+    texts = pa.table({"id": ["3"]})
+    assert not planned(path, texts, casts=True).new_metadata
     assert data_files(path) == before
 
 
