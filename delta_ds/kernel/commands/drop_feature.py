@@ -134,6 +134,7 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
     feature = _droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
     if feature.name == PROTECTION:
+        log.start_transaction().commit(_EMPTY)  # a version to begin after those that go
         cut_off(log)
     _refuse_traces(log, feature)
     txn = log.start_transaction()
