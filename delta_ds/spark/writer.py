@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_ds import __version__
-from delta_ds.kernel.write.finish import discard, finish_write
+from delta_ds.kernel.storage.staging import discard
+from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.timezone import task_time_zone
@@ -73,7 +74,7 @@ class DeltaWriter(DataSourceArrowWriter):
             # because it cannot know whether a version refers to them.
             return
         results = [message.result for message in messages if isinstance(message, TaskMessage)]
-        discard(self._plan.storage, [f["path"] for r in results for f in (*r.adds, *r.changes)])
+        discard(self._plan.storage, [path for result in results for path in result.paths])
 
 
 def engine_info() -> str:

@@ -111,9 +111,17 @@ def _typed_statistics(
 
 
 class CheckpointFile:
-    """One file of a checkpoint, its rows gathered to row groups of bounded size."""
+    """One file of a checkpoint, its rows gathered to row groups of bounded size.
+
+    Attributes
+    ----------
+    size
+        In bytes, once it is closed.
+    """
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema) -> None:
+        self.size = 0
+        self._sink = sink
         self._schema = schema
         self._writer = pq.ParquetWriter(
             sink, schema, compression=_COMPRESSION, store_schema=False, store_decimal_as_integer=True,
@@ -147,6 +155,7 @@ class CheckpointFile:
         """Write what is left and the footer."""
         self._flush()
         self._writer.close()
+        self.size = self._sink.tell()
 
     def abandon(self) -> None:
         """Give the file up; its stream is thrown away."""

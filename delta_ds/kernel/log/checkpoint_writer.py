@@ -50,6 +50,7 @@ from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.spark_hash import partition_of
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.staging import StagedFiles
 
 logger = logging.getLogger("delta_ds")
 
@@ -78,7 +79,7 @@ class CheckpointInfo:
     size_in_bytes
         Of all its files.
     hint
-        The content of `_last_checkpoint` but for the checksum.
+        The content of `_last_checkpoint` but for the checksum, and the time of a V2 checkpoint.
     summary
         What a checksum file says of the version.
     """
@@ -125,7 +126,7 @@ def write_checkpoint(
     LogError
         The log cannot be read; UnreadableCheckpointError if it is the checkpoint that the segment starts from.
     StorageError
-        Writing failed. No checkpoint is visible then (of several parts: no complete one).
+        Writing failed; nothing of a checkpoint that may be visible is deleted.
 
     Source: PROTOCOL.md, "Checkpoints"; checklist CKP-W-05 to CKP-W-27.
     """
@@ -141,12 +142,26 @@ def write_checkpoint(
         info = _write_v2(storage, state, form)
     else:
         info = _write_classic(storage, state, form, None if has_v2 else part_size)
-    write_hint(storage, info.hint)
+    _write_hint(storage, info)
     logger.info(
         "checkpoint_written table=%s version=%s actions=%s bytes=%s files=%s",
         storage.url, info.version, info.size, info.size_in_bytes, len(info.files),
     )  # fmt: skip
     return info
+
+
+def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
+    """Tell readers where to start; without it they list more, and the checkpoint is there all the same."""
+    hint = dict(info.hint)
+    try:
+        if "v2Checkpoint" in hint:
+            moment = storage.status(info.files[0]).modified_ms
+            hint["v2Checkpoint"] = {**hint["v2Checkpoint"], "modificationTime": moment}
+        write_hint(storage, hint)
+    except (StorageError, FileNotFoundError) as error:
+        logger.warning(
+            "last_checkpoint_not_written table=%s version=%s reason=%s", storage.url, info.version, error
+        )
 
 
 # ---------------------------------------------------------------- classic
@@ -166,7 +181,7 @@ def _write_classic(
         files[_SEED_HASH % parts].append_table(single_table(single, schema))
         for rows in _ahead(state.file_actions(parsed_statistics=form.struct)):
             _append(rows, files, form, counts)
-    sizes = [storage.status(path).size for path in paths]
+    sizes = [file.size for file in files]
     size = len(single) + counts.files
     hint = {
         "version": state.version, "size": size, "sizeInBytes": sum(sizes), "numOfAddFiles": counts.adds,
@@ -228,27 +243,17 @@ def _vector_ids(table: pa.Table) -> pa.StringArray:
 
 
 def _write_v2(storage: Storage, state: CheckpointState, form: FileForm) -> CheckpointInfo:
-    sidecars: list[dict[str, Any]] = []
     counts = Counts()
-    try:
-        _write_sidecars(storage, state, form, counts, sidecars)
-        return _write_manifest(storage, state, form, counts, sidecars)
-    except BaseException:
-        _discard(storage, [f"{SIDECAR_DIRECTORY}/{sidecar['path']}" for sidecar in sidecars])
-        raise
-
-
-def _discard(storage: Storage, paths: Sequence[str]) -> None:
-    """Delete sidecars that nothing will name; where that fails, log clean-up does it a day later."""
-    try:
-        storage.delete(paths)
-    except StorageError as error:
-        logger.warning("sidecars_left_behind table=%s files=%s reason=%s", storage.url, len(paths), error)
+    # What cannot be deleted of what nothing names, log clean-up deletes a day later.
+    with StagedFiles(storage) as staged:
+        sidecars = _write_sidecars(storage, state, form, counts, staged)
+        return _write_manifest(storage, state, form, counts, sidecars, staged)
 
 
 def _write_sidecars(
-    storage: Storage, state: CheckpointState, form: FileForm, counts: Counts, sidecars: list[dict[str, Any]]
-) -> None:
+    storage: Storage, state: CheckpointState, form: FileForm, counts: Counts, staged: StagedFiles
+) -> list[dict[str, Any]]:
+    sidecars: list[dict[str, Any]] = []
     schema = sidecar_schema(form.add)
     stream = _ahead(state.file_actions(parsed_statistics=form.struct))
     rows = next(stream, None)
@@ -256,6 +261,7 @@ def _write_sidecars(
         name = f"{uuid.uuid4()}.parquet"
         path = f"{SIDECAR_DIRECTORY}/{name}"
         full = counts.files + _SIDECAR_ACTIONS
+        staged.add([path])
         with open_file(storage, path, schema) as file:
             while rows is not None and counts.files < full:
                 file.append(rows.kind, action_rows(rows, form, counts))
@@ -264,6 +270,7 @@ def _write_sidecars(
         sidecars.append(
             {"path": name, "sizeInBytes": status.size, "modificationTime": status.modified_ms},
         )
+    return sidecars
 
 
 def _write_manifest(
@@ -272,6 +279,7 @@ def _write_manifest(
     form: FileForm,
     counts: Counts,
     sidecars: Sequence[Mapping[str, Any]],
+    staged: StagedFiles,
 ) -> CheckpointInfo:
     in_sidecars = sum(sidecar["sizeInBytes"] for sidecar in sidecars)
     tags = {
@@ -284,16 +292,16 @@ def _write_manifest(
     schema = checkpoint_schema(add_type(stats=True), v2=True)
     name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.parquet"
     path = f"{LOG_DIRECTORY}/{name}"
-    with open_file(storage, path, schema) as file:
-        file.append_table(single_table([*single, *({"sidecar": sidecar} for sidecar in sidecars)], schema))
-    status = storage.status(path)
+    table = single_table([*single, *({"sidecar": sidecar} for sidecar in sidecars)], schema)
+    with staged.publishing(), open_file(storage, path, schema) as file:
+        file.append_table(table)
     size = len(single) + len(sidecars) + counts.files
-    v2: dict[str, Any] = {"path": name, "sizeInBytes": status.size, "modificationTime": status.modified_ms}
+    v2: dict[str, Any] = {"path": name, "sizeInBytes": file.size}
     if len(single) <= _HINT_ENTRIES:
         v2["nonFileActions"] = single
     if len(sidecars) <= _HINT_ENTRIES:
         v2["sidecarFiles"] = list(sidecars)
-    total = status.size + in_sidecars
+    total = file.size + in_sidecars
     hint = {
         "version": state.version, "size": size, "sizeInBytes": total, "numOfAddFiles": counts.adds,
         **_hint_schema(schema), "v2Checkpoint": v2,

@@ -13,7 +13,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
@@ -74,7 +75,8 @@ class BrokeredLogStore(LogStore):
         name = path.rpartition("/")[2]
         if self.storage.exists(path):
             raise FileExistsError(f"{self.storage.describe(path)} exists already")
-        self._check_before(version, name)
+        with _about_another_commit():
+            self._check_before(version, name)
         entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
         self.storage.write(f"{_LOG}/{entry.temp_path}", data)
         self._decide(version, entry)
@@ -154,31 +156,37 @@ class BrokeredLogStore(LogStore):
 
     def _decide(self, version: int, entry: Entry) -> None:
         """Add the entry, or raise `FileExistsError` if another writer's is there."""
-        problem = ""
+        sent = False
         for attempt in range(_ATTEMPTS):
             if attempt:
                 pause(attempt)
+            problem: Exception
+            refused: StorageError | None = None
             try:
                 self.entries.add(entry)
                 return
-            except FileExistsError:
-                problem = "there is an entry of it in DynamoDB that cannot be read"
+            except FileExistsError as error:
+                problem = error
             except UncertainWriteError as error:
-                problem = error.text
-            except StorageError:
-                self._give_up(entry)
-                raise
+                problem, sent = error, True
+            except StorageError as error:
+                problem = refused = error
             try:
                 found = self.entries.get(entry.file_name)
             except StorageError:
-                continue
+                continue  # what cannot be read may be there
             if found is not None and found.temp_path != entry.temp_path:
                 self._give_up(entry)
-                self.finish(found)
+                with _about_another_commit():
+                    self.finish(found)
                 raise FileExistsError(f"{self.storage.describe(_LOG)}/{entry.file_name} exists already")
             if found is not None:
                 return
-        raise uncertain(self.storage.url, version, problem)
+            # The client repeats requests, so a refusal alone does not say that there is no entry.
+            if refused is not None and not sent:
+                self._give_up(entry)
+                raise refused
+        raise uncertain(self.storage.url, version, problem) from problem
 
     def _give_up(self, entry: Entry) -> None:
         """Delete the temporary file of a commit that lost."""
@@ -186,3 +194,12 @@ class BrokeredLogStore(LogStore):
             self.storage.delete([f"{_LOG}/{entry.temp_path}"])
         except StorageError as error:
             _log.warning("temporary_commit_left path=%s reason=%s", entry.temp_path, error.text)
+
+
+@contextmanager
+def _about_another_commit() -> Iterator[None]:
+    """Requests without an answer that leave nothing open of the commit that is to be published."""
+    try:
+        yield
+    except UncertainWriteError as error:
+        raise StorageError(f"{error.text}; nothing was written", parameters=error.parameters) from error

@@ -20,6 +20,7 @@ import os
 import posixpath
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 from delta_ds.exceptions import StorageError
@@ -170,8 +171,10 @@ def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
         if "already exists" not in str(error):
             raise
     finally:
+        # Gone if the rename has happened after all; what is left is hidden, and no error of the put.
         if not renamed:
-            fs.rm_file(temporary)
+            with suppress(Exception):
+                fs.rm_file(temporary)
     if not renamed:
         if not fs.exists(path):
             raise OSError("the rename failed, although there is no such file")

@@ -40,7 +40,11 @@ class NoExclusiveCreateError(OSError):
     """The filesystem has neither hard links nor a rename that spares an existing file."""
 
 
-class FolderNotFlushedError(OSError):
+class UnconfirmedError(OSError):
+    """The file may have its name, and nothing confirms that it has, or that it keeps it."""
+
+
+class FolderNotFlushedError(UnconfirmedError):
     """The file has its name, but the device did not confirm it: it may be gone after a power failure."""
 
 
@@ -64,8 +68,8 @@ def create(folder: str, name: str, data: bytes, *, unsafe: bool = False, durable
         The name is taken; nothing was written.
     NoExclusiveCreateError
         It cannot be done here, and `unsafe` is not set; nothing was written.
-    FolderNotFlushedError
-        The file is there, but perhaps not for good.
+    UnconfirmedError
+        The file may be there, or is, but perhaps not for good.
     OSError
         As the operating system said it; nothing was written.
     """
@@ -95,7 +99,9 @@ def _folder(folder: str) -> Iterator[int | None]:
     try:
         yield handle
     finally:
-        os.close(handle)
+        # What the folder is opened for is done, or has failed; this says nothing of either.
+        with suppress(OSError):
+            os.close(handle)
 
 
 def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None, durable: bool) -> bool:
@@ -112,18 +118,25 @@ def _create_unnamed(folder: str, name: str, data: bytes, handle: int | None, dur
     try:
         _write_all(file, data, durable)
         os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=handle, follow_symlinks=True)
-    except FileExistsError:
-        raise
     except OSError as error:
         # The answer of a link can get lost on its way from a server: a name more says that it was made.
-        if os.fstat(file).st_nlink:
+        if _has_name(file, error):
             return True
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        if isinstance(error, FileExistsError) or error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
         return False
     finally:
-        os.close(file)
+        # Flushed before it was linked; an error now must not undo a commit.
+        with suppress(OSError):
+            os.close(file)
     return True
+
+
+def _has_name(file: int, problem: OSError) -> bool:
+    try:
+        return os.fstat(file).st_nlink > 0
+    except OSError as error:
+        raise UnconfirmedError(error.errno, f"{problem.strerror}, and then {error.strerror}") from error
 
 
 def _create_named(folder: str, name: str, data: bytes, unsafe: bool, durable: bool) -> None:
@@ -143,27 +156,34 @@ def _create_named(folder: str, name: str, data: bytes, unsafe: bool, durable: bo
 
 
 def _link(temporary: str, final: str, unsafe: bool) -> None:
+    own = os.stat(temporary)
     try:
         os.link(temporary, final)
-    except FileExistsError:
-        # A network filesystem repeats a request whose answer got lost, and then finds its own file.
-        if not _is_linked(temporary, final):
-            raise
     except OSError as error:
-        if _is_linked(temporary, final):
+        # A network filesystem repeats a request whose answer got lost, and then finds its own file.
+        if _is_at(final, own, error):
             return
-        if error.errno not in _NO_LINKS:
+        if isinstance(error, FileExistsError) or error.errno not in _NO_LINKS:
             raise
         _rename_exclusively(temporary, final, unsafe)
 
 
-def _is_linked(temporary: str, final: str) -> bool:
-    return os.path.lexists(final) and os.path.samefile(temporary, final)
+def _is_at(final: str, own: os.stat_result, problem: OSError) -> bool:
+    """Whether a file is there under a name, after a request to give it that name failed."""
+    try:
+        return os.path.samestat(os.lstat(final), own)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UnconfirmedError(
+            error.errno, f"{problem.strerror}, and then {error.strerror}", final
+        ) from error
 
 
 def _rename_exclusively(temporary: str, final: str, unsafe: bool) -> None:
+    own = os.stat(temporary)
     number = _rename_without_replacing(temporary, final)
-    if number == 0:
+    if number == 0 or _is_at(final, own, OSError(number, os.strerror(number))):
         return
     if number == errno.EEXIST:
         raise FileExistsError(number, os.strerror(number), final)

@@ -196,7 +196,15 @@ class Storage(ABC):
 
     @abstractmethod
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """As `open_output`, but whole or not at all: on an exception in the block nothing changes."""
+        """As `open_output`, but whole or not at all: on an exception in the block nothing changes.
+
+        Raises
+        ------
+        UncertainWriteError
+            When the block has ended: the file may be there.
+        StorageError
+            Refused or failed; nothing has changed.
+        """
 
     @abstractmethod
     def delete(self, paths: Sequence[str]) -> None:

@@ -138,6 +138,11 @@ class LocalStorage(Storage):
                 f"{self.describe(path)} was created, but the device did not confirm it: {error.strerror}",
                 parameters={"path": path},
             ) from error
+        except exclusive_create.UnconfirmedError as error:
+            raise UncertainWriteError(
+                f"{self.describe(path)} may or may not have been created: {error.strerror}",
+                parameters={"path": path},
+            ) from error
         except exclusive_create.NoExclusiveCreateError as error:
             raise _no_exclusive_create(self.describe(path), error) from error
         except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from delta_ds.exceptions import StorageError
+from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import exclusive_create
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
 
@@ -76,7 +76,8 @@ class LocalOutput(io.BufferedWriter):
 def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
     """A stream whose content becomes `folder/name` when the block ends well; else nothing changes.
 
-    Missing folders are made. Errors of the block itself pass through as they are.
+    Missing folders are made. Errors of the block itself pass through as they are; after an `UncertainWriteError` the
+    file is there, but perhaps not for good.
     """
     temporary = exclusive_create.temporary_name(folder, name)
     stream: LocalOutput | None = None
@@ -92,8 +93,14 @@ def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    with _as_storage_error(address, "it may be gone after a power failure"):
+    try:
         exclusive_create.flush_folder(folder)
+    except OSError as error:
+        raise UncertainWriteError(
+            f"{address} was written, but the device did not confirm it, so it may be gone after a power failure: "
+            f"{error.strerror or error}",
+            parameters={"path": address, "errno": error.errno},
+        ) from error
 
 
 def open_new(path: str, address: str, outcome: str = NOT_REFERENCED, *, durable: bool = True) -> LocalOutput:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 
-from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.store_options import is_brokered
@@ -64,29 +64,38 @@ class ConditionalLogStore(LogStore):
         for attempt in range(_ATTEMPTS):
             if attempt:
                 pause(attempt)
+            problem: Exception
+            refused: StorageError | None = None
             try:
                 self.storage.create(path, data)
                 return
-            except FileExistsError:
+            except FileExistsError as error:
                 if self.storage.creates_exactly:
                     raise
-                problem = "it was there already"
+                problem = error
             except UncertainWriteError as error:
-                problem, sent = error.text, True
+                if self.storage.creates_exactly:
+                    # It has looked already, and what a device has not confirmed can be read until the power fails.
+                    raise uncertain(self.storage.url, version, error) from error
+                problem, sent = error, True
             except StorageError as error:
-                # Filesystems repeat requests on their own, so even a refusal may hide an earlier success.
-                if not sent and (self.storage.creates_exactly or not self._is_ours(path, data)):
+                if self.storage.creates_exactly:
                     raise
-                problem = error.text
-            if self._is_ours(path, data):
+                problem = refused = error
+            there = self._is_ours(path, data)
+            if there:
                 return
+            # Filesystems repeat requests on their own, so even a refusal may hide an earlier success: only that the
+            # commit is not there, after nothing was left open, makes it certain.
+            if refused is not None and there is False and not sent:
+                raise refused
             _log.warning(
                 "commit_unconfirmed table=%s version=%d attempt=%d", self.storage.url, version, attempt + 1
             )
-        raise uncertain(self.storage.url, version, problem)
+        raise uncertain(self.storage.url, version, problem) from problem
 
-    def _is_ours(self, path: str, data: bytes) -> bool:
-        """Whether the commit is there with these bytes; False also if it is missing or unreadable now.
+    def _is_ours(self, path: str, data: bytes) -> bool | None:
+        """Whether the commit is there with these bytes; None if it cannot be read now.
 
         Raises
         ------
@@ -95,18 +104,22 @@ class ConditionalLogStore(LogStore):
         """
         try:
             found = self.storage.read(path)
-        except (FileNotFoundError, StorageError):
+        except FileNotFoundError:
             return False
+        except StorageError:
+            return None
         if found != data:
             raise FileExistsError(f"{self.storage.describe(path)} exists already")
         return True
 
 
-def uncertain(table: str, version: int, problem: str) -> UncertainWriteError:
+def uncertain(table: str, version: int, problem: Exception) -> UncertainWriteError:
     """The error for a commit that may or may not have happened."""
+    reason = problem.text if isinstance(problem, DeltaError) else str(problem)
     return UncertainWriteError(
-        f"table {table}: it is not known whether version {version} was committed: {problem}; look at the table's "
-        "history before you run this again, or it may happen twice",
+        f"table {table}: it is not known whether version {version} was committed: {reason}. The version may or may not "
+        "be there, so its files are kept. Look at the table's history before you run this again, or it may happen "
+        "twice; if it has not happened, VACUUM deletes the files",
         parameters={"table": table, "version": version},
     )
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import conditional_put, remote_output
+from delta_ds.kernel.storage import conditional_put, remote_listing, remote_output
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
@@ -54,9 +54,9 @@ class RemoteStorage(Storage):
         with self._errors(directory):
             located = self._locate(directory)
             if self.address.scheme == "s3":
-                found = _list_s3(self._fs, located, start)
+                found = remote_listing.list_s3(self._fs, located, start)
             else:
-                found = _list(self._fs, located)
+                found = remote_listing.list_folder(self._fs, located)
             prefix = f"{directory}/" if directory else ""
             names = sorted(name for name in found if name >= start)
             return [self._file_status(prefix + name, found[name]) for name in names]
@@ -67,11 +67,11 @@ class RemoteStorage(Storage):
         below = f"{located.strip('/')}/" if located.strip("/") else ""
         prefix = f"{folder}/" if folder else ""
         if self.address.scheme == "s3":
-            pages = _pages_s3(fs, located)
+            pages = remote_listing.pages_s3(fs, located)
         elif self.address.scheme in remote_output.FLAT:
-            pages = _one_page(fs, located)
+            pages = remote_listing.one_page(fs, located)
         else:
-            pages = _pages_by_folder(
+            pages = remote_listing.pages_by_folder(
                 fs, located, lambda name: enter(prefix + name.strip("/").removeprefix(below))
             )
         while True:
@@ -138,9 +138,10 @@ class RemoteStorage(Storage):
             except Exception as error:
                 self._judge(path, error)
             pause(attempt)
-        raise StorageError(
+        # Perhaps a request of this very client, which it took for lost.
+        raise UncertainWriteError(
             f"cannot write {self.describe(path)}: the store answered {_CONFLICTS} times that another request on "
-            "it is under way; nothing was written; run it again",
+            "it is under way; it may or may not be there",
             parameters={"path": path},
         )
 
@@ -153,9 +154,7 @@ class RemoteStorage(Storage):
         if meaning == "refused":
             raise StorageError(f"cannot write {text}; {NOTHING_WRITTEN}", parameters={"path": path}) from None
         if meaning == "unknown":
-            raise UncertainWriteError(
-                f"no answer to the write of {text}; it may or may not be there", parameters={"path": path}
-            ) from None
+            raise self._no_answer(path, error) from None
 
     def _create_unsafely(self, path: str, data: bytes) -> None:
         if self.exists(path):
@@ -171,6 +170,12 @@ class RemoteStorage(Storage):
             conditional_put.check(self.address.scheme, self._filesystem, self.url)
         else:
             _log.warning("unsafe_commits table=%s reason=store_cannot_create_exclusively", self.url)
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the server that the client of S3 talks to."""
+        with self._errors(""):
+            return str(self._fs.s3.meta.endpoint_url)
 
     def _filesystem(self) -> Any:
         with self._errors(""):
@@ -199,6 +204,21 @@ class RemoteStorage(Storage):
             self.address.scheme,
             located,
             lambda: self._errors(path, "write", NOTHING_WRITTEN),
+            lambda: self._unanswered(path),
+        )
+
+    @contextmanager
+    def _unanswered(self, path: str) -> Iterator[None]:
+        """Errors of a write that may have happened all the same."""
+        try:
+            yield
+        except Exception as error:
+            raise self._no_answer(path, error) from None
+
+    def _no_answer(self, path: str, error: Exception) -> UncertainWriteError:
+        return UncertainWriteError(
+            f"no answer to the write of {self.describe(path)}: {self._redacted(error)}; it may or may not be there",
+            parameters={"path": path},
         )
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -307,88 +327,6 @@ def _open_filesystem(address: Address, given: Mapping[str, Any]) -> Any:
         raise StorageError(
             f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
         ) from None
-
-
-def _list(fs: Any, directory: str) -> dict[str, Mapping[str, Any]]:
-    """Name -> info of the files directly in a folder."""
-    found = {}
-    for info in fs.ls(directory, detail=True):
-        parent, _, name = info["name"].rpartition("/")
-        if info["type"] == "file" and name and parent.strip("/") == directory.strip("/"):
-            found[name] = info
-    return found
-
-
-def _list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]]:
-    """As `_list`, but S3 itself leaves out what sorts before `start`: a long log costs one request."""
-    bucket, _, key = directory.partition("/")
-    prefix = f"{key}/" if key else ""
-    request = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **fs.req_kw}
-    if start:
-        request["StartAfter"] = prefix + _before(start)
-    found: dict[str, Mapping[str, Any]] = {}
-    anything = False
-    while True:
-        page = fs.call_s3("list_objects_v2", **request)
-        anything = anything or bool(page.get("Contents") or page.get("CommonPrefixes"))
-        for entry in page.get("Contents", ()):
-            if name := entry["Key"][len(prefix) :]:
-                found[name] = {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
-        if not page.get("IsTruncated"):
-            break
-        request["ContinuationToken"] = page["NextContinuationToken"]
-    if not anything and not _list_s3_is_there(fs, bucket, prefix):
-        raise FileNotFoundError(directory)
-    return found
-
-
-def _pages_s3(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
-    """What lies below a folder of S3, a page of its listing at a time; folders are names that end in `/`."""
-    bucket, _, key = directory.partition("/")
-    request = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **fs.req_kw}
-    while True:
-        page = fs.call_s3("list_objects_v2", **request)
-        yield [
-            {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
-            for entry in page.get("Contents", ())
-        ]
-        if not page.get("IsTruncated"):
-            return
-        request["ContinuationToken"] = page["NextContinuationToken"]
-
-
-def _one_page(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
-    """What lies below a folder of another flat store; fsspec follows the pages, and gives no folders."""
-    yield list(fs.find(directory, detail=True).values())
-
-
-def _pages_by_folder(
-    fs: Any, directory: str, enter: Callable[[str], bool]
-) -> Iterator[list[Mapping[str, Any]]]:
-    """What lies below a folder of a filesystem, a folder at a time."""
-
-    def passing_over_missing(error: Exception) -> None:
-        if not isinstance(error, FileNotFoundError):  # which it is for a folder that has just vanished
-            raise error
-
-    for _, folders, files in fs.walk(directory, detail=True, on_error=passing_over_missing):
-        yield [
-            *({**info, "size": info.get("size") or 0} for name, info in folders.items() if name),
-            *(info for info in files.values() if info["type"] == "file"),
-        ]
-        for name in [name for name, info in folders.items() if not enter(info["name"])]:
-            del folders[name]
-
-
-def _list_s3_is_there(fs: Any, bucket: str, prefix: str) -> bool:
-    page = fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1, **fs.req_kw)
-    return bool(page.get("Contents"))
-
-
-def _before(name: str) -> str:
-    """A key that sorts before `name`, as `StartAfter` leaves out the key it is given."""
-    last = name[-1]
-    return name[:-1] + chr(ord(last) - 1) if "!" < last <= "~" else name[:-1]
 
 
 def _milliseconds(moment: Any) -> int:

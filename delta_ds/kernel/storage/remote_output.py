@@ -50,8 +50,12 @@ def put(fs: Any, scheme: str, path: str, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(fs: Callable[[], Any], scheme: str, path: str, errors: Errors) -> Iterator[BinaryIO]:
+def replacing(
+    fs: Callable[[], Any], scheme: str, path: str, errors: Errors, sending: Errors
+) -> Iterator[BinaryIO]:
     """A stream that is kept on this machine and sent when the block ends well; else nothing happens.
+
+    Errors of the sending are mapped by `sending`: clients repeat requests, so even a refusal may hide a success.
 
     A stream into the store would be completed by whoever closes it, with half the content after an error.
     """
@@ -61,7 +65,9 @@ def replacing(fs: Callable[[], Any], scheme: str, path: str, errors: Errors) -> 
         with RemoteOutput(os.fdopen(handle, "wb"), errors) as stream:
             yield stream  # type: ignore[misc]  # a RawIOBase is what every writer wants of a BinaryIO
         with errors():
-            _through_temporary(fs(), scheme, path, lambda target: fs().put_file(local, target))
+            opened = fs()
+        with sending():
+            _through_temporary(opened, scheme, path, lambda target: opened.put_file(local, target))
     finally:
         os.unlink(local)
 

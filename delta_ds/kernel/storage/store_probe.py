@@ -6,10 +6,16 @@ endpoints are not asked.
 
 from __future__ import annotations
 
+import logging
 import os
+from urllib.parse import urlsplit
 
-from delta_ds.exceptions import StorageError
+from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage.filesystem import Storage
+
+_log = logging.getLogger("delta_ds")
+
+_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
 _trusted: set[tuple[str, str]] = set()
 
@@ -17,16 +23,17 @@ _trusted: set[tuple[str, str]] = set()
 def check_endpoint(storage: Storage) -> None:
     """Create an object twice, once per server and bucket in a process; the second time must fail.
 
+    The server is the one that the client says: options, environment and configuration files all have a say in it. One
+    that is not known to be Amazon's is asked.
+
     Raises
     ------
     StorageError
         The server overwrote the first object, or cannot be written to; no commit was written.
     """
-    client = storage.options.get("client_kwargs")
-    nested = client.get("endpoint_url") if isinstance(client, dict) else None
-    endpoint = str(storage.options.get("endpoint_url") or nested or os.environ.get("AWS_ENDPOINT_URL_S3", ""))
+    endpoint: str = getattr(storage, "endpoint", "")
     key = (endpoint, storage.address.authority)
-    if storage.address.scheme != "s3" or not endpoint or ".amazonaws.com" in endpoint or key in _trusted:
+    if storage.address.scheme != "s3" or key in _trusted or _is_amazon(endpoint):
         return
     probe = f"_delta_log/.create_once_probe.{os.urandom(8).hex()}"
     try:
@@ -35,11 +42,25 @@ def check_endpoint(storage: Storage) -> None:
     except FileExistsError:
         _trusted.add(key)
         return
+    except UncertainWriteError as error:
+        raise StorageError(f"{error.text}; no commit was written", parameters=error.parameters) from error
     finally:
-        storage.delete([probe])
+        _forget(storage, probe)
     raise StorageError(
         f"cannot write to {storage.url}: its server overwrites an object that must only be created if there is "
         "none, so two writers could take the same version; nothing was written; update the server, or use the "
         "storage option logStore=dynamodb",
         parameters={"table": storage.url},
     )
+
+
+def _is_amazon(endpoint: str) -> bool:
+    return (urlsplit(endpoint).hostname or "").endswith(_AMAZON)
+
+
+def _forget(storage: Storage, probe: str) -> None:
+    """Delete the object; who may not delete may commit all the same."""
+    try:
+        storage.delete([probe])
+    except StorageError as error:
+        _log.warning("probe_left_behind path=%s reason=%s", storage.describe(probe), error.text)

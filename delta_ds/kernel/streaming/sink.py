@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from delta_ds.exceptions import MetadataChangedException
+from delta_ds.exceptions import MetadataChangedException, StorageError
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.staging import Outcome
 from delta_ds.kernel.streaming.last_batch import last_batch
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.finish import Operation, discard, finish_write
+from delta_ds.kernel.write.finish import Operation, finish_write, staged_files
 from delta_ds.kernel.write.plan import WritePlan, newest
 from delta_ds.kernel.write.task import TaskResult
 
@@ -69,36 +71,53 @@ def commit_batch(
         The query runs twice at once, and the other one was first.
     DeltaConcurrentModificationException
         Another commit contradicts the batch. As with every other failure the files of the batch are deleted, except
-        where its outcome is not known.
+        where a version may name them.
     """
-    staged = [f["path"] for result in results for f in (*result.adds, *result.changes)]
+    paths = [path for result in results for path in result.paths]
     plan = replace(plan, options=replace(plan.options, txn_app_id=query_id, txn_version=batch_id))
-    try:
+    with staged_files(plan, results) as staged:
         check_mode(mode)
         snapshot = newest(plan.storage)
         _check_table(plan, snapshot)
-        known = None if snapshot is None else last_batch(snapshot, query_id)
-    except BaseException:
-        discard(plan.storage, staged)
-        raise
-    if known is not None and known >= batch_id:
-        logger.info("batch_is_there table=%s query=%s batch=%s", plan.storage.url, query_id, batch_id)
-        discard(plan.storage, staged)
-        return None
-    plan, transaction = _based(plan, snapshot, engine_info)
-    if not staged and not _matters(plan, snapshot):
-        return None
-    return finish_write(
-        plan,
-        results,
-        transaction,
-        operation=Operation(
-            _OPERATION,
-            {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
-            _metrics,
-        ),
-        engine_info=engine_info,
-    )
+        if snapshot is not None and _is_there(plan, snapshot, query_id, batch_id):
+            staged.outcome = _outcome(plan, snapshot, paths)
+            return None
+        plan, transaction = _based(plan, snapshot, engine_info)
+        if not paths and not _matters(plan, snapshot):
+            return None
+        return finish_write(
+            plan,
+            results,
+            transaction,
+            operation=Operation(
+                _OPERATION,
+                {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
+                _metrics,
+            ),
+            engine_info=engine_info,
+            staged=staged,
+        )
+
+
+def _is_there(plan: WritePlan, snapshot: Snapshot, query_id: str, batch_id: int) -> bool:
+    known = last_batch(snapshot, query_id)
+    if known is None or known < batch_id:
+        return False
+    logger.info("batch_is_there table=%s query=%s batch=%s", plan.storage.url, query_id, batch_id)
+    return True
+
+
+def _outcome(plan: WritePlan, snapshot: Snapshot, paths: Sequence[str]) -> Outcome:
+    """What became of files whose batch is there: of a commit that gave no answer and is tried again, they are named."""
+    # They were written after the plan was made.
+    since = [commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
+    names = [path.encode() for path in paths]
+    try:
+        named = any(name in data for data in plan.storage.read_many(since) for name in names)
+    except (FileNotFoundError, StorageError) as error:
+        logger.warning("batch_not_read_back table=%s reason=%s", plan.storage.url, error)
+        return Outcome.UNKNOWN
+    return Outcome.PUBLISHED if named else Outcome.NOT_PUBLISHED
 
 
 def _check_table(plan: WritePlan, snapshot: Snapshot | None) -> None:

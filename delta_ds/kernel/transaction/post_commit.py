@@ -1,7 +1,6 @@
 """What follows a commit: its checksum file, now and then a checkpoint and log clean-up, manifests where asked for.
 
-The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it; but for
-manifests, which other engines read as they are: those the caller has to hear of.
+The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it.
 
 Source: PROTOCOL.md, "Version Checksum File", "Checkpoints", "Metadata Cleanup"; checklist CRC-W-01, CKP-W-15,
 MCL-W-04; delta-spark, `GenerateSymlinkManifest` (when, and what its failure does).
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import DeltaError, UncertainWriteError, UnsupportedOperationError
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checksum import EMPTY, Summary
@@ -24,10 +23,9 @@ from delta_ds.kernel.transaction import symlink_manifest
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.pending import Pending
 
 logger = logging.getLogger("delta_ds")
-
-_HOOK_FAILED = "DELTA_POST_COMMIT_HOOK_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +58,21 @@ class Committed:
     removed_files: int = 0
     removed_bytes: int | None = 0
 
+    @classmethod
+    def of(cls, pending: Pending, actions: Sequence[Mapping[str, Any]]) -> Committed:
+        """What was pending, with all of its actions but `live_removes`."""
+        removed = pending.live_removes
+        return cls(
+            version=pending.version,
+            protocol=pending.protocol,
+            metadata=pending.metadata,
+            actions=actions,
+            previous=pending.snapshot,
+            in_commit_timestamp=pending.in_commit_timestamp,
+            removed_files=sum(removes.table.num_rows for removes in removed),
+            removed_bytes=sum(removes.size for removes in removed),
+        )
+
     @property
     def operation(self) -> str | None:
         """What the commit did, as its `commitInfo` says."""
@@ -77,19 +90,14 @@ def run(storage: Storage, committed: Committed) -> None:
     committed
         The commit.
 
-    Raises
-    ------
-    UncertainWriteError
-        The symlink manifests could not be brought up to date; the commit stands, its files are part of the table.
-        Whatever else fails is logged.
+    Whatever fails is logged: the commit stands, and who is told of a failure would take its files for leftovers.
     """
     _attempt("checksum", storage, committed, _write_checksum)
     if _attempt("checkpoint_interval", storage, committed, _is_checkpoint_due) and _attempt(
         "checkpoint", storage, committed, _write_checkpoint
     ):
         _attempt("clean_up", storage, committed, _clean_up)
-    if value_of(committed.metadata.configuration, symlink_manifest.ENABLED):
-        _update_manifests(storage, committed)
+    _attempt("symlink_manifest", storage, committed, _update_manifests)
 
 
 _Step = Callable[[Storage, Committed], bool]
@@ -206,23 +214,15 @@ def _clean_up(storage: Storage, committed: Committed) -> bool:
 # ---------------------------------------------------------------- manifests
 
 
-def _update_manifests(storage: Storage, committed: Committed) -> None:
+def _update_manifests(storage: Storage, committed: Committed) -> bool:
+    if not value_of(committed.metadata.configuration, symlink_manifest.ENABLED):
+        return False
     from delta_ds.kernel.snapshot import open_snapshot
 
     names = {name for action in committed.actions for name in action}
     if not (committed.removed_files or names & {"add", "remove"}):
-        return
+        return False
     everything = committed.version == 0 or bool(committed.removed_files) or "metaData" in names
-    try:
-        # As it is now: another commit may have followed, whose manifests must not be undone.
-        snapshot = open_snapshot(storage)
-        symlink_manifest.update_after(snapshot, committed.actions, everything=everything)
-    except Exception as error:
-        reason = error.text if isinstance(error, DeltaError) else repr(error)
-        raise UncertainWriteError(
-            f"version {committed.version} of {storage.url} is committed, but its symlink manifests are not up to date: "
-            f"{reason}. Call generate('symlink_format_manifest') once the cause is gone, or set "
-            f"{symlink_manifest.ENABLED} to false",
-            condition=error.condition if isinstance(error, UnsupportedOperationError) else _HOOK_FAILED,
-            parameters={"version": committed.version},
-        ) from error
+    # As it is now: another commit may have followed, whose manifests must not be undone.
+    symlink_manifest.update_after(open_snapshot(storage), committed.actions, everything=everything)
+    return True

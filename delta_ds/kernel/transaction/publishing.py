@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import log_store_for
+from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
 from delta_ds.kernel.transaction.commit_info import to_json
 from delta_ds.kernel.transaction.pending import Body, Pending
@@ -24,11 +25,13 @@ logger = logging.getLogger("delta_ds")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
 
 
-def publish(storage: Storage, pending: Pending, *, retry: bool, max_attempts: int) -> int:
+def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool, max_attempts: int) -> int:
     """Commit as the next free version; `pending.version` is the one it got.
 
     Parameters
     ----------
+    staged
+        What was written for the commit; hears what becomes of it.
     retry
         Whether another version than the first one will do.
     max_attempts
@@ -53,7 +56,8 @@ def publish(storage: Storage, pending: Pending, *, retry: bool, max_attempts: in
     for attempt in range(1, max_attempts + 1):
         data = serialise(pending)
         try:
-            store.publish(pending.version, data)
+            with staged.publishing():
+                store.publish(pending.version, data)
             return len(data)
         except FileExistsError:
             if attempt > 1:
@@ -62,6 +66,7 @@ def publish(storage: Storage, pending: Pending, *, retry: bool, max_attempts: in
         if own is not None:
             # An attempt whose answer was lost had worked after all.
             logger.warning("commit_found_after_lost_answer table=%s version=%s", pending.table, own.version)
+            staged.outcome = Outcome.PUBLISHED
             pending.version = own.version
             return len(own.data)
     raise CommitFailedError(

@@ -11,6 +11,7 @@ from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
 from delta_ds.kernel.transaction.pending import Body, Pending
@@ -305,6 +306,7 @@ class Transaction:
         retry: bool = True,
         max_attempts: int = MAX_ATTEMPTS,
         post_commit: bool = True,
+        staged: Staging | None = None,
     ) -> int:
         """Publish the actions as the next version, on top of what others have committed meanwhile.
 
@@ -319,7 +321,9 @@ class Transaction:
         retry
             Whether another version than the next one will do; False for commands that cannot be rebased.
         post_commit
-            Whether checkpoints, checksums and clean-up may follow.
+            Whether checkpoints, checksums and clean-up may follow. Nothing of it fails the commit.
+        staged
+            The owner of the files that the commit names; hears what becomes of it.
 
         Returns
         -------
@@ -351,13 +355,16 @@ class Transaction:
             parameters=parameters, metrics=metrics, user_metadata=user_metadata, tags=tags,
         )  # fmt: skip
         in_commit_time.stamp(pending, now)
-        size = publish(self.storage, pending, retry=retry, max_attempts=max_attempts)
+        staged = staged or Staging(self.storage.url)
+        size = publish(self.storage, pending, staged, retry=retry, max_attempts=max_attempts)
         self._finished = f"is committed as version {pending.version}"
         actions = list(pending.actions())
         if self._current is not None:
             self._current.committed(pending.version, size, actions)
         if post_commit:
-            self._after(pending, actions)
+            from delta_ds.kernel.transaction.post_commit import Committed, run
+
+            run(self.storage, Committed.of(pending, actions))
         return pending.version
 
     def _pending(self, operation: str) -> Pending:
@@ -379,20 +386,6 @@ class Transaction:
             only_rearranges=pending.only_rearranges,
             changes_data=changes_data,
         )
-
-    def _after(self, pending: Pending, actions: list[dict[str, Body]]) -> None:
-        from delta_ds.kernel.transaction import post_commit
-
-        post_commit.run(
-            self.storage,
-            post_commit.Committed(
-                version=pending.version, protocol=pending.protocol, metadata=pending.metadata,
-                actions=actions, previous=self.snapshot,
-                in_commit_timestamp=pending.in_commit_timestamp,
-                removed_files=sum(removes.table.num_rows for removes in pending.live_removes),
-                removed_bytes=sum(removes.size for removes in pending.live_removes),
-            ),
-        )  # fmt: skip
 
 
 def _now() -> int:

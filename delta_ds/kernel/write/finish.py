@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UncertainWriteError
+from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.data.identity import HIGH_WATER_MARK
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.existing import leaves_existing
 from delta_ds.kernel.write.plan import WritePlan
@@ -22,8 +21,6 @@ from delta_ds.kernel.write.removal import Removed, remove_replaced
 from delta_ds.kernel.write.replacing import MATCHING, PARTITIONS
 from delta_ds.kernel.write.small_files import join_small_files
 from delta_ds.kernel.write.task import TaskResult
-
-logger = logging.getLogger("delta_ds")
 
 # Spark's save modes, as delta-spark's history shows them.
 _MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
@@ -54,6 +51,7 @@ def finish_write(
     *,
     engine_info: str | None = None,
     operation: Operation | None = None,
+    staged: StagedFiles | None = None,
 ) -> int | None:
     """Commit what the tasks of a write have written.
 
@@ -69,6 +67,8 @@ def finish_write(
         Who writes, for the history; the kernel's own name by default.
     operation
         What the history calls the write; WRITE by default.
+    staged
+        The owner of the files of `results`, where there is one already.
 
     Returns
     -------
@@ -82,59 +82,41 @@ def finish_write(
         `ifExists` is `error`, and there is a table: since the write was planned, or before.
     DeltaConcurrentModificationException
         Another commit came first and contradicts the write. As with every other failure the files
-        of the write are deleted, except where its outcome is not known (`UncertainWriteError`).
+        of the write are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
     zone = next((r.timezone for r in results if r.timezone is not None), None)
     if zone is not None:
         plan = plan.in_time_zone(zone)
-    staged = [f["path"] for r in results for f in (*r.adds, *r.changes)]
-    try:
-        adds = join_small_files(plan, [add for r in results for add in r.adds])
-        staged += [add["path"] for add in adds]
-        if plan.done:
-            return None
-        if plan.read_version >= 0 and leaves_existing(plan.options, plan.read_version, plan.storage.url):
-            discard(plan.storage, staged)
-            return None
-        if transaction is None:
-            transaction = Transaction(plan.storage, _pinned(plan), engine_info=engine_info)
-        removed = Removed()
-        if transaction.snapshot is not None:
-            removed = remove_replaced(plan, transaction, transaction.snapshot, adds)
-            staged += [f["path"] for f in (*removed.adds, *removed.changes)]
-        if _changes_nothing(plan, adds, removed):
-            return None
-        return _commit(plan, transaction, results, adds, removed, operation)
-    except UncertainWriteError:
-        raise
-    except DeltaConcurrentModificationException as error:
-        discard(plan.storage, staged)
-        # Another one made the table since the write was planned.
-        created = plan.read_version < 0
-        if created and leaves_existing(plan.options, error.winning_version or 0, plan.storage.url):
-            return None
-        raise
-    except Exception:
-        discard(plan.storage, staged)
-        raise
+    with staged or staged_files(plan, results) as staged:
+        try:
+            adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
+            if plan.done:
+                return None
+            if plan.read_version >= 0 and leaves_existing(plan.options, plan.read_version, plan.storage.url):
+                return None
+            if transaction is None:
+                transaction = Transaction(plan.storage, _pinned(plan), engine_info=engine_info)
+            removed = Removed()
+            if transaction.snapshot is not None:
+                removed = remove_replaced(plan, transaction, transaction.snapshot, adds, staged)
+            if _changes_nothing(plan, adds, removed):
+                return None
+            return _commit(plan, transaction, results, adds, removed, operation, staged)
+        except DeltaConcurrentModificationException as error:
+            # Another one made the table since the write was planned.
+            created = plan.read_version < 0
+            if created and leaves_existing(plan.options, error.winning_version or 0, plan.storage.url):
+                return None
+            raise
+
+
+def staged_files(plan: WritePlan, results: Sequence[TaskResult]) -> StagedFiles:
+    """The owner of what tasks wrote."""
+    return StagedFiles(plan.storage, [path for result in results for path in result.paths])
 
 
 def _pinned(plan: WritePlan) -> Snapshot | None:
     return open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
-
-
-def discard(storage: Storage, paths: Sequence[str]) -> None:
-    """Delete files that no commit refers to; what cannot be deleted is logged, and left for VACUUM.
-
-    Parameters
-    ----------
-    paths
-        As in actions, URI-encoded.
-    """
-    try:
-        storage.delete([storage.resolve(path) for path in dict.fromkeys(paths)])
-    except (DeltaError, OSError) as error:
-        logger.warning("orphan_files_left table=%s files=%s reason=%s", storage.url, len(paths), error)
 
 
 def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: Removed) -> bool:
@@ -150,6 +132,7 @@ def _commit(
     adds: Sequence[dict[str, Any]],
     removed: Removed,
     operation: Operation | None,
+    staged: StagedFiles,
 ) -> int:
     options = plan.options
     tags = set_table(plan, transaction, results)
@@ -167,6 +150,7 @@ def _commit(
         metrics if operation is None else operation.metrics(metrics),
         user_metadata=options.user_metadata,
         tags=tags,
+        staged=staged,
     )
 
 

@@ -24,6 +24,7 @@ from delta_ds.kernel.write.replacing import EVERYTHING, MATCHING, PARTITIONS
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.staging import StagedFiles
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.plan import WritePlan
 
@@ -51,7 +52,11 @@ class Removed:
 
 
 def remove_replaced(
-    plan: WritePlan, transaction: Transaction, snapshot: Snapshot, adds: Sequence[dict[str, Any]]
+    plan: WritePlan,
+    transaction: Transaction,
+    snapshot: Snapshot,
+    adds: Sequence[dict[str, Any]],
+    staged: StagedFiles,
 ) -> Removed:
     """Record in a transaction what the write replaces, and what it reads to know that.
 
@@ -63,6 +68,8 @@ def remove_replaced(
         On the version that the write started from.
     adds
         The new files.
+    staged
+        Becomes the owner of what is written anew.
     """
     scope = plan.replacing.scope
     if scope == EVERYTHING:
@@ -73,7 +80,7 @@ def remove_replaced(
         transaction.read_partitions(written)
         return _remove(plan, transaction, snapshot, _rows_in(snapshot, written, plan.rows.timezone))
     if scope == MATCHING:
-        return _remove_matching(plan, transaction, snapshot)
+        return _remove_matching(plan, transaction, snapshot, staged)
     return Removed()
 
 
@@ -111,7 +118,9 @@ def _keys(snapshot: Snapshot, texts: Sequence[pa.StringArray], timezone: str) ->
     return list(zip(*columns, strict=True))
 
 
-def _remove_matching(plan: WritePlan, transaction: Transaction, snapshot: Snapshot) -> Removed:
+def _remove_matching(
+    plan: WritePlan, transaction: Transaction, snapshot: Snapshot, staged: StagedFiles
+) -> Removed:
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     candidates = transaction.scan(plan.options.replace_where, timezone=plan.rows.timezone).pruning.rows
     if plan.replacing.by_partition:
@@ -123,6 +132,7 @@ def _remove_matching(plan: WritePlan, transaction: Transaction, snapshot: Snapsh
     try:
         gone = [row for row in candidates.to_pylist() if rewriter.rewrite(row)]
         adds, changes = rewriter.close()
+        staged.add(body["path"] for body in (*adds, *changes))
     except BaseException:
         rewriter.abort()
         raise

@@ -12,6 +12,7 @@ from typing import Any
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
 from delta_ds.kernel.data.writer import FileWriter
 from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.write.plan import WritePlan
 
 _PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -20,7 +21,7 @@ _TARGET_BYTES = 128 << 20
 Body = dict[str, Any]
 
 
-def join_small_files(plan: WritePlan, adds: Sequence[Body]) -> list[Body]:
+def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles) -> list[Body]:
     """The files of a write, joined where the write or the table asks for it.
 
     Parameters
@@ -29,6 +30,8 @@ def join_small_files(plan: WritePlan, adds: Sequence[Body]) -> list[Body]:
         The write.
     adds
         What its tasks wrote: the bodies of `add` actions. Files that are joined are deleted.
+    staged
+        Their owner, and that of the new ones.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def join_small_files(plan: WritePlan, adds: Sequence[Body]) -> list[Body]:
         return list(adds)
     out: list[Body] = []
     for group in _groups(adds, plan.files.target_file_size or _TARGET_BYTES):
-        out += group if len(group) == 1 else _join(plan, group)
+        out += group if len(group) == 1 else _join(plan, group, staged)
     return out
 
 
@@ -63,7 +66,7 @@ def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
         yield group
 
 
-def _join(plan: WritePlan, group: Sequence[Body]) -> list[Body]:
+def _join(plan: WritePlan, group: Sequence[Body], staged: StagedFiles) -> list[Body]:
     names = plan.metadata.physical_partition_columns(plan.protocol)
     reading = ReadPlan(
         table=plan.storage.url,
@@ -82,8 +85,9 @@ def _join(plan: WritePlan, group: Sequence[Body]) -> list[Body]:
         for batch in read_slices(plan.storage, reading, slices):
             writer.write(batch)
         joined = writer.close()
+        staged.add(add["path"] for add in joined)
     except BaseException:
         writer.abort()
         raise
-    plan.storage.delete([plan.storage.resolve(add["path"]) for add in group])
+    discard(plan.storage, [add["path"] for add in group])
     return joined

@@ -36,6 +36,11 @@ class TaskResult:
     identity_marks: dict[str, int] = field(default_factory=dict)
     timezone: str | None = None
 
+    @property
+    def paths(self) -> list[str]:
+        """The files that were written, as actions name them."""
+        return [body["path"] for body in (*self.adds, *self.changes)]
+
 
 def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
     """Write the rows of a task.

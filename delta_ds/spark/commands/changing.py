@@ -19,7 +19,7 @@ from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.rows import Staging, session_metadata, write_rows
+from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.commands.session import session_transaction
 from delta_ds.spark.commands.target import Target
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Change(AbstractContextManager["Change"]):
-    """A command that changes rows. Used as a context: what it wrote is deleted when the block fails.
+    """A command that changes rows. Used as a context: what it wrote is deleted at its end, unless it was committed.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class Change(AbstractContextManager["Change"]):
         self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
         self._how: dict[str, Any] = {}
         self._results: list[TaskResult] = []
+        self._writes = False
         self.settle()
-        self._staging = Staging(partial(self.target.run, discard_folder, self.plan.folder))
-        self._guard = self._staging.discarded_on_failure()
+        self._guard = staging(handle.where)
 
     def settle(
         self,
@@ -102,7 +102,7 @@ class Change(AbstractContextManager["Change"]):
         return plan
 
     def __enter__(self) -> Change:
-        self._guard.__enter__()
+        self._staged = self._guard.__enter__()
         return self
 
     def __exit__(
@@ -117,6 +117,9 @@ class Change(AbstractContextManager["Change"]):
 
     def write(self, frame: DataFrame) -> list[TaskResult]:
         """Write rows; see `rows.write_rows`."""
+        if not self._writes:
+            self._writes = True
+            self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
         results = write_rows(frame, self.plan, self.target, self._portable_plan)
         self._results += results
         return results
@@ -155,9 +158,8 @@ class Change(AbstractContextManager["Change"]):
             **session_metadata(self.target),
         )
         settings = settings_of(self.target.spark)
-        self._staging.committing = True
-        self.target.run(_commit, change, self.plan.write.metadata, settings)
-        self._staging.committed = True
+        with self._staged.publishing():
+            self.target.run(_commit, change, self.plan.write.metadata, settings)
 
 
 def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:

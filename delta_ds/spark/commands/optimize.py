@@ -26,7 +26,7 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
-from delta_ds.spark.commands.rows import Staging
+from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.commands.session import USER_METADATA, checked, time_zone
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
@@ -174,15 +174,14 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     adds: list[dict[str, Any]] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
-        staging = Staging(partial(run, log, discard_staged, plan.rewrite.folder))
-        with staging.discarded_on_failure():
+        with staging(handle.where) as staged:
+            staged.deleted_by(partial(run, log, discard_staged, plan.rewrite.folder))
             with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
                 adds = _rewritten(spark, plan, cores) if plan.bins else []
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
             said = spark.conf.get(USER_METADATA, None)
-            staging.committing = True
-            run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
-            staging.committed = True
+            with staged.publishing():
+                run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
     metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
     return spark.createDataFrame([(path, metrics)], SCHEMA)

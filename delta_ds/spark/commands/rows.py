@@ -6,12 +6,11 @@ import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import UncertainWriteError
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
+from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.commands.session import USER_METADATA
 from delta_ds.spark.commands.target import Target, is_hidden
@@ -99,37 +98,20 @@ def _task(plan: ChangePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.
     return write
 
 
-@dataclass
-class Staging:
-    """What a command writes before its commit, deleted if the command fails.
+@contextmanager
+def staging(table: str) -> Iterator[Staging]:
+    """The owner of what a command writes; errors of Spark that are ours are raised as such.
 
-    Attributes
+    Parameters
     ----------
-    discard
-        Deletes it.
-    committing
-        Whether the commit has begun: from then on only an error of this package says that there is no version.
-    committed
-        Whether there is a version.
+    table
+        Its address, for messages.
     """
-
-    discard: Callable[[], None]
-    committing: bool = False
-    committed: bool = False
-
-    @contextmanager
-    def discarded_on_failure(self) -> Iterator[None]:
-        """Delete what was written if the block fails, unless a version may refer to it.
-
-        Errors of Spark that are ours are raised as such.
-        """
+    with Staging(table) as staged:
         try:
-            yield
+            yield staged
         except BaseException as error:
             ours = told(error)
-            unknown = isinstance(ours, UncertainWriteError) or (self.committing and ours is None)
-            if not (unknown or self.committed):
-                self.discard()
             if ours is None or ours is error:
                 raise
             raise ours from error

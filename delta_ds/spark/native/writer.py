@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import UncertainWriteError
 from delta_ds.kernel.data.partition_paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
@@ -19,8 +18,9 @@ from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import TIMESTAMP, StructType, holds
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.write.existing import leaves_existing
-from delta_ds.kernel.write.finish import discard, finish_write
+from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
@@ -102,17 +102,14 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     )
     if plan.replacing.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
+    settings = settings_of(spark)
     folder = str(uuid.uuid4())
     result = stage(df, plan, options, folder)
-    try:
-        version = finish_write(plan, [result], engine_info=engine_info())
-    except UncertainWriteError:
-        raise
-    except Exception:
-        _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan)
-        raise
+    with StagedFiles(storage) as staged:
+        staged.deleted_by(lambda: _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan))
+        version = finish_write(plan, [result], engine_info=engine_info(), staged=staged)
     if version is not None and parsed.data_change:
-        compact_after(storage, plan.metadata, [result], settings_of(spark), plan.rows.timezone)
+        compact_after(storage, plan.metadata, [result], settings, plan.rows.timezone)
     return version
 
 
@@ -143,17 +140,18 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     rows = stored_rows(df, plan)
     try:
-        _write_files(jvm, rows, plan, target, hadoop_options)
-        found = read_files(plan.storage, plan.files, folder)
-        plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
+        with Staging(plan.storage.url) as staged:
+            staged.deleted_by(lambda: _remove(jvm, target, plan))
+            _write_files(jvm, rows, plan, target, hadoop_options)
+            found = read_files(plan.storage, plan.files, folder)
+            plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
+            _tidy(jvm, target, plan, found)
+            staged.release()
     except Exception as error:
-        # Nothing refers to the folder, and its name is no other's.
-        _remove(jvm, target, plan)
         ours = delta_error(error)
         if ours is None:
             raise
         raise ours from error
-    _tidy(jvm, target, plan, found)
     return TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
 
 

@@ -18,8 +18,8 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.options.stream_write import APPEND, COMPLETE, parse_stream_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.finish import discard
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
@@ -139,7 +139,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _files(messages: Sequence[BatchMessage]) -> list[str]:
-    return [f["path"] for m in messages for f in (*m.result.adds, *m.result.changes)]
+    return [path for message in messages for path in message.result.paths]
 
 
 def _in_commit_worker() -> bool:

@@ -171,14 +171,16 @@ def test_a_dangling_link_in_place_of_the_log_folder_is_refused(storage: Storage)
         storage.create(COMMIT, b"1")
 
 
-def test_a_commit_that_the_device_does_not_confirm_is_uncertain_and_then_found(
+def test_a_commit_that_the_device_does_not_confirm_is_uncertain_though_it_can_be_read(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage.create("_delta_log/x", b"1")
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     with pytest.raises(UncertainWriteError, match="did not confirm"):
         storage.create(COMMIT, b"1")
-    log_store_for(storage).publish(1, b"2")
+    with pytest.raises(UncertainWriteError, match=r"version 1 was committed.*did not confirm.*history") as caught:
+        log_store_for(storage).publish(1, b"2")
+    assert caught.value.parameters == {"table": storage.url, "version": 1}
     assert storage.read(commit_path(1)) == b"2"
 
 

@@ -119,6 +119,21 @@ def test_a_refusal_after_a_lost_answer_is_not_called_a_failure(storage: LossySto
         log_store_for(storage).publish(7, OURS)
 
 
+@pytest.mark.parametrize("unreadable", [1, 4, 50])
+def test_a_refusal_is_no_failure_while_the_commit_cannot_be_read_back(
+    storage: LossyStorage, unreadable: int
+) -> None:
+    storage.script = [refused_after_a_lost_answer, *[refused] * 50]
+    storage.reads = [StorageError("down") for _ in range(unreadable)]
+    if unreadable < 5:
+        log_store_for(storage).publish(7, OURS)
+    else:
+        with pytest.raises(UncertainWriteError, match="version 7 was committed"):
+            log_store_for(storage).publish(7, OURS)
+    storage.reads = []
+    assert storage.read(commit_path(7)) == OURS
+
+
 def test_a_refusal_is_passed_on(storage: LossyStorage) -> None:
     storage.script = [refused]
     with pytest.raises(StorageError, match="access denied"):
@@ -243,12 +258,11 @@ def test_a_conflict_of_two_requests_is_asked_again(failing_memory: list[Exceptio
     assert storage.read("x") == b"1"
 
 
-def test_endless_conflicts_are_given_up_with_nothing_written(failing_memory: list[Exception]) -> None:
+def test_endless_conflicts_leave_it_open_as_the_other_request_may_be_an_own_one(failing_memory: list[Exception]) -> None:
     storage = open_storage(f"memory://{uuid.uuid4()}")
     failing_memory += [conflict() for _ in range(50)]
-    with pytest.raises(StorageError, match="10 times.*nothing was written") as caught:
+    with pytest.raises(UncertainWriteError, match="10 times.*may or may not"):
         storage.create("x", b"1")
-    assert type(caught.value) is StorageError
 
 
 def test_errors_of_a_write_hide_secrets(failing_memory: list[Exception]) -> None:
@@ -277,6 +291,47 @@ def test_a_server_that_honours_the_condition_is_asked_once() -> None:
     assert storage.puts == puts == 2
 
 
+def test_a_server_that_only_the_environment_names_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    storage = open_storage("s3://b/t")
+    assert isinstance(storage, RemoteStorage)
+    assert storage.endpoint == "http://127.0.0.1:1"
+    asked: list[str] = []
+    monkeypatch.setattr(RemoteStorage, "create", lambda self, path, data: asked.append(path))
+    monkeypatch.setattr(RemoteStorage, "delete", lambda self, paths: None)
+    with pytest.raises(StorageError, match="overwrites"):
+        store_probe.check_endpoint(storage)
+    assert len(asked) == 2
+
+
+def test_a_server_of_amazon_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RemoteStorage, "endpoint", "https://s3.eu-west-1.amazonaws.com")
+    monkeypatch.setattr(RemoteStorage, "create", lambda *_: pytest.fail("asked"))
+    store_probe.check_endpoint(open_storage(f"s3://{uuid.uuid4()}/t"))
+
+
+def test_a_probe_that_cannot_be_deleted_or_got_no_answer_is_no_uncertain_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(error: Exception) -> Callable[..., None]:
+        def call(*_: object) -> None:
+            raise error
+
+        return call
+
+    storage = S3Like(honours=True)
+    monkeypatch.setattr(storage, "delete", fails(StorageError("not allowed to delete")))
+    store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    storage = S3Like(honours=True)
+    monkeypatch.setattr(storage, "create", fails(UncertainWriteError("time-out")))
+    with pytest.raises(StorageError, match="time-out; no commit was written") as caught:
+        store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    assert type(caught.value) is StorageError
+
+
 class S3Like:
     """As much of a storage on S3 as the probe needs."""
 
@@ -284,7 +339,7 @@ class S3Like:
         self.honours = honours
         self.url = "s3://b/t"
         self.address = open_storage("s3://b/t").address
-        self.options = {"endpoint_url": f"http://{uuid.uuid4()}"}
+        self.endpoint = f"http://{uuid.uuid4()}"
         self.objects: dict[str, bytes] = {}
         self.puts = 0
 
@@ -297,6 +352,9 @@ class S3Like:
     def delete(self, paths: list[str]) -> None:
         for path in paths:
             self.objects.pop(path, None)
+
+    def describe(self, path: str) -> str:
+        return f"{self.url}/{path}"
 
 
 def test_old_clients_that_would_overwrite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

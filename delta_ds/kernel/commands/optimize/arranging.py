@@ -23,6 +23,7 @@ from delta_ds.kernel.data.file_columns import file_columns
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.data.writer import FileWriter
 from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.storage.staging import StagedFiles
 
 IN_MEMORY_BYTES = 256 << 20  # of Parquet files
 PIECE_BYTES = 32 << 20
@@ -88,12 +89,12 @@ def arrange_in_memory(plan: RewritePlan, curve: Curve, files: Bin, task: int = 0
     order = np.argsort(ranges_of(curve, taken).keys_of(columns))
     bounds = np.linspace(0, len(order), (files.outputs or 1) + 1).astype(np.int64)
     adds: list[Body] = []
-    try:
+    with StagedFiles(plan.storage) as staged:
         for number, rows in enumerate(np.split(order, bounds[1:-1])):
-            adds += written(plan, partial(_write, table, rows), files, task + number)
-    except BaseException:
-        plan.storage.delete([plan.storage.resolve(add["path"]) for add in adds])
-        raise
+            new = written(plan, partial(_write, table, rows), files, task + number)
+            staged.add(add["path"] for add in new)
+            adds += new
+        staged.release()
     return adds
 
 

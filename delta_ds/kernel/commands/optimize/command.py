@@ -18,7 +18,7 @@ from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimi
 from delta_ds.kernel.commands.optimize.ranking import Curve
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
-from delta_ds.kernel.write.finish import discard
+from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -106,9 +106,10 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
         ]
     problem = next((error for future in work if (error := future.exception())), None)
     adds = [add for future in work if future.exception() is None for add in future.result()]
-    if problem is not None:
-        discard(plan.rewrite.storage, [add["path"] for add in adds])
-        raise problem
+    with StagedFiles(plan.rewrite.storage, [add["path"] for add in adds]) as staged:
+        if problem is not None:
+            raise problem
+        staged.release()
     return adds
 
 
@@ -153,10 +154,10 @@ def _written_from(plan: RewritePlan, cuts: arranging.Cuts, files: Bin, folder: P
             if cuts.output_of(piece) == output:
                 yield piece, (folder / name).read_bytes()
 
-    try:
+    with StagedFiles(plan.storage) as staged:
         for output in range(cuts.outputs):
-            adds += arranging.write_pieces(plan, cuts, blobs(output), files, task + output)
-    except BaseException:
-        discard(plan.storage, [add["path"] for add in adds])
-        raise
+            new = arranging.write_pieces(plan, cuts, blobs(output), files, task + output)
+            staged.add(add["path"] for add in new)
+            adds += new
+        staged.release()
     return adds

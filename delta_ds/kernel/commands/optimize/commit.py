@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import DeltaConcurrentModificationException, UncertainWriteError
+from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import features
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
 from delta_ds.kernel.commands.optimize.metrics import operation, operation_metrics, operation_parameters
@@ -22,7 +22,7 @@ from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
 from delta_ds.kernel.commands.row_changes.commit import discard_folder
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.scan.scan import descriptor
-from delta_ds.kernel.write.finish import discard
+from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -67,17 +67,17 @@ def commit_optimize(
     ------
     DeltaConcurrentModificationException
         A file was removed or changed, or the table described anew. As with every other failure the new files are
-        deleted, except where its outcome is not known (`UncertainWriteError`).
+        deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
     if not plan.bins and plan.description is None:
         return None
-    try:
+    with StagedFiles(log.storage, [add["path"] for add in adds]) as staged:
         transaction = log.start_transaction(engine_info=engine_info)
         if transaction.read_version != plan.version:
             transaction = log.start_transaction(plan.version, engine_info=engine_info)
         while True:
             try:
-                return _commit(transaction, plan, adds, user_metadata)
+                return _commit(transaction, plan, adds, user_metadata, staged)
             except DeltaConcurrentModificationException as error:  # noqa: PERF203 - as rare as it is slow
                 transaction = log.start_transaction(engine_info=engine_info)
                 if not _still_holds(transaction.snapshot, plan):
@@ -86,15 +86,14 @@ def commit_optimize(
                     "optimize_commits_again table=%s version=%s after=%s",
                     log.storage.url, transaction.read_version, error.condition,
                 )  # fmt: skip
-    except UncertainWriteError:
-        raise
-    except Exception:
-        discard(log.storage, [add["path"] for add in adds])
-        raise
 
 
 def _commit(
-    transaction: Transaction, plan: OptimizePlan, adds: Sequence[dict[str, Any]], user_metadata: str | None
+    transaction: Transaction,
+    plan: OptimizePlan,
+    adds: Sequence[dict[str, Any]],
+    user_metadata: str | None,
+    staged: StagedFiles,
 ) -> int:
     snapshot = transaction.snapshot
     assert snapshot is not None
@@ -121,6 +120,7 @@ def _commit(
         operation_metrics(plan, adds),
         user_metadata=user_metadata,
         tags=_PRESERVED if plan.rewrite.tracking else None,
+        staged=staged,
     )
 
 

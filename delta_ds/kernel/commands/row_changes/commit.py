@@ -11,16 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import CorruptLogFileError, DeltaError, UncertainWriteError
+from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.data.deletion_vector_files import as_action, merged, write_vectors
 from delta_ds.kernel.data.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
-from delta_ds.kernel.write.finish import discard, set_table
+from delta_ds.kernel.write.finish import set_table
 from delta_ds.kernel.write.task import TaskResult
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class RowChange:
     @property
     def staged(self) -> list[str]:
         """The files that were written, as in actions."""
-        return [f["path"] for result in self.results for f in (*result.adds, *result.changes)]
+        return [path for result in self.results for path in result.paths]
 
 
 def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
@@ -97,10 +98,9 @@ def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
     ------
     DeltaConcurrentModificationException
         Another commit came first and contradicts the change. As with every other failure the files of the
-        change are deleted, except where its outcome is not known (`UncertainWriteError`).
+        change are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
-    staged = change.staged
-    try:
+    with StagedFiles(snapshot.storage, change.staged) as staged:
         transaction = Transaction(snapshot.storage, snapshot, engine_info=change.engine_info)
         transaction.scan(change.predicate, timezone=change.timezone)
         if change.txn is not None:
@@ -124,13 +124,8 @@ def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
             {**change.metrics, **files.metrics()},
             user_metadata=change.user_metadata,
             tags=tags,
+            staged=staged,
         )
-    except UncertainWriteError:
-        raise
-    except Exception:
-        # Not so an interrupt: it may come when the version is there already.
-        discard(snapshot.storage, staged)
-        raise
 
 
 def discard_folder(snapshot: Snapshot, folder: str) -> None:
@@ -182,7 +177,7 @@ class _Marked:
     updated: int = 0
 
 
-def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], staged: list[str]) -> _Marked:
+def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], staged: StagedFiles) -> _Marked:
     if not deleted:
         return _Marked()
     found = _bodies(snapshot, list(deleted))
@@ -200,7 +195,7 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     try:
         written = write_vectors(snapshot.storage, vectors, files)
     finally:
-        staged += files
+        staged.add(files)
     new = {
         path: {
             **found[path],

@@ -1,0 +1,88 @@
+"""What the filesystems of fsspec list: one folder, or all below it, without their caches and page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+
+def list_folder(fs: Any, directory: str) -> dict[str, Mapping[str, Any]]:
+    """Name -> info of the files directly in a folder."""
+    found = {}
+    for info in fs.ls(directory, detail=True):
+        parent, _, name = info["name"].rpartition("/")
+        if info["type"] == "file" and name and parent.strip("/") == directory.strip("/"):
+            found[name] = info
+    return found
+
+
+def list_s3(fs: Any, directory: str, start: str) -> dict[str, Mapping[str, Any]]:
+    """As `list_folder`, but S3 itself leaves out what sorts before `start`: a long log costs one request."""
+    bucket, _, key = directory.partition("/")
+    prefix = f"{key}/" if key else ""
+    request = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **fs.req_kw}
+    if start:
+        request["StartAfter"] = prefix + _before(start)
+    found: dict[str, Mapping[str, Any]] = {}
+    anything = False
+    while True:
+        page = fs.call_s3("list_objects_v2", **request)
+        anything = anything or bool(page.get("Contents") or page.get("CommonPrefixes"))
+        for entry in page.get("Contents", ()):
+            if name := entry["Key"][len(prefix) :]:
+                found[name] = {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
+        if not page.get("IsTruncated"):
+            break
+        request["ContinuationToken"] = page["NextContinuationToken"]
+    if not anything and not _is_there(fs, bucket, prefix):
+        raise FileNotFoundError(directory)
+    return found
+
+
+def pages_s3(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of S3, a page of its listing at a time; folders are names that end in `/`."""
+    bucket, _, key = directory.partition("/")
+    request = {"Bucket": bucket, "Prefix": f"{key}/" if key else "", **fs.req_kw}
+    while True:
+        page = fs.call_s3("list_objects_v2", **request)
+        yield [
+            {**entry, "name": f"{bucket}/{entry['Key']}", "size": entry["Size"]}
+            for entry in page.get("Contents", ())
+        ]
+        if not page.get("IsTruncated"):
+            return
+        request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def one_page(fs: Any, directory: str) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of another flat store; fsspec follows the pages, and gives no folders."""
+    yield list(fs.find(directory, detail=True).values())
+
+
+def pages_by_folder(
+    fs: Any, directory: str, enter: Callable[[str], bool]
+) -> Iterator[list[Mapping[str, Any]]]:
+    """What lies below a folder of a filesystem, a folder at a time."""
+
+    def passing_over_missing(error: Exception) -> None:
+        if not isinstance(error, FileNotFoundError):  # which it is for a folder that has just vanished
+            raise error
+
+    for _, folders, files in fs.walk(directory, detail=True, on_error=passing_over_missing):
+        yield [
+            *({**info, "size": info.get("size") or 0} for name, info in folders.items() if name),
+            *(info for info in files.values() if info["type"] == "file"),
+        ]
+        for name in [name for name, info in folders.items() if not enter(info["name"])]:
+            del folders[name]
+
+
+def _is_there(fs: Any, bucket: str, prefix: str) -> bool:
+    page = fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1, **fs.req_kw)
+    return bool(page.get("Contents"))
+
+
+def _before(name: str) -> str:
+    """A key that sorts before `name`, as `StartAfter` leaves out the key it is given."""
+    last = name[-1]
+    return name[:-1] + chr(ord(last) - 1) if "!" < last <= "~" else name[:-1]
