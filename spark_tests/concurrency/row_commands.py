@@ -22,6 +22,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.staging import Staging
 from spark_tests.concurrency.row_model import (
     APPEND,
     FIRST_ROWS,
@@ -100,7 +101,8 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
                 written.append((after, task.UPDATE if place in changed else task.COPY))
     if not touched and not written:
         return None
-    try:
+    with Staging(snapshot.storage.url) as staged:
+        staged.deleted_by(lambda: discard_folder(snapshot, plan.folder))
         result = write_changed_rows(plan, [_with_actions(written)])
         change = RowChange(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
@@ -112,10 +114,8 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
             plan=plan,
             user_metadata=said,
         )
-        return commit_row_changes(snapshot, change)
-    except Exception:
-        discard_folder(snapshot, plan.folder)
-        raise
+        with staged.publishing():
+            return commit_row_changes(snapshot, change)
 
 
 def _with_actions(rows: list[tuple[Row, int]]) -> pa.RecordBatch:

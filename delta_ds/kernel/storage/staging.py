@@ -59,18 +59,23 @@ class Staging:
     def publishing(self) -> Iterator[None]:
         """The block publishes the version: its outcome is unknown until the block ends.
 
-        Well: it is published. With an error of this package, or that another one has the version: it is not; but for
-        an `UncertainWriteError`, which leaves it open as every other exception does, interrupts among them.
+        Well: it is published. With an error of this package, or that another one has the version: it is not, unless
+        it was before; but for an `UncertainWriteError`, which leaves it open as every other exception does, interrupts
+        among them.
         """
-        self.outcome = Outcome.UNKNOWN
+        before, self.outcome = self.outcome, Outcome.UNKNOWN
         try:
             yield
         except UncertainWriteError:
             raise
         except (DeltaError, FileExistsError):
-            self.outcome = Outcome.NOT_PUBLISHED
+            self.outcome = before if before is Outcome.PUBLISHED else Outcome.NOT_PUBLISHED
             raise
         self.outcome = Outcome.PUBLISHED
+
+    def is_named_in(self, data: bytes) -> bool:
+        """Whether a commit, as its file is, names what is owned: an earlier attempt at publishing has worked."""
+        return False
 
     def release(self) -> None:
         """Own nothing any more: somebody else does."""
@@ -120,6 +125,10 @@ class StagedFiles(Staging):
     def add(self, paths: Iterable[str]) -> None:
         """Own files, by their paths as in actions, URI-encoded."""
         self._paths += paths
+
+    def is_named_in(self, data: bytes) -> bool:
+        # A commit names all of them, or none.
+        return any(path.encode() in data for path in self._paths[:1])
 
     def release(self) -> None:
         super().release()

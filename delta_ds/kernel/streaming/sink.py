@@ -17,7 +17,7 @@ from delta_ds.exceptions import MetadataChangedException, StorageError
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.log_store import commit_path
-from delta_ds.kernel.storage.staging import Outcome
+from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.streaming.last_batch import last_batch
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import Operation, finish_write, staged_files
@@ -77,11 +77,14 @@ def commit_batch(
     plan = replace(plan, options=replace(plan.options, txn_app_id=query_id, txn_version=batch_id))
     with staged_files(plan, results) as staged:
         check_mode(mode)
+        # Until the log has been read, an earlier attempt at this batch may have published its files.
+        staged.outcome = Outcome.UNKNOWN
         snapshot = newest(plan.storage)
-        _check_table(plan, snapshot)
         if snapshot is not None and _is_there(plan, snapshot, query_id, batch_id):
-            staged.outcome = _outcome(plan, snapshot, paths)
+            staged.outcome = _outcome(plan, snapshot, staged)
             return None
+        staged.outcome = Outcome.NOT_PUBLISHED
+        _check_table(plan, snapshot)
         plan, transaction = _based(plan, snapshot, engine_info)
         if not paths and not _matters(plan, snapshot):
             return None
@@ -107,13 +110,12 @@ def _is_there(plan: WritePlan, snapshot: Snapshot, query_id: str, batch_id: int)
     return True
 
 
-def _outcome(plan: WritePlan, snapshot: Snapshot, paths: Sequence[str]) -> Outcome:
+def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcome:
     """What became of files whose batch is there: of a commit that gave no answer and is tried again, they are named."""
     # They were written after the plan was made.
     since = [commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
-    names = [path.encode() for path in paths]
     try:
-        named = any(name in data for data in plan.storage.read_many(since) for name in names)
+        named = any(staged.is_named_in(data) for data in plan.storage.read_many(since))
     except (FileNotFoundError, StorageError) as error:
         logger.warning("batch_not_read_back table=%s reason=%s", plan.storage.url, error)
         return Outcome.UNKNOWN

@@ -62,7 +62,7 @@ def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool,
         except FileExistsError:
             if attempt > 1:
                 time.sleep(_pause(attempt))
-            own = _catch_up(storage, pending, retry)
+            own = _catch_up(storage, pending, staged, retry)
         if own is not None:
             # An attempt whose answer was lost had worked after all.
             logger.warning("commit_found_after_lost_answer table=%s version=%s", pending.table, own.version)
@@ -82,12 +82,15 @@ def _pause(attempt: int) -> float:
     return random.uniform(0, longest)
 
 
-def _catch_up(storage: Storage, pending: Pending, retry: bool) -> WinningCommit | None:
+def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
     """Follow every commit that came first; the one that is this transaction's own, if one is."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
     for winner in read_winners(storage, pending.version, columns):
         if winner.commit_info.get("txnId") == pending.commit_info["txnId"]:
             return winner
+        if staged.is_named_in(winner.data):
+            # The same files were committed before, by one who was told that it is not known whether they were.
+            staged.outcome = Outcome.PUBLISHED
         if not retry:
             raise conflicts.cannot_repeat(pending, winner)
         conflicts.follow(pending, winner)

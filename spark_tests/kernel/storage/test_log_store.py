@@ -258,7 +258,9 @@ def test_a_conflict_of_two_requests_is_asked_again(failing_memory: list[Exceptio
     assert storage.read("x") == b"1"
 
 
-def test_endless_conflicts_leave_it_open_as_the_other_request_may_be_an_own_one(failing_memory: list[Exception]) -> None:
+def test_endless_conflicts_leave_it_open_as_the_other_request_may_be_ours(
+    failing_memory: list[Exception],
+) -> None:
     storage = open_storage(f"memory://{uuid.uuid4()}")
     failing_memory += [conflict() for _ in range(50)]
     with pytest.raises(UncertainWriteError, match="10 times.*may or may not"):

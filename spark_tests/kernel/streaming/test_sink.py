@@ -238,7 +238,10 @@ def test_the_same_query_twice_at_once_is_a_conflict(tmp_path: Path, monkeypatch:
     assert len(data_files(tmp_path)) == len(files)
 
 
-def test_a_batch_whose_commit_fails_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("step", "kept"), [("_based", 0), ("last_batch", 1)])
+def test_a_batch_that_fails_leaves_no_files_unless_an_earlier_attempt_may_have_published_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, kept: int
+) -> None:
     batch(tmp_path, rows(1), 0)
     files = data_files(tmp_path)
     plan = planned(tmp_path, rows(2))
@@ -247,10 +250,40 @@ def test_a_batch_whose_commit_fails_leaves_no_files(tmp_path: Path, monkeypatch:
     def failing(*args: Any) -> int | None:
         raise StorageError("the store is away")
 
-    monkeypatch.setattr(sink, "last_batch", failing)
+    monkeypatch.setattr(sink, step, failing)
     with pytest.raises(StorageError):
         commit_batch(plan, results, "q", 1, "append")
-    assert data_files(tmp_path) == files
+    assert len(data_files(tmp_path) - files) == kept
+
+
+def test_the_files_of_a_batch_that_is_committed_again_stay(tmp_path: Path) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+    assert commit_batch(plan, results, "q", 1, "append") == 1
+    DeltaLog(tmp_path).write(rows(3))
+    assert commit_batch(plan, results, "q", 1, "append") is None
+    assert ids(tmp_path) == [1, 2, 3]
+
+
+def test_the_files_of_a_batch_whose_first_attempt_arrives_late_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch(tmp_path, rows(1), 0)
+    plan = planned(tmp_path, rows(2))
+    results = staged(plan, rows(2))
+    based = sink._based
+
+    def late(*args: Any) -> Any:
+        found = based(*args)
+        monkeypatch.setattr(sink, "_based", based)
+        assert commit_batch(plan, results, "q", 1, "append") == 1
+        return found
+
+    monkeypatch.setattr(sink, "_based", late)
+    with pytest.raises(ConcurrentTransactionException):
+        commit_batch(plan, results, "q", 1, "append")
+    assert ids(tmp_path) == [1, 2]
 
 
 def test_the_history_tells_the_batches(tmp_path: Path) -> None:
