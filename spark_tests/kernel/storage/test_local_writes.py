@@ -178,7 +178,9 @@ def test_a_commit_that_the_device_does_not_confirm_is_uncertain_though_it_can_be
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     with pytest.raises(UncertainWriteError, match="did not confirm"):
         storage.create(COMMIT, b"1")
-    with pytest.raises(UncertainWriteError, match=r"version 1 was committed.*did not confirm.*history") as caught:
+    with pytest.raises(
+        UncertainWriteError, match=r"version 1 was committed.*did not confirm.*history"
+    ) as caught:
         log_store_for(storage).publish(1, b"2")
     assert caught.value.parameters == {"table": storage.url, "version": 1}
     assert storage.read(commit_path(1)) == b"2"
