@@ -93,6 +93,8 @@ def test_only_files_that_no_version_can_name_are_deleted(
 ) -> None:
     command, properties = CASES[name]
     for fault, error in FAULTS.items():
+        if fault == UNFORESEEN and command is not write:
+            continue  # as an interrupt
         path = tmp_path / fault
         table(path, properties)
         before, there = found(path), files(path)
@@ -104,7 +106,8 @@ def test_only_files_that_no_version_can_name_are_deleted(
         assert there <= files(path)
         if published:
             assert (found(path) != before) == (command is not optimize)
-            assert DeltaLog(path).changes(2, 2).to_arrow().num_rows or properties != CHANGES
+            if properties == CHANGES:
+                assert DeltaLog(path).changes(2, 2).to_arrow().num_rows == 2
         else:
             assert (found(path), files(path)) == (before, there)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
 
 Numbers = np.ndarray[Any, Any]
 
@@ -117,12 +119,18 @@ class PartitionBuffer:
         self._rows -= rows
 
     def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="delta_ds-")  # noqa: SIM115 (closed by `close`)
-        for number, pieces in self._pieces.items():
-            data = pa.concat_batches(pieces).serialize()
-            self._spilled.setdefault(number, []).append((self._file.tell(), data.size))
-            self._file.write(data)
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="delta_ds-")  # noqa: SIM115 (closed by `close`)
+            for number, pieces in self._pieces.items():
+                data = pa.concat_batches(pieces).serialize()
+                self._spilled.setdefault(number, []).append((self._file.tell(), data.size))
+                self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise cannot_write(
+                f"a temporary file in {tempfile.gettempdir()}", error, NOTHING_COMMITTED
+            ) from error
         self._pieces, self._rows, self._bytes = {}, 0, 0
 
     def drain(self) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -143,7 +151,9 @@ class PartitionBuffer:
         """Let go of all rows and of the temporary file."""
         self._pieces, self._mixed, self._spilled, self._rows, self._bytes = {}, [], {}, 0, 0
         if self._file is not None:
-            self._file.close()
+            # What could not be written is not wanted any more.
+            with suppress(OSError):
+                self._file.close()
             self._file = None
 
 

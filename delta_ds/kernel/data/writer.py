@@ -7,25 +7,24 @@ Source: PROTOCOL.md, "Data Files", "Add File and Remove File", "Per-file Statist
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import DeltaError, SchemaError
+from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.file_columns import file_columns
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
 from delta_ds.kernel.data.partition_buffer import PartitionBuffer
 from delta_ds.kernel.data.partition_files import Output, PartitionFiles
+from delta_ds.kernel.data.partition_paths import encode
 from delta_ds.kernel.data.partition_split import PartitionIndex
 from delta_ds.kernel.data.statistics_columns import statistics_columns
+from delta_ds.kernel.storage.staging import discard, quietly
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
 
 __all__ = ["FilePlan", "FileWriter", "file_plan"]
-
-_LOGGER = logging.getLogger("delta_ds")
 
 
 class FileWriter:
@@ -151,22 +150,11 @@ class FileWriter:
         if self._buffer is not None:
             self._buffer.close()
         for files in self._open.values():
-            self._attempt(files.discard)
+            quietly(files.discard, self._output.plan.table)
         self._open = {}
         self._output.closing.settle()
         written, self._output.written = self._output.written, []
-        if written:
-            self._attempt(lambda: self._output.storage.delete(written))
-
-    def _attempt(self, action: Any) -> None:
-        try:
-            action()
-        except (DeltaError, OSError) as error:
-            _LOGGER.warning(
-                "data_files_left_behind table=%s error=%s action=left_to_vacuum",
-                self._output.plan.table,
-                error,
-            )
+        discard(self._output.storage, [encode(path) for path in written])
 
 
 def _listing(schema: pa.Schema) -> str:

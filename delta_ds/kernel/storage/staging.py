@@ -86,7 +86,7 @@ class Staging:
         deletions = list(self._deletions)
         self.release()
         for deletion in deletions:
-            _quietly(deletion, self.table)
+            quietly(deletion, self.table)
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -149,12 +149,11 @@ def discard(storage: Storage, paths: Sequence[str]) -> None:
         As in actions, URI-encoded.
     """
     if paths:
-        _quietly(
-            lambda: storage.delete([storage.resolve(path) for path in dict.fromkeys(paths)]), storage.url
-        )
+        quietly(lambda: storage.delete([storage.resolve(path) for path in dict.fromkeys(paths)]), storage.url)
 
 
-def _quietly(deletion: Callable[[], None], table: str) -> None:
+def quietly(deletion: Callable[[], None], table: str) -> None:
+    """Delete something that no version names; where that fails it is logged."""
     try:
         deletion()
     except Exception as error:  # noqa: BLE001 - whatever it is must not hide why there is something to delete

@@ -7,6 +7,7 @@ import errno
 from delta_ds.exceptions import StorageError
 
 NOTHING_WRITTEN = "nothing was written"
+NOTHING_COMMITTED = "nothing was committed"
 NOT_REFERENCED = "the file is not complete and no version of the table refers to it"
 
 # Advice by the operating system's error number, where there is more to say than its own text.

@@ -627,6 +627,22 @@ def test_abort_leaves_no_file(tmp_path: Path, partition_columns: tuple[str, ...]
     assert files_of(tmp_path) == []
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_a_full_temporary_folder_is_told_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(tmp_path, XP, ("p",), max_records_per_file=2)
+    writer = FileWriter(open_storage(str(tmp_path)), plan)
+    writer._buffer = PartitionBuffer(writer._columns.schema, 1, 1, 1)
+    full = open("/dev/full", "w+b", buffering=1 << 20)  # noqa: SIM115 (closed by the writer)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+    with pytest.raises(StorageError, match="temporary file.*No space left.*nothing was committed") as caught:
+        writer.write(batch_of(XP, [{"x": i, "p": str(i % 5)} for i in range(50)]))
+    assert isinstance(caught.value.__cause__, OSError)
+    writer.abort()
+    assert files_of(tmp_path) == []
+
+
 def test_abort_after_close_deletes_what_no_commit_refers_to(tmp_path: Path) -> None:
     writer = FileWriter(open_storage(str(tmp_path)), plan_of(tmp_path, X))
     writer.write(batch_of(X, [{"x": 1}]))

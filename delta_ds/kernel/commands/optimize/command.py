@@ -19,6 +19,7 @@ from delta_ds.kernel.commands.optimize.ranking import Curve
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -140,8 +141,15 @@ def _arrange_on_disk(plan: RewritePlan, curve: Curve, files: Bin, task: int) -> 
     cuts = arranging.cuts_of(curve, taken, files)
     with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
         for number, (piece, blob) in enumerate(arranging.spread(plan, cuts, files.slices)):
-            Path(folder, f"{piece:08}-{number:08}").write_bytes(blob)
+            _put(Path(folder, f"{piece:08}-{number:08}"), blob)
         return _written_from(plan, cuts, files, Path(folder), task)
+
+
+def _put(path: Path, blob: bytes) -> None:
+    try:
+        path.write_bytes(blob)
+    except OSError as error:
+        raise cannot_write(f"a temporary file in {path.parent}", error, NOTHING_COMMITTED) from error
 
 
 def _written_from(plan: RewritePlan, cuts: arranging.Cuts, files: Bin, folder: Path, task: int) -> list[Body]:

@@ -56,10 +56,12 @@ def write_mark(storage: Storage, version: int | None) -> None:
     Differs: delta-spark forgets the version after a full VACUUM. A failure is logged: the next one in lite mode
     then looks at more commits, or refuses.
     """
-    known = read_mark(storage)
-    if version is None or (known is not None and known >= version):
+    if version is None:
         return
     try:
+        known = read_mark(storage)
+        if known is not None and known >= version:
+            return
         forget_hadoop_checksum(storage, _INFO)
         storage.write(_INFO, json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n")
     except StorageError as error:
