@@ -186,6 +186,62 @@ def test_a_commit_that_the_device_does_not_confirm_is_uncertain_though_it_can_be
     assert storage.read(commit_path(1)) == b"2"
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "hidden names"])
+@pytest.mark.parametrize("done", [False, True], ids=["not linked", "linked"])
+def test_a_link_whose_outcome_cannot_be_looked_up_is_uncertain(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, named: bool, done: bool
+) -> None:
+    real = os.link
+    if named:
+        monkeypatch.setattr(exclusive_create, "_UNNAMED", None)
+
+    def lost(*args: Any, **options: Any) -> None:
+        if done:
+            real(*args, **options)
+        looks = "lstat" if named else "fstat"
+        monkeypatch.setattr(os, looks, failing(errno.ESTALE, real=getattr(os, looks)))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "link", lost)
+    with pytest.raises(UncertainWriteError, match=r"version 0 was committed.*Stale file handle") as caught:
+        log_store_for(storage).publish(0, b"1")
+    monkeypatch.undo()
+    assert isinstance(caught.value.__cause__, UncertainWriteError)
+    assert storage.exists(COMMIT) == done
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs renameat2")
+@pytest.mark.usefixtures("no_links")
+def test_a_rename_whose_answer_got_lost_is_recognised(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = exclusive_create._rename_without_replacing
+
+    def lost(source: str, target: str) -> int:
+        real(source, target)
+        return errno.ENOENT  # as of a repeated request that finds its source gone
+
+    monkeypatch.setattr(exclusive_create, "_rename_without_replacing", lost)
+    storage.create(COMMIT, b"1")
+    assert storage.read(COMMIT) == b"1"
+
+
+def test_an_error_of_closing_does_not_undo_a_commit(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.create("_delta_log/x", b"1")
+    real = os.close
+
+    def close(file: int) -> None:
+        real(file)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", close)
+        storage.create(COMMIT, b"1")
+    assert storage.read(COMMIT) == b"1"
+
+
 def test_folders_that_cannot_be_flushed_are_left_at_that(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

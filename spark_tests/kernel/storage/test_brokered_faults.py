@@ -1,0 +1,137 @@
+"""A broker and a store that fail at any request of a commit: it is there in the end or not, as its writer was told."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage.brokered import BrokeredStorage
+from delta_ds.kernel.storage.dynamodb import Entry
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.uri import Address
+
+OURS, THEIRS = b"ours", b"theirs"
+REFUSED, LOST, REPEATED = (
+    "refused",
+    "lost",
+    "repeated",
+)  # not done; done without an answer; done, then refused
+PUT, NAME = commit_path(1), "00000000000000000001.json"
+
+
+class Requests:
+    """Requests so far, and the one that fails; afterwards some of them do, by their names."""
+
+    def __init__(self, index: int, kind: str, down: Sequence[str]) -> None:
+        self.index, self.kind, self.down = index, kind, down
+        self.count = 0
+        self.broken = self.online = False
+
+    def run(self, name: str, action: Callable[[], Any]) -> Any:
+        if self.online:
+            return action()
+        self.count += 1
+        if self.broken and name in self.down:
+            raise UncertainWriteError("time-out") if name in ("get", "add") else StorageError("503 SlowDown")
+        if self.count - 1 != self.index:
+            return action()
+        self.broken = True
+        if self.kind != REFUSED:
+            action()
+        if self.kind == LOST and name in ("get", "add", "complete"):
+            raise UncertainWriteError("time-out")
+        raise StorageError("503 SlowDown")
+
+
+class Entries:
+    class settings:  # noqa: N801
+        ttl, scheme, table, region = 1, "s3a", "t", "r"
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self.items: dict[str, Entry] = {}
+
+    def table_path(self, scheme: str | None = None) -> str:
+        return "s3a://bucket/t"
+
+    def latest(self, scheme: str | None = None) -> Entry | None:
+        return None if scheme else self.items.get(max(self.items, default=""))
+
+    def get(self, name: str) -> Entry | None:
+        return self._requests.run("get", lambda: self.items.get(name))
+
+    def add(self, entry: Entry) -> None:
+        def action() -> None:
+            if entry.file_name in self.items:
+                raise FileExistsError(entry.file_name)
+            self.items[entry.file_name] = entry
+
+        self._requests.run("add", action)
+
+    def put(self, entry: Entry) -> None:
+        self._requests.run("complete", lambda: self.items.update({entry.file_name: entry}))
+
+
+class Store(BrokeredStorage):
+    def __init__(self, requests: Requests) -> None:
+        Storage.__init__(self, Address("s3", "bucket", "/t"), {})
+        self._requests = requests
+        self.objects = {commit_path(0): b"0"}
+        self.entries = Entries(requests)  # type: ignore[assignment]
+
+    def exists(self, path: str) -> bool:
+        return bool(self._requests.run("exists", lambda: path in self.objects))
+
+    def read(self, path: str) -> bytes:
+        if path not in self.objects:
+            raise FileNotFoundError(path)
+        return self.objects[path]
+
+    def write(self, path: str, data: bytes) -> None:
+        self._requests.run("write", lambda: self.objects.update({path: data}))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        self._requests.run("delete", lambda: [self.objects.pop(path, None) for path in paths])
+
+
+@pytest.mark.parametrize(
+    "down", [(), ("get",), ("add",), ("get", "add"), ("get", "add", "write", "delete", "exists")]
+)
+@pytest.mark.parametrize("kind", [REFUSED, LOST, REPEATED])
+@pytest.mark.parametrize("rival", [False, True])
+def test_a_commit_is_there_in_the_end_or_not_as_its_writer_was_told(
+    kind: str, down: Sequence[str], rival: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "_sleep", lambda seconds: None)
+    for index in itertools.count():
+        requests = Requests(index, kind, down)
+        store = Store(requests)
+        if rival:
+            store.objects["_delta_log/.tmp/rival"] = THEIRS
+            store.entries.items[NAME] = Entry(NAME, ".tmp/rival", complete=False)
+        told: BaseException | None = None
+        try:
+            store.log_store().publish(1, OURS)
+        except (StorageError, FileExistsError) as error:
+            told = error
+        requests.online = True
+        latest = store.entries.latest()
+        if latest is not None:
+            store.log_store().finish(latest)  # as every reader does
+        there = store.objects.get(PUT)
+        where = (index, told)
+        if told is None:
+            assert there == OURS, where
+        elif isinstance(told, UncertainWriteError):
+            assert "version 1 was committed" in str(told), where
+        else:
+            assert there == (THEIRS if rival else None), where
+        if not requests.broken:
+            assert isinstance(told, FileExistsError) == rival
+            break
