@@ -6,7 +6,7 @@ Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import (
@@ -20,6 +20,8 @@ from delta_ds.kernel import features
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
@@ -53,6 +55,7 @@ def check(pending: Pending) -> None:
     _check_duplicates(pending)
     _check_append_only(pending)
     _check_manifests(pending)
+    _check_feed_over_mapping(pending)
     _note_mixed_data_change(pending)
 
 
@@ -217,6 +220,55 @@ def _check_manifests(pending: Pending) -> None:
         condition=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{what}",
         parameters={"table": pending.table},
     )
+
+
+def _check_feed_over_mapping(pending: Pending) -> None:
+    """What a change feed says of rows whose columns change their names in the same commit is not defined.
+
+    Source: delta-spark, `OptimisticTransaction.performCdcColumnMappingCheck`.
+    """
+    new, before = pending.new_metadata, pending.snapshot
+    if new is None or before is None or not (pending.adds or pending.removes or any(pending.live_removes)):
+        return
+    mode = mapping_mode(new.configuration, pending.protocol.supports("columnMapping"))
+    if mode == "none" or not value_of(new.configuration, "delta.enableChangeDataFeed"):
+        return
+    if before.mapping_mode == "none":
+        what = "turns column mapping on"
+    else:
+        after = _physical_columns(new.schema, mode)
+        earlier = _physical_columns(before.schema, mode)
+        changed = [".".join(path) for name, path in earlier.items() if after.get(name) != path]
+        if not changed:
+            return
+        what = f"drops or renames columns ({', '.join(changed)})"
+    raise UnsupportedOperationError(
+        f'Operation "{pending.operation}" is not allowed on table {pending.table}: it {what} and changes files, which '
+        "tables with column mapping and a change data feed do not allow in one commit. Nothing was written; change the "
+        "columns first, or turn delta.enableChangeDataFeed off meanwhile",
+        condition="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
+        parameters={"opName": pending.operation},
+    )
+
+
+def _physical_columns(schema: StructType, mode: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The logical path of every field at every depth, by its physical path."""
+    return dict(_paths(schema, mode, (), ()))
+
+
+def _paths(
+    data_type: DataType, mode: str, stored: tuple[str, ...], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            inner = (*stored, physical_name(field, mode)), (*path, field.name)
+            yield inner
+            yield from _paths(field.type, mode, *inner)
+    elif isinstance(data_type, ArrayType):
+        yield from _paths(data_type.element, mode, (*stored, "element"), (*path, "element"))
+    elif isinstance(data_type, MapType):
+        yield from _paths(data_type.key, mode, (*stored, "key"), (*path, "key"))
+        yield from _paths(data_type.value, mode, (*stored, "value"), (*path, "value"))
 
 
 def _newly_has_manifests_over_vectors(before: Snapshot) -> bool:

@@ -121,7 +121,8 @@ def _pinned(plan: WritePlan) -> Snapshot | None:
 
 def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: Removed) -> bool:
     """A write that neither adds nor removes files makes no version, as in delta-spark, unless it brings more."""
-    brings = plan.new_metadata or plan.new_protocol or plan.options.txn_app_id is not None
+    described = plan.new_metadata or plan.new_protocol or plan.domains
+    brings = described or plan.options.txn_app_id is not None
     return not (adds or removed.files or brings)
 
 
@@ -160,11 +161,11 @@ def set_table(
     """Put protocol, metadata and domains after a write into its transaction; returns the tags that explain them."""
     if plan.new_protocol:
         transaction.set_protocol(plan.protocol)
-    if plan.read_version < 0 or plan.options.replace_table:
-        if CLUSTERING_DOMAIN not in plan.domains and _has_domain(transaction, CLUSTERING_DOMAIN):
-            transaction.remove_domain_metadata(CLUSTERING_DOMAIN)
-        for domain, configuration in plan.domains.items():
-            transaction.set_domain_metadata(domain, configuration)
+    replaces = plan.options.replace_table and _has_domain(transaction, CLUSTERING_DOMAIN)
+    if replaces and CLUSTERING_DOMAIN not in plan.domains:
+        transaction.remove_domain_metadata(CLUSTERING_DOMAIN)
+    for domain, configuration in plan.domains.items():
+        transaction.set_domain_metadata(domain, configuration)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
         transaction.set_metadata(_marked(plan.metadata, marks))

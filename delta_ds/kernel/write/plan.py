@@ -16,13 +16,14 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.file_plan import FilePlan, file_plan
 from delta_ds.kernel.data.row_casts import can_store
 from delta_ds.kernel.data.row_plan import ColumnsOf, RowPlan, plan_rows
-from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.enforcement import (
@@ -58,7 +59,7 @@ class WritePlan:
     new_protocol, new_metadata
         Whether the write commits them.
     domains
-        Metadata domains of a table that the write creates or puts in the place of another.
+        Metadata domains that the write sets.
     rows, files
         For the tasks.
     replacing
@@ -123,7 +124,7 @@ def plan_write(
     overwrite: bool,
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
-    casts: bool = False,
+    streaming: bool = False,
 ) -> WritePlan:
     """Plan a write of rows of a schema to a table, or to a new one.
 
@@ -143,9 +144,10 @@ def plan_write(
         The session time zone, as far as it is known; the option `timeZone` goes before it.
     columns_of
         Given where another engine than `write_rows` evaluates the table's expressions, see `plan_rows`.
-    casts
-        Values of other types than the table's are cast where Spark casts implicitly, as streams do (delta-spark,
-        `DeltaSink.castDataIfNeeded`); otherwise they are refused.
+    streaming
+        The rows are a batch of a stream: values of other types than the table's are cast where Spark casts
+        implicitly (delta-spark, `DeltaSink.castDataIfNeeded`), otherwise they are refused; and an overwrite leaves
+        the clustering columns alone.
 
     Raises
     ------
@@ -170,7 +172,11 @@ def plan_write(
     if snapshot is None or options.replace_table:
         outcome = _created(storage, data, options, snapshot)
     else:
-        outcome = _evolved(snapshot, _cast(data, snapshot, options) if casts else data, options, overwrite)
+        outcome = _evolved(
+            snapshot, _cast(data, snapshot, options) if streaming else data, options, overwrite
+        )
+        if overwrite and not streaming:
+            outcome = _unclustered(outcome, options)
     zone = options.time_zone or timezone
     metadata, supported = outcome.metadata, outcome.protocol.supported
     version = -1 if snapshot is None else snapshot.version
@@ -183,7 +189,7 @@ def plan_write(
         table_name=storage.url,
         timezone=zone,
         columns_of=columns_of,
-        implicit=casts,
+        implicit=streaming,
     )
     files = file_plan(
         storage.url,
@@ -306,6 +312,20 @@ def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwr
     return _Outcome(upgraded(snapshot.protocol, metadata), metadata, {}, snapshot)
 
 
+def _unclustered(outcome: _Outcome, options: WriteOptions) -> _Outcome:
+    """A whole overwrite that does not say by what the table is clustered ends its clustering.
+
+    Source: delta-spark, `ImplicitMetadataOperation.getNewDomainMetadata`.
+    """
+    before = outcome.before
+    if before is None or options.replace_where is not None or options.cluster_by is not None:
+        return outcome
+    if not outcome.protocol.supports(clustering.FEATURE) or not before.clustering_columns:
+        return outcome
+    text = clustering.domain_text(outcome.metadata.schema, (), before.mapping_mode)
+    return replace(outcome, domains={**outcome.domains, CLUSTERING_DOMAIN: text})
+
+
 def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
     """Properties and clustering are given to a new table; an existing one must have them already."""
     has = {name.lower(): text for name, text in snapshot.metadata.configuration.items()}
@@ -330,5 +350,5 @@ def _clustering_columns(outcome: _Outcome, is_new: bool) -> tuple[tuple[str, ...
     """The physical paths of the clustering columns, which need statistics wherever they stand."""
     if not outcome.protocol.supports("clustering"):
         return ()
-    before = None if is_new else outcome.before
+    before = None if is_new or CLUSTERING_DOMAIN in outcome.domains else outcome.before
     return clustering_paths(outcome.domains if before is None else before.domains)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
-from delta_ds.kernel.data.row_checks import Condition
+from delta_ds.kernel.data.row_checks import Condition, RowCheck
 from delta_ds.kernel.data.row_expressions import read_clause
 from delta_ds.kernel.data.row_plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
@@ -46,31 +46,45 @@ class Replacing:
     """
 
     scope: str
-    guarded: ReplaceCheck | None = None
+    guarded: Condition | None = None
     predicate: Expression | None = None
     by_partition: bool = False
     records_changes: bool = False
 
     def guard(self, rows: RowPlan) -> RowPlan:
         """The plan of the rows with the check that all of them match the predicate."""
-        return replace(rows, checks=(*rows.checks, self.guarded)) if self.guarded else rows
+        if self.guarded is None:
+            return rows
+        text = self.guarded.clause.text
+        return replace(
+            rows, checks=tuple(ReplaceCheck(check, text) for check in (*rows.checks, self.guarded))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCheck:
-    """The predicate of `replaceWhere` as a check of rows, with an error of its own."""
+    """The predicate of `replaceWhere`, or any other check of the rows that such a write brings.
 
-    condition: Condition
+    Attributes
+    ----------
+    check
+        What every row must meet.
+    predicate
+        The text of `replaceWhere`.
+    """
+
+    check: RowCheck
+    predicate: str
 
     def finder(self, table: StructType, timezone: str) -> Callable[[pa.RecordBatch], int] | None:
-        return self.condition.finder(table, timezone)
+        return self.check.finder(table, timezone)
 
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
-        inner = self.condition.violation(batch, row, table, zone)
+        inner = self.check.violation(batch, row, table, zone)
         values = inner.parameters if isinstance(inner, DeltaError) else {}
         return InvariantViolationError(
-            f"a written row does not match replaceWhere ({self.condition.clause.text}), so it would not be "
-            f"replaced by the same write: {inner}",
+            f"Written data does not conform to partial table overwrite condition or constraint '{self.predicate}' "
+            f"(replaceWhere). {inner}",
             condition=_MISMATCH,
             parameters=values,
         )
@@ -125,7 +139,7 @@ def _matching(
     )
     return Replacing(
         MATCHING if overwrite else NOTHING,
-        ReplaceCheck(condition),
+        condition,
         predicate,
         by_partition,
         bool(feed) and overwrite and not by_partition and options.data_change,

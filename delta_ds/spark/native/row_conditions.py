@@ -75,13 +75,12 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
         A check that is not known here.
     """
     nulls = _row_of_nulls(plan.table)
-    for check in plan.checks:
-        if isinstance(check, (Condition, ReplaceCheck)):
-            condition = check.condition if isinstance(check, ReplaceCheck) else check
-            if condition.absent:
-                raise NotNative(f"{condition.clause.owner} names columns that the table does not have")
-            broken = _broken(condition, frame, analyst)
-            values = _values(condition, plan.table)
+    for told in plan.checks:
+        check = told.check if isinstance(told, ReplaceCheck) else told
+        if isinstance(check, Condition):
+            if check.absent:
+                raise NotNative(f"{check.clause.owner} names columns that the table does not have")
+            broken, values = _broken(check, frame, analyst), _values(check, plan.table)
         elif isinstance(check, NotNull):
             broken, values = value(check.path).isNull(), {}
         elif isinstance(check, Length):
@@ -91,7 +90,7 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
             broken, values = text.isNotNull(), {check.column: Told(text)}
         else:
             raise NotNative(f"the check {check!r} is not known here")
-        error = check.violation(nulls, 0, plan.table, plan.timezone)
+        error = told.violation(nulls, 0, plan.table, plan.timezone)
         assert isinstance(error, DeltaError)
         yield Rule(broken, raised(error, values))
 

@@ -82,7 +82,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             data = schema_of(schema.jsonValue())
             snapshot = newest(self._storage)
             self._plan = plan_write(
-                self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone, casts=True
+                self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone, streaming=True
             )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:

@@ -35,12 +35,14 @@ from spark_tests.kernel.write.tables import rows as rows_of
 
 
 def planned(
-    path: Path, data: pa.Table, mode: str = "append", *, casts: bool = False, **options: str
+    path: Path, data: pa.Table, mode: str = "append", *, streaming: bool = False, **options: str
 ) -> WritePlan:
     storage = open_storage(path)
     parsed = parse_stream_write_options({"path": str(path), **options}, mode=mode)
     schema = schema_from_arrow(data.schema)
-    return plan_write(storage, newest(storage), schema, parsed, overwrite=mode == "complete", casts=casts)
+    return plan_write(
+        storage, newest(storage), schema, parsed, overwrite=mode == "complete", streaming=streaming
+    )
 
 
 def staged(plan: WritePlan, data: pa.Table) -> list[TaskResult]:
@@ -297,19 +299,19 @@ def test_values_are_cast_to_the_columns_of_the_table_where_they_fit(tmp_path: Pa
     path = tmp_path / "t"
     batch(path, pa.table({"id": pa.array([1], pa.int32())}), 0)
     fits, too_large = (pa.table({"id": pa.array([number], pa.int64())}) for number in (2, 2**40))
-    plan = planned(path, fits, casts=True)
+    plan = planned(path, fits, streaming=True)
     assert not plan.new_metadata
     commit_batch(plan, staged(plan, fits), "q", 1, "append")
     assert sorted(ids(path)) == [1, 2]
     before = data_files(path)
     with pytest.raises(InvariantViolationError, match="CAST_OVERFLOW"):
-        staged(planned(path, too_large, casts=True), too_large)
+        staged(planned(path, too_large, streaming=True), too_large)
     with pytest.raises(SchemaError):
         planned(path, fits)
     with pytest.raises(SchemaError):
-        planned(path, pa.table({"id": [True]}), casts=True)
+        planned(path, pa.table({"id": [True]}), streaming=True)
     texts = pa.table({"id": ["3"]})
-    assert not planned(path, texts, casts=True).new_metadata
+    assert not planned(path, texts, streaming=True).new_metadata
     assert data_files(path) == before
 
 

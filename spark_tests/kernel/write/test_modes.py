@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError
+from delta_ds.testing import TableBuilder
 from spark_tests.kernel.write.tables import actions, commit, data_files, info, rows, write
 
 
-def sales(*values: tuple[int, int | None, int]) -> pa.Table:
+def sales(*values: tuple[int | None, int | None, int]) -> pa.Table:
     columns = list(zip(*values, strict=True)) or [[], [], []]
     types = [("id", pa.int64()), ("p", pa.int32()), ("v", pa.int32())]
     return pa.table({name: pa.array(c, t) for (name, t), c in zip(types, columns, strict=True)})
@@ -80,6 +81,20 @@ def test_rows_outside_replace_where_are_refused_and_leave_nothing(tmp_path: Path
         write(tmp_path, sales((9, 1, 1)), "overwrite", replaceWhere="p = 0")
     assert caught.value.condition == "DELTA_REPLACE_WHERE_MISMATCH"
     assert (data_files(tmp_path), DeltaLog(tmp_path).snapshot().version) == (before, 0)
+
+
+@pytest.mark.parametrize("row", [(1, 1, -5), (None, 1, 5)])
+def test_rows_that_break_another_check_do_not_conform_to_replace_where_either(
+    tmp_path: Path, row: tuple[int | None, int, int]
+) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), False), ("p", pa.int32()), ("v", pa.int32())])
+    checks = {"delta.constraints.positive": "v > 0"}
+    TableBuilder(tmp_path).create(
+        schema, properties=checks, writer_features=["checkConstraints", "invariants"]
+    )
+    with pytest.raises(InvariantViolationError, match=r"constraint 'p = 1' .*violated") as caught:
+        write(tmp_path, sales(row), "overwrite", replaceWhere="p = 1")
+    assert caught.value.condition == "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 def test_replace_where_records_inserts_and_deletes_for_the_change_feed(tmp_path: Path) -> None:

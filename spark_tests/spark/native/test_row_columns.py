@@ -421,7 +421,6 @@ CASES = [
         ends=VIOLATED,
     ),  # fmt: skip
     Case("ambiguous precedence", [INT, TEXT], "select 1 i, null s", check("i = 1 or s = 'x' and i = 2")),
-    Case("unknown column", [INT], "select 1 i", check("j > 0"), ends="UNRESOLVED_COLUMN"),
     Case("no predicate", [INT], "select 1 i", check("i + 1"), ends="DELTA_INVALID_PREDICATE"),
     Case(
         "aggregate",
@@ -575,7 +574,6 @@ FOREIGN = [
     ("map_from_arrays(array('k'), array(i))['k'] = 2", VIOLATED),
     ("forall(a, x -> x between i and 10)", "rows"),
     ("get_json_object(concat('{\"v\":', i, '}'), '$.v') = '1'", "rows"),
-    ("exists(a, x -> x > j)", UNRESOLVED),
     ("exists(a, x -> x)", "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"),
     ("transform(a, x -> x)", "DELTA_INVALID_PREDICATE"),
     ("exists(a, x -> x > rand())", UNSUPPORTED_CHECK),
@@ -597,6 +595,15 @@ def test_constraint_outside_the_kernels_grammar_is_evaluated_by_spark(
     if ends == VIOLATED:
         assert parameters["values"]["a" if "a," in text else "i"] in ("[1]", "1")
         assert what[1].startswith(f"CHECK constraint c ({text}) violated by row with values:\n")
+
+
+@pytest.mark.parametrize("text", ["j > 0", "exists(a, x -> x > j)"])
+def test_constraint_on_a_column_that_is_gone_is_left_to_the_plain_path(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    path = make_table(tmp_path / "t", [INT, column("a", array("integer"))], check(text))
+    with pytest.raises(NotNative, match="columns that the table does not have"):
+        by_spark(spark.sql("select 1 i, array(1) a"), path)
 
 
 def test_foreign_generated_columns_and_defaults_are_computed_in_order(

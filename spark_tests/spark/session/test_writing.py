@@ -12,10 +12,11 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_ds.spark.native
-from delta_ds import DeltaLog
+from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import (
     DeltaError,
     InvalidOptionError,
+    InvariantViolationError,
     NotADeltaTableError,
     SchemaError,
     TableExistsError,
@@ -148,6 +149,19 @@ def test_options_set_to_none_are_left_out(session: SparkSession, tmp_path: Path)
         str(tmp_path / "t"), mergeSchema=None
     )
     assert ids(tmp_path / "t") == [1]
+
+
+def test_constraint_on_a_column_that_an_overwrite_took_away_is_broken_by_every_row(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    save(rows(session, 1), tmp_path / "t")
+    table = DeltaTable.forPath(session, str(tmp_path / "t"))
+    table.addConstraint("c", "p IS NOT NULL OR id > 1")
+    one, two = (session.sql(f"select {number}L id") for number in (1, 2))
+    with pytest.raises(InvariantViolationError, match="- p : null"):
+        save(one, tmp_path / "t", "overwrite", overwriteSchema=True)
+    save(two, tmp_path / "t", "overwrite", overwriteSchema=True)
+    assert ids(tmp_path / "t") == [2]
 
 
 def test_errors_are_those_of_the_package(session: SparkSession, tmp_path: Path) -> None:
