@@ -111,7 +111,7 @@ def _around(error: DeltaError, names: list[str]) -> tuple[str, str]:
         assert error.text.endswith(lines)
         return error.text[: len(error.text) - len(lines)], ""
     if names:
-        start, _, end = error.text.partition('""')
+        start, _, end = error.text.rpartition('""')  # a predicate may stand before the value
         return f'{start}"', f'"{end}'
     return error.text, ""
 
