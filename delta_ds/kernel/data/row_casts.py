@@ -250,22 +250,20 @@ def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str
         raise _unstorable(str(source or found), wanted, path)
     if source == wanted:
         return primitives.converter(found, wanted, Rebase(), path)
-    return _then(
-        primitives.converter(found, source, Rebase(), path), _cast(source, wanted, casting.timezone, path)
-    )
+    return _then(primitives.converter(found, source, Rebase(), path), _cast(source, wanted, casting, path))
 
 
-def _cast(source: DataType, wanted: DataType, timezone: str, path: str) -> Converter:
+def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Converter:
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return casts.cast_value(array, source, wanted, False, timezone)
+            return casts.cast_value(array, source, wanted, False, casting.timezone)
         except (PredicateError, OverflowError, pa.ArrowException) as error:
-            raise _overflow(source, wanted, path) from error
+            raise _overflow(source, wanted, path, casting.implicit) from error
 
     return convert
 
 
-def _overflow(source: DataType, wanted: DataType, path: str) -> InvariantViolationError:
+def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> InvariantViolationError:
     if source == STRING:
         return InvariantViolationError(
             f"a text written to column {path} cannot be read as {sql_name(wanted)}. Correct it, or cast the input with "
@@ -276,7 +274,7 @@ def _overflow(source: DataType, wanted: DataType, path: str) -> InvariantViolati
     return InvariantViolationError(
         f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
         "due to an overflow. Cast the input with try_cast to get null instead.",
-        condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        condition="CAST_OVERFLOW_IN_TABLE_INSERT" if implicit else "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
     )
 

@@ -14,8 +14,9 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.file_columns import FileColumns, leaf_count
 from delta_ds.kernel.data.file_plan import FilePlan
 from delta_ds.kernel.data.statistics import has_bounds
+from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import DataType, StructType
+from delta_ds.kernel.schema.types import VARIANT, DataType, StructType
 
 _LOGGER = logging.getLogger("delta_ds")
 _PROPERTY = "delta.dataSkippingStatsColumns"
@@ -175,38 +176,37 @@ def check_statistics_columns(
     seen: set[Path] = set()
     for name in parse_names(text):
         shown = ".".join(name)
-        if shown.lower() in partitions:
+        if name[0].lower() in partitions:
             raise _refused(
-                f"{shown} is a partition column, which has no statistics",
+                f"{name[0]} is a partition column, which has no statistics",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
                 shown,
                 table,
             )
-        for leaf, kind in _below(schema, name, shown, table):
-            if not has_bounds(kind):
-                raise _refused(
-                    f"{'.'.join(leaf)} is {kind}, a type without statistics to skip files by",
-                    "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
-                    ".".join(leaf),
-                    table,
-                )
-            if _folded(leaf) in seen:
+        found = column_paths.find(schema, name)
+        if found is None:
+            raise _refused(f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table)
+        kind = found[1].type
+        # Of a struct, and of what is inside, as much is taken as there is.
+        if len(name) == 1 and not (has_bounds(kind) or isinstance(kind, StructType) or kind == VARIANT):
+            raise _refused(
+                f"{shown} is {kind}, a type without statistics to skip files by",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+                shown,
+                table,
+            )
+        for leaf in _below(name, kind):
+            if leaf in seen:
                 raise _refused(
                     f"{shown} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", shown, table
                 )
-            seen.add(_folded(leaf))
+            seen.add(leaf)
 
 
-def _below(schema: StructType, name: Path, shown: str, table: str) -> list[tuple[Path, DataType]]:
-    level: DataType = schema
-    for part in name:
-        field = level.find(part) if isinstance(level, StructType) else None
-        if field is None:
-            raise _refused(f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table)
-        level = field.type
-    if not isinstance(level, StructType):
-        return [(name, level)]
-    return [((*name, *logical), kind) for logical, _, kind in _leaves(level, "none", (), ())]
+def _below(name: Path, kind: DataType) -> list[Path]:
+    if not isinstance(kind, StructType):
+        return [name]
+    return [(*name, *logical) for logical, _, _ in _leaves(kind, "none", (), ())]
 
 
 def _refused(why: str, condition: str, column: str, table: str) -> InvalidOptionError:

@@ -78,7 +78,7 @@ def test_unset_takes_away_and_ignores_what_is_not_there(tmp_path: Path) -> None:
             {"delta.dataSkippingStatsColumns": "p"},
             "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
         ),
-        ({"delta.dataSkippingStatsColumns": "s.a,S.A"}, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"),
+        ({"delta.dataSkippingStatsColumns": "s.a,s.a"}, "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"),
     ],
 )
 def test_what_cannot_be_set_is_refused_and_nothing_written(
