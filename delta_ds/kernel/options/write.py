@@ -102,6 +102,14 @@ def _whole_number(text: str, zone: tzinfo) -> int:
         raise ValueError("it is a whole number") from None
 
 
+def _transaction_version(text: str, zone: tzinfo) -> int:
+    number = _whole_number(text, zone)
+    if not 0 <= number < 1 << 63:
+        # One below all that were recorded would pass for written, and its rows be lost.
+        raise ValueError("it is a whole number that is not negative")
+    return number
+
+
 def _row_limit(text: str, zone: tzinfo) -> int | None:
     number = _whole_number(text, zone)
     return number if number > 0 else None
@@ -149,7 +157,7 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "txnVersion", "number", None, "the application's own version of this write",
-        "txn_version", _whole_number, condition=_IDEMPOTENT,
+        "txn_version", _transaction_version,
     ),
     Option("userMetadata", "text", None, "free text for the history", "user_metadata", text_as_it_is),
     Option(

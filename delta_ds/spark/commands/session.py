@@ -50,10 +50,10 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID, TXN_VERSION))
     if app_id is None and version is None:
         return None
-    if app_id is None or version is None or not str(version).strip().lstrip("-").isdigit():
+    if app_id is None or version is None or not str(version).strip().isdecimal():
         raise InvalidOptionError(
-            f"{TXN_APP_ID} and {TXN_VERSION} go together, and the version is a whole number; they are {app_id!r} and "
-            f"{version!r}. Nothing was written",
+            f"{TXN_APP_ID} and {TXN_VERSION} go together, and the version is a whole number that is not negative; they "
+            f"are {app_id!r} and {version!r}. Nothing was written",
             condition="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
         )
     return app_id, int(version)

@@ -71,7 +71,9 @@ def test_table_properties_are_kept_apart() -> None:
         ({"compression": "rar"}, "DELTA_ILLEGAL_OPTION", "zstd"),
         ({"txnAppId": "a"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "both"),
         ({"txnVersion": "1"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "both"),
-        ({"txnAppId": "a", "txnVersion": "x"}, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS", "number"),
+        ({"txnAppId": "a", "txnVersion": "x"}, "DELTA_ILLEGAL_OPTION", "number"),
+        ({"txnAppId": "a", "txnVersion": "-1"}, "DELTA_ILLEGAL_OPTION", "not negative"),
+        ({"txnAppId": "a", "txnVersion": str(2**63)}, "DELTA_ILLEGAL_OPTION", "not negative"),
         (
             {"replaceWhere": "p = 1", "partitionOverwriteMode": "dynamic"},
             "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",

@@ -38,6 +38,7 @@ SCHEMAS = {
     "one more": (ROWS.append_column("z", pa.array([1, 2])), False),
     "one less": (ROWS.select(["id"]), True),
     "other name": (ROWS.rename_columns(["id", "b"]), True),
+    "other case": (ROWS.rename_columns(["ID", "A"]), True),
     "other type": (ROWS.set_column(1, "a", pa.array(["x", "y"])), True),
 }
 
