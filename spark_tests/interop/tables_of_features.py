@@ -10,13 +10,13 @@ from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.clustering import cluster_by
 from delta_ds.kernel.alter.columns import add_columns
 from delta_ds.kernel.alter.constraints import add_constraint, drop_constraint
-from delta_ds.kernel.alter.drop_feature import drop_feature_support
 from delta_ds.kernel.alter.properties import (
     add_feature_support,
     set_properties,
     unset_properties,
     upgrade_table_protocol,
 )
+from delta_ds.kernel.commands.drop_feature import drop_feature_support
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DATE,
