@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.unset_properties, rest)
 
     def _remove_mapping(self, mode: str | None) -> None:
-        handle = self._handle
-        self._rewrite(fetch(handle.log, drop_feature.unmapping, mode, time_zone(handle.spark)))
+        self._rewrite(fetch(self._handle.log, drop_feature.unmapping, mode))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to these versions; it is never lowered."""
@@ -98,12 +98,12 @@ class TableDescription:
         """
         log, truncate = self._handle.log, bool(truncateHistory)
         run(log, drop_feature.switch_off, featureName, truncate)
-        self._rewrite(fetch(log, drop_feature.rewriting, featureName, time_zone(self._handle.spark)))
+        self._rewrite(fetch(log, drop_feature.rewriting, featureName))
         run(log, drop_feature.finish_dropping, featureName, truncate)
 
     def _rewrite(self, request: OptimizeRequest | None) -> None:
         if request is not None:
-            run_optimize(self._handle, request)
+            run_optimize(self._handle, replace(request, timezone=time_zone(self._handle.spark)))
 
     # --- columns
 

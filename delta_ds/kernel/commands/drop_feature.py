@@ -155,18 +155,18 @@ def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
     return bool(value_of(configuration, key) != value_of({key: text}, key))
 
 
-def rewriting(log: DeltaLog, name: str, timezone: str = "UTC") -> OptimizeRequest | None:
+def rewriting(log: DeltaLog, name: str) -> OptimizeRequest | None:
     """What has to be rewritten after `switch_off`; None for nothing."""
     feature = feature_named(name)
     kind = None if feature is None else _REMOVALS[feature.name].rewriting
     if kind is None or (kind == UNMAP and log.snapshot().mapping_mode == "none"):
         return None
-    request = OptimizeRequest(kind=kind, timezone=timezone)
+    request = OptimizeRequest(kind=kind)
     plan = plan_optimize(log, request)
     return request if plan.bins or plan.description is not None else None
 
 
-def unmapping(log: DeltaLog, mode: str | None, timezone: str = "UTC") -> OptimizeRequest:
+def unmapping(log: DeltaLog, mode: str | None) -> OptimizeRequest:
     """What takes the column mapping of a table away.
 
     Parameters
@@ -180,7 +180,7 @@ def unmapping(log: DeltaLog, mode: str | None, timezone: str = "UTC") -> Optimiz
         Another feature of the table needs column mapping.
     """
     _refuse_dependents(log.storage.url, "columnMapping", log.snapshot().protocol.supported)
-    return OptimizeRequest(kind=UNMAP, mode_property=mode, timezone=timezone)
+    return OptimizeRequest(kind=UNMAP, mode_property=mode)
 
 
 def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
