@@ -55,6 +55,8 @@ class Rows:
         All columns that can be asked for, `_metadata` included where the options ask for it.
     pin
         The version this is.
+    travels
+        Whether the options name the version or its moment.
     """
 
     def __init__(self, snapshot: Snapshot, pin: Pin, options: ReadOptions) -> None:
@@ -65,6 +67,7 @@ class Rows:
         self.table_schema = snapshot.schema
         self._metadata_columns = options.metadata_columns
         self._time_zone = options.time_zone
+        self.travels = options.version is not None or options.timestamp is not None
         self.schema = StructType((*snapshot.schema.fields, *metadata_field(options.metadata_columns)))
 
     def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:

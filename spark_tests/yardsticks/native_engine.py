@@ -7,7 +7,7 @@ scan serves: a read that the portable path serves is noted with the reason, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from spark_tests.yardsticks.compare import KINDS
@@ -90,18 +90,19 @@ class NativeTable(SparkTable):
 
     def filtered(self, predicate: str, scan: bool) -> Filtered:
         # An index of its own for each filter: it tells of the last execution only.
-        frame = self._load().where(predicate)
-        indexes = list(file_indexes(frame))
-        if not indexes:
+        loaded = self._load()
+        if not list(file_indexes(loaded)):
             return super().filtered(predicate, scan)
+        frame = loaded.where(predicate)
         if not scan:
             plan(frame)
-            return Filtered(_listed(indexes), None)
-        rows = without_variants(frame).toArrow()
-        return Filtered(_listed(indexes), rows)
+            return Filtered(_listed(file_indexes(frame)), None)
+        frame = without_variants(frame)
+        rows = frame.toArrow()
+        return Filtered(_listed(file_indexes(frame)), rows)
 
 
-def _listed(indexes: list[DeltaFileIndex]) -> int:
+def _listed(indexes: Iterable[DeltaFileIndex]) -> int:
     """Files of the last execution; an index that was not asked stands for a scan that Spark left out."""
     return sum(index.last_listed or 0 for index in indexes)
 
@@ -110,7 +111,7 @@ def file_indexes(frame: DataFrame) -> Iterator[DeltaFileIndex]:
     """The indexes over which a DataFrame reads natively; none: it does not."""
     from delta_ds.spark.native.file_index import DeltaFileIndex
 
-    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
     for i in range(leaves.size()):
         if leaves.apply(i).getClass().getSimpleName() == "LogicalRelation":
             found = DeltaFileIndex.of_identity(leaves.apply(i).relation().location().toString())

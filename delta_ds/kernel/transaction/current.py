@@ -16,7 +16,7 @@ from delta_ds.exceptions import LogError, NotADeltaTableError
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
 from delta_ds.kernel.log.commit import find_actions
-from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.filenames import LogFile, commit_path
 from delta_ds.kernel.log.replay import Base, FoundActions, Header
 from delta_ds.kernel.log.segment import (
     LogListing,
@@ -28,6 +28,7 @@ from delta_ds.kernel.log.segment import (
 )
 from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.local import LocalStorage
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
 _LONGEST_CHASE = 200
@@ -43,11 +44,11 @@ class _Own:
 
 
 class Current:
-    """What one handle knows of the newest version."""
+    """What one handle knows of the newest version; `known` is a version that is open already."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, known: Snapshot | None = None) -> None:
         self._storage = storage
-        self._known: Snapshot | None = None
+        self._known = known
         self._own: _Own | None = None
 
     def committed(self, version: int, size: int, actions: Sequence[Mapping[str, Any]]) -> None:
@@ -63,12 +64,30 @@ class Current:
         single = [dict(action) for action in actions if not action.keys().isdisjoint(SINGLE_ACTIONS)]
         self._own = _Own(version, size, single)
 
-    def snapshot(self) -> Snapshot:
-        """The newest version. Errors as those of `open_snapshot`."""
+    def snapshot(self, *, quick: bool = False) -> Snapshot:
+        """The newest version. Errors as those of `open_snapshot`.
+
+        Parameters
+        ----------
+        quick
+            Where a folder is listed whole, look for the one name that comes next instead: enough for readers.
+        """
         known = self._known
+        if quick and known is not None and self._is_newest(known):
+            return known
         newest = None if known is None else self._following(known)
         self._known = newest or open_snapshot(self._storage)
         return self._known
+
+    def _is_newest(self, known: Snapshot) -> bool:
+        if not isinstance(self._storage, LocalStorage):
+            return False
+        tip = known.segment.tip
+        try:
+            unchanged = self._storage.status(tip.path) == tip.status
+        except FileNotFoundError:
+            return False
+        return unchanged and not self._storage.exists(commit_path(known.version + 1))
 
     def _following(self, known: Snapshot) -> Snapshot | None:
         """The newest version, from an older one; None if that does not lead to it."""

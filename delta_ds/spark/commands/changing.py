@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -68,9 +68,10 @@ class Change(AbstractContextManager["Change"]):
         self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
         self._how: dict[str, Any] = {}
         self._results: list[TaskResult] = []
-        self._writes = False
+        self._writes = self._committed = False
         self.settle()
         self._guard = staging(handle.where)
+        self._reading = ExitStack()
 
     def settle(
         self,
@@ -103,6 +104,10 @@ class Change(AbstractContextManager["Change"]):
 
     def __enter__(self) -> Change:
         self._staged = self._guard.__enter__()
+        if not self.target.is_connect:
+            from delta_ds.spark.native.following import reading
+
+            self._reading.enter_context(reading(self.target.spark, self.target.snapshot))
         return self
 
     def __exit__(
@@ -111,7 +116,15 @@ class Change(AbstractContextManager["Change"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return self._guard.__exit__(kind, error, trace)
+        try:
+            handled = self._guard.__exit__(kind, error, trace)
+        finally:
+            self._reading.close()
+        if self._committed and not self.target.is_connect:
+            from delta_ds.spark.native.following import renew_cached
+
+            renew_cached(self.target.spark, self.target.handle.where)
+        return handled
 
     # --- rows
 
@@ -160,6 +173,7 @@ class Change(AbstractContextManager["Change"]):
         settings = settings_of(self.target.spark)
         with self._staged.publishing():
             self.target.run(_commit, change, self.plan.write.metadata, settings)
+        self._committed = True
 
 
 def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:

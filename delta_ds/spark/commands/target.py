@@ -87,6 +87,11 @@ class Target:
         self.metadata: Metadata = pinned.metadata
         self.protocol: Protocol = pinned.protocol
 
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The version itself; None where the log is on a server."""
+        return self._snapshot
+
     # --- the log
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:

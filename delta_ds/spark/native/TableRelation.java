@@ -1,36 +1,37 @@
-import java.util.function.BiFunction;
+import org.apache.spark.SparkException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.catalog.BucketSpec;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.sources.InsertableRelation;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
 import scala.Option;
 import scala.collection.immutable.Map;
 
 /**
- * Makes relations over files that take INSERT INTO by a function of their own. Spark would write into the folder of any
- * other relation over files, past the log, and empty it first for INSERT OVERWRITE.
+ * Makes relations over the files of one version, which refuse INSERT INTO. Spark would write into the folder of any other
+ * relation over files, past the log, and empty it first for INSERT OVERWRITE.
  */
 public class TableRelation {
+    /** The last argument is what the refusal says. */
     public Object of(FileIndex location, StructType partitionSchema, StructType dataSchema, FileFormat format,
-            Map options, SparkSession session, BiFunction insert) {
-        return new Insertable(location, partitionSchema, dataSchema, format, options, session, insert);
+            Map options, SparkSession session, String refusal) {
+        return new Version(location, partitionSchema, dataSchema, format, options, session, refusal);
     }
 
-    public static class Insertable extends HadoopFsRelation implements InsertableRelation {
-        private final transient BiFunction insert;
+    public static class Version extends HadoopFsRelation implements InsertableRelation {
+        private final transient String refusal;
 
-        public Insertable(FileIndex location, StructType partitionSchema, StructType dataSchema, FileFormat format,
-                Map options, SparkSession session, BiFunction insert) {
+        public Version(FileIndex location, StructType partitionSchema, StructType dataSchema, FileFormat format,
+                Map options, SparkSession session, String refusal) {
             super(location, partitionSchema, dataSchema, Option.empty(), format, options, session);
-            this.insert = insert;
+            this.refusal = refusal;
         }
 
         public void insert(Dataset rows, boolean overwrite) {
-            insert.apply(rows, overwrite ? Boolean.TRUE : Boolean.FALSE);
+            Platform.throwException(new SparkException(refusal));
         }
     }
 }

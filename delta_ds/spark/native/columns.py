@@ -106,15 +106,22 @@ class ScanColumns:
         return tuple(out)
 
 
-def scan_columns(snapshot: Snapshot) -> ScanColumns:
+def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanColumns:
     """How the columns of a version are read.
+
+    Parameters
+    ----------
+    snapshot
+        The version.
+    table
+        The columns: some of the version's, in any order, with some of their nested fields; None for all.
 
     Raises
     ------
     NotNative
         A column has a type that Spark's Parquet reader cannot be trusted with.
     """
-    table, mode = snapshot.schema, snapshot.mapping_mode
+    table, mode = table or snapshot.schema, snapshot.mapping_mode
     for field in table:
         _check_type(field.type, field.name, top=True)
     by_id = mode == "id"
@@ -135,7 +142,7 @@ def scan_columns(snapshot: Snapshot) -> ScanColumns:
     data = StructType(tuple(_nullable_field(f) for f in output if f.name.lower() not in keys))
     return ScanColumns(
         table,
-        tuple(snapshot.partition_columns),
+        tuple(f.name for f in map(table.find, snapshot.partition_columns) if f),
         mode,
         _spark(data),
         _spark(output),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from delta_ds.spark.native.jvm import Jvm, NotNative, passed_on
-from delta_ds.spark.source import FORMAT
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.spark.native.jvm import Jvm, passed_on
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -17,22 +17,27 @@ class Insert:
     overwrite.
     """
 
-    def __init__(self, jvm: Jvm, snapshot: Snapshot, options: Mapping[str, str]) -> None:
+    def __init__(self, jvm: Jvm, url: str, options: Mapping[str, str]) -> None:
         self._jvm = jvm
-        self._options = {**options, "path": snapshot.storage.url}
+        self._options = {**options, "path": url}
 
     def apply(self, rows: Any, overwrite: bool) -> None:
         with passed_on(self._jvm):
             from pyspark.sql import DataFrame
 
-            from delta_ds.spark.native.writer import save
+            from delta_ds.spark.session.writing import APPEND, OVERWRITE, save
 
             frame = DataFrame(rows, self._jvm.spark)
-            try:
-                save(frame, self._options, overwrite=overwrite)
-            except NotNative:
-                mode = "overwrite" if overwrite else "append"
-                frame.write.format(FORMAT).mode(mode).options(**self._options).save()
+            save(frame, None, OVERWRITE if overwrite else APPEND, self._options)
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
+
+
+def refusal(snapshot: Snapshot) -> str:
+    """What an insert into a view of one version is told; in the form that `as_delta_error` knows."""
+    error = UnsupportedOperationError(
+        f"the view shows version {snapshot.version} of {snapshot.storage.url}, and a version cannot be changed; "
+        "insert into a view that was made without versionAsOf and timestampAsOf. Nothing was written"
+    )
+    return f"delta_ds.exceptions.{type(error).__name__}: {error}"

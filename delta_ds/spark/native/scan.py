@@ -12,7 +12,8 @@ from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.native.columns import ScanColumns, scan_columns
 from delta_ds.spark.native.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
-from delta_ds.spark.native.insert import Insert
+from delta_ds.spark.native.following import follow
+from delta_ds.spark.native.insert import refusal
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.planner_statistics import catalog_table
 
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
+    from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.snapshot import Snapshot
 
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
 # Files say themselves which calendar they use; what says nothing is read as it stands, as the kernel does.
-_READER_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+READER_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _PORTABLE_OPTIONS = {"metadatacolumns": "metadataColumns", "maxpartitionbytes": "maxPartitionBytes"}
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
 
 
 def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructType | None = None) -> DataFrame:
-    """The rows that read options ask for.
+    """The rows that read options ask for: of the newest version at each execution, unless the options name one.
 
     Parameters
     ----------
@@ -52,23 +54,23 @@ def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructTyp
     from delta_ds.spark.batch import Changes
     from delta_ds.spark.source import check_path, chosen, open_reading
 
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    session_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     check_path(options)
-    parsed = parse_read_options(options, zone)
+    parsed = parse_read_options(options, session_zone)
     for name in options:
         if name.lower() in _PORTABLE_OPTIONS:
             raise NotNative(f"the option {_PORTABLE_OPTIONS[name.lower()]} is the portable reader's")
     jvm = Jvm.of(spark)
-    reading = open_reading(parsed, None, zone)
+    reading = open_reading(parsed, None, session_zone)
     if isinstance(reading, Changes):
         raise NotNative("a change feed is read file by file")
-    frame = scan(
-        spark,
-        reading.snapshot,
-        root=hadoop_root(jvm, options, parsed.path),
-        hadoop_options={k: v for k, v in options.items() if is_hadoop_setting(k)},
-        timezone=parsed.time_zone,
-    )
+    root = hadoop_root(jvm, options, parsed.path)
+    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
+    zone, found = parsed.time_zone, reading.snapshot
+    if reading.travels:
+        frame = scan(spark, found, root=root, hadoop_options=hadoop_options, timezone=zone)
+    else:
+        frame = follow(jvm, found, root, hadoop_options, zone)
     if schema is not None:
         names = schemas.find_columns(schema, reading.schema, reading.table)
     elif parsed.columns is not None:
@@ -86,6 +88,7 @@ def scan(
     hadoop_options: Mapping[str, str] | None = None,
     rows: pa.Array | None = None,
     numbered: bool = False,
+    columns: StructType | None = None,
     timezone: str | None = None,
 ) -> DataFrame:
     """The rows of a version, or of some of its files.
@@ -104,6 +107,8 @@ def scan(
         int64 rows of `snapshot.live_files().table`: only these files; None for all.
     numbered
         Add the column `FILE_NUMBER`: the row of the file in `snapshot.live_files().table`.
+    columns
+        See `scan_columns`; None for all.
     timezone
         Zone of partition timestamps that name none; None for the session's.
 
@@ -113,16 +118,16 @@ def scan(
         The portable path has to read this table.
     """
     jvm = Jvm.of(spark)
-    columns = scan_columns(snapshot)
+    found = scan_columns(snapshot, columns)
     if root is None:
-        root = _local_root(snapshot)
-        _check_names(snapshot)
-    index = DeltaFileIndex(jvm, root, snapshot, columns, rows=rows, numbered=numbered, timezone=timezone)
-    frame = _relation(jvm, index, columns, {**_READER_OPTIONS, **(hadoop_options or {})})
+        root = local_root(snapshot)
+        check_names(snapshot)
+    index = DeltaFileIndex(jvm, root, snapshot, found, rows=rows, numbered=numbered, timezone=timezone)
+    frame = _relation(jvm, index, found, {**READER_OPTIONS, **(hadoop_options or {})})
     if index.has_deletions:
         frame = frame.where(_is_live(jvm, frame))
     extra = [frame[FILE_NUMBER]] if numbered else []
-    return columns.project(frame, extra)
+    return found.project(frame, extra)
 
 
 def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Mapping[str, str]) -> DataFrame:
@@ -139,7 +144,7 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
         jvm.ParquetFileFormat(),
         jvm.map(options),
         session,
-        Insert(jvm, index.snapshot, {k: v for k, v in options.items() if is_hadoop_setting(k)}),
+        refusal(index.snapshot),
     )
     hidden = [f for f in index.schema.fields if f.name in {h.name for h in index.hidden}]
     output = type(index.schema)([*columns.output.fields, *hidden])
@@ -198,7 +203,7 @@ def file_system(jvm: Jvm, path: Any) -> Any:
     return path.getFileSystem(jvm.spark._jsparkSession.sessionState().newHadoopConf())
 
 
-def _check_names(snapshot: Snapshot) -> None:
+def check_names(snapshot: Snapshot) -> None:
     """Hadoop looks for a checksum beside each local file, and takes a colon in its name for a URI's."""
     import pyarrow.compute as pc
 
@@ -207,7 +212,7 @@ def _check_names(snapshot: Snapshot) -> None:
         raise NotNative("the names of data files hold colons, which Hadoop cannot open on a local disk")
 
 
-def _local_root(snapshot: Snapshot) -> str:
+def local_root(snapshot: Snapshot) -> str:
     if snapshot.storage.address.scheme != "file":
         raise NotNative(f"{snapshot.storage.url} is not known to Hadoop")
     return f"file:{snapshot.storage.url.rstrip('/')}/"

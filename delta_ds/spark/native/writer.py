@@ -19,12 +19,14 @@ from delta_ds.kernel.schema.types import TIMESTAMP, StructType, holds
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
+from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.existing import leaves_existing
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
+from delta_ds.spark.native.following import reading, renew_cached
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
 from delta_ds.spark.native.scan import file_system, hadoop_root
@@ -104,12 +106,20 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
         raise NotNative("rows of the change data feed are written along with the rows")
     settings = settings_of(spark)
     folder = str(uuid.uuid4())
-    result = stage(df, plan, options, folder)
+    with reading(spark, snapshot) as versions:
+        result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
         staged.deleted_by(lambda: _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan))
-        version = finish_write(plan, [result], engine_info=engine_info(), staged=staged)
+        transaction = None
+        if snapshot is not None and versions.reads(storage):
+            # The rows come from the table itself: whatever changes it in the meantime contradicts them.
+            transaction = Transaction(storage, snapshot, engine_info=engine_info())
+            transaction.read_whole_table()
+        version = finish_write(plan, [result], transaction, engine_info=engine_info(), staged=staged)
     if version is not None and parsed.data_change:
         compact_after(storage, plan.metadata, [result], settings, plan.rows.timezone)
+    if version is not None:
+        renew_cached(spark, _root(jvm, plan, options))
     return version
 
 

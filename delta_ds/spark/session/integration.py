@@ -16,7 +16,7 @@ from weakref import WeakSet
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import patching, state, streams
-from delta_ds.spark.session.identifiers import is_ours, path_of
+from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import read, with_path
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
@@ -79,19 +79,23 @@ def _is_stopped(spark: SparkSession) -> bool:
 
 def _patches(connect: bool) -> list[_Patch]:
     if connect:
+        from pyspark.sql.connect.catalog import Catalog as ConnectCatalog
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
         from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
         from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
+        from pyspark.sql.connect.readwriter import DataFrameWriterV2 as ConnectWriterV2
 
         # `load` says there all that it has to; `SparkSession.table` goes through the reader.
         return [
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             *_writer_patches(ConnectWriter),
             (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+            *_catalog_patches(ConnectWriterV2, ConnectCatalog),
             *streams.patches(connect, is_installed),
         ]
+    from pyspark.sql.catalog import Catalog
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+    from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
     from pyspark.sql.session import SparkSession
 
     return [
@@ -100,6 +104,7 @@ def _patches(connect: bool) -> list[_Patch]:
         (SparkSession, "table", _names_path("tableName", None), _session_table),
         *_writer_patches(DataFrameWriter),
         (ClassicFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
+        *_catalog_patches(DataFrameWriterV2, Catalog),
         *streams.patches(connect, is_installed),
     ]
 
@@ -107,8 +112,15 @@ def _patches(connect: bool) -> list[_Patch]:
 def _writer_patches(writer: type) -> list[_Patch]:
     return [
         (writer, "save", _saves_ours, _save),
-        (writer, "saveAsTable", _names_path("name", "_spark"), _save_as_table),
+        (writer, "saveAsTable", _saves_table, _save_as_table),
         (writer, "insertInto", _names_path("tableName", "_spark"), _insert_into),
+    ]
+
+
+def _catalog_patches(writer_v2: type, catalog: type) -> list[_Patch]:
+    return [
+        (writer_v2, "using", _makes_table("provider", "_spark"), _refuse_using),
+        (catalog, "createTable", _makes_table("source", "_sparkSession"), _refuse_create_table),
     ]
 
 
@@ -132,6 +144,21 @@ def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
 def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or _source(writer)
     return is_ours(source) and is_installed(writer._spark)
+
+
+def _saves_table(writer: Any, arguments: dict[str, Any]) -> bool:
+    return (
+        path_of(arguments.get("name")) is not None
+        and is_installed(writer._spark)
+        or _saves_ours(writer, arguments)
+    )
+
+
+def _makes_table(argument: str, session: str) -> _Concerns:
+    def concerns(target: Any, arguments: dict[str, Any]) -> bool:
+        return is_ours(arguments.get(argument)) and is_installed(getattr(target, session))
+
+    return concerns
 
 
 def _source(writer: Any) -> str | None:
@@ -188,10 +215,12 @@ def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) 
 
 def _save_as_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
     told = _told(writer, arguments)
+    path = path_of(arguments["name"])
+    if path is None:
+        raise unknown_to_catalogs(arguments["name"])
     _check_layout(told)
     _check_format(writer, arguments["name"])
     df = _rows(writer)
-    path = str(path_of(arguments["name"]))
     save_as_table(df, path, told.mode, told.options, told.partition_by, told.cluster_by)
     _report(writer, df)
 
@@ -211,6 +240,14 @@ def _insert_into(original: Callable[..., Any], writer: Any, arguments: dict[str,
     df = _rows(writer)
     insert_into(df, str(path_of(arguments["tableName"])), told.mode, told.options)
     _report(writer, df)
+
+
+def _refuse_using(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
+    raise unknown_to_catalogs(None)
+
+
+def _refuse_create_table(original: Callable[..., Any], catalog: Any, arguments: dict[str, Any]) -> None:
+    raise unknown_to_catalogs(arguments["tableName"])
 
 
 def _write_to(original: Callable[..., Any], df: Any, arguments: dict[str, Any]) -> PathWriter:

@@ -13,7 +13,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.session import patching, state
-from delta_ds.spark.session.identifiers import is_ours, path_of
+from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import with_path
 from delta_ds.spark.session.writing import USER_METADATA, described, with_settings
 from delta_ds.spark.source import FORMAT
@@ -55,7 +55,7 @@ def patches(
         (reader, "load", loads_ours, _load),
         (reader, "table", names_path(reads_in), _table),
         (writer, "start", starts_ours, _start),
-        (writer, "toTable", names_path(writes_in), _to_table),
+        (writer, "toTable", lambda *call: names_path(writes_in)(*call) or starts_ours(*call), _to_table),
     ]
 
 
@@ -99,8 +99,11 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
         raise InvalidOptionError(
             f"{arguments['tableName']} is a table of {FORMAT}, it cannot be written with format({source!r})"
         )
+    path = path_of(arguments["tableName"])
+    if path is None:
+        raise unknown_to_catalogs(arguments["tableName"])
     given = {name: value for name, value in arguments.items() if name != "tableName"}
-    return _start(original, writer, {**given, "format": FORMAT, "path": path_of(arguments["tableName"])})
+    return _start(original, writer, {**given, "format": FORMAT, "path": path})
 
 
 def _check(options: Mapping[str, str], mode: str | None) -> None:

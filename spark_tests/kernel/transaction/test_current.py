@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import CorruptLogFileError, NotADeltaTableError
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.transaction.current import Current
 from spark_tests.kernel.transaction.tables import add, info, make_table, metadata, read_commit, write_commit
 
 
@@ -90,3 +91,22 @@ def test_what_a_handle_follows_equals_the_table_opened_anew(
             )
             assert (found.txns, found.domains) == (anew.txns, anew.domains)
     assert read_commit(path, 0)
+
+
+def test_quick_look_lists_nothing_and_sees_what_a_listing_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = make_table(tmp_path / "t")
+    known = log.snapshot()
+    current = Current(log.storage, known)
+    with monkeypatch.context() as quiet:
+        quiet.setattr(LocalStorage, "list_from", None)
+        assert current.snapshot(quick=True) is known
+    write_commit(tmp_path / "t", 1, [info(blind=True)])
+    assert current.snapshot(quick=True).version == 1
+    shutil.rmtree(tmp_path / "t")
+    with pytest.raises(NotADeltaTableError):
+        current.snapshot(quick=True)
+    make_table(tmp_path / "t", [add("new", 1)])
+    write_commit(tmp_path / "t", 1, [info(blind=True)])
+    assert current.snapshot(quick=True).live_files().table["path"].to_pylist() == ["new"]

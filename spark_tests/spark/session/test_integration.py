@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
@@ -26,6 +27,8 @@ PATCHED = [
     (DataFrameWriter, "insertInto"),
     (ClassicFrame, "writeTo"),
     (SparkSession, "table"),
+    (DataFrameWriterV2, "using"),
+    (Catalog, "createTable"),
 ]
 
 

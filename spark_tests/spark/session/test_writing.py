@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -234,6 +235,35 @@ def test_save_as_table_overwrites_rows_and_keeps_the_layout(session: SparkSessio
 def test_table_by_path_has_one_format(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match="cannot be written with format"):
         rows(session, 1).write.format("orc").saveAsTable(name_of(tmp_path / "t"))
+
+
+MAKES_A_TABLE: dict[str, Callable[[DataFrame, str], object]] = {
+    "save as table": lambda df, path: df.write.format("pydelta").saveAsTable("orders"),
+    "with a path": lambda df, path: df.write.format("pydelta").option("path", path).saveAsTable("orders"),
+    "by argument": lambda df, path: df.write.saveAsTable("orders", format="pydelta", path=path),
+    "append": lambda df, path: (
+        df.write.format("pydelta").mode("append").saveAsTable("default.orders", path=path)
+    ),
+    "create": lambda df, path: df.writeTo("orders").using("pydelta").option("path", path).create(),
+    "createOrReplace": lambda df, path: df.writeTo("orders").using("pydelta").createOrReplace(),
+    "stream": lambda df, path: (
+        df.sparkSession.readStream.format("rate").load().writeStream.format("pydelta").toTable("orders", path=path)
+    ),
+    "catalog": lambda df, path: df.sparkSession.catalog.createTable("orders", path=path, source="pydelta"),
+    "catalog with a schema": lambda df, path: df.sparkSession.catalog.createTable(
+        "orders", source="pydelta", schema=df.schema
+    ),
+}
+
+
+@pytest.mark.parametrize("call", MAKES_A_TABLE)
+def test_table_of_a_catalog_is_refused_before_anything_is_written(
+    session: SparkSession, tmp_path: Path, call: str
+) -> None:
+    with pytest.raises(UnsupportedOperationError, match="pydelta.`/path/of/the/table`"):
+        MAKES_A_TABLE[call](rows(session, 1), str(tmp_path / "t"))
+    assert not session.catalog.tableExists("orders")
+    assert not (tmp_path / "t").exists()
 
 
 # --- insertInto

@@ -1,0 +1,356 @@
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.function.BiFunction;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.sources.InsertableRelation;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.immutable.Seq;
+import scala.collection.immutable.VectorBuilder;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Relations that stand for a table, whatever its version, and the optimiser rule that puts the scan of one version in
+ * the place of each, the same version for all relations of a table in one execution of a query.
+ *
+ * A relation has the columns of the table and nothing else, so that Spark takes INSERT INTO for every table; it is
+ * never scanned itself.
+ *
+ * Compiled by Janino: no lambdas, no generic type arguments.
+ */
+public final class FollowedTables extends Rule {
+    /** From the tracker of an execution to the versions, by table, that it reads. */
+    private static final Map EXECUTIONS = Collections.synchronizedMap(new WeakHashMap());
+    private static final Map INJECTED = Collections.synchronizedMap(new WeakHashMap());
+
+    /**
+     * A relation.
+     *
+     * @param versions from a version's name, or that of the command that runs the query, null for neither, and the name
+     *     of the last answer, null for none, to the same name, to a Tuple2 of a name and a plan with the relation's
+     *     columns, or to the exception to throw
+     * @param insert takes rows and whether to overwrite
+     */
+    public Object of(String identity, String table, String root, long bytes, StructType schema, FileFormat format,
+            scala.collection.immutable.Map options, SparkSession session, BiFunction versions, BiFunction insert) {
+        return new Table(new Place(identity, root, bytes), schema, format, options, session, table, versions, insert);
+    }
+
+    /** Let the optimisers of a session, and of those that share its extensions, apply the rule; once. */
+    public void install(SparkSession session) throws Exception {
+        org.apache.spark.sql.classic.SparkSession classic = (org.apache.spark.sql.classic.SparkSession) session;
+        if (INJECTED.put(classic.extensions(), Boolean.TRUE) == null) {
+            classic.extensions().injectOptimizerRule(new Builder(this));
+            classic.extensions().injectPlanNormalizationRule(new Builder(new Early()));
+        }
+        // A session that runs already has made its list of these.
+        Seq early = classic.sessionState().planNormalizationRules();
+        for (int i = 0; i < early.length(); i++) {
+            if (early.apply(i) instanceof Early) {
+                return;
+            }
+        }
+        java.lang.reflect.Field field =
+            org.apache.spark.sql.internal.SessionState.class.getDeclaredField("planNormalizationRules");
+        field.setAccessible(true);
+        field.set(classic.sessionState(), early.appended(new Early()));
+    }
+
+    private static final class Builder extends AbstractFunction1 {
+        private final Rule rule;
+
+        Builder(Rule rule) {
+            this.rule = rule;
+        }
+
+        public Object apply(Object session) {
+            return rule;
+        }
+    }
+
+    /**
+     * Settles the versions before anything is optimised, and changes nothing: what contradicts the columns of a
+     * relation is told before Spark draws conclusions from them, as of a column that had no nulls once.
+     */
+    public static final class Early extends Rule {
+        public TreeNode apply(TreeNode plan) {
+            look((LogicalPlan) plan, null);
+            return plan;
+        }
+
+        private static Map look(LogicalPlan plan, Map execution) {
+            if (isTable(plan) && table(plan).promises) {
+                execution = execution == null ? execution() : execution;
+                synchronized (execution) {
+                    table(plan).settled(execution);
+                }
+            }
+            for (int i = 0; i < plan.children().length(); i++) {
+                execution = look((LogicalPlan) plan.children().apply(i), execution);
+            }
+            for (int i = 0; i < plan.subqueries().length(); i++) {
+                execution = look((LogicalPlan) plan.subqueries().apply(i), execution);
+            }
+            return execution;
+        }
+    }
+
+    public static class Place implements FileIndex {
+        private final String identity;
+        private final String root;
+        private final long bytes;
+
+        Place(String identity, String root, long bytes) {
+            this.identity = identity;
+            this.root = root;
+            this.bytes = bytes;
+        }
+
+        public Seq rootPaths() {
+            VectorBuilder paths = new VectorBuilder();
+            paths.addOne(new Path(root));
+            return (Seq) paths.result();
+        }
+
+        public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+            throw new IllegalStateException(
+                "the optimiser rule FollowedTables did not run (is it in spark.sql.optimizer.excludedRules?), so no "
+                + "version of " + root + " is settled; read it with the option versionAsOf");
+        }
+
+        public String[] inputFiles() {
+            listFiles(null, null);
+            return null;
+        }
+
+        public void refresh() {}
+
+        public long sizeInBytes() {
+            return bytes;
+        }
+
+        public StructType partitionSchema() {
+            return new StructType();
+        }
+
+        public String toString() {
+            return identity;
+        }
+
+        public int hashCode() {
+            return identity.hashCode();
+        }
+
+        public boolean equals(Object other) {
+            return other instanceof Place && ((Place) other).identity.equals(identity);
+        }
+    }
+
+    public static class Table extends HadoopFsRelation implements InsertableRelation {
+        private final transient String table;
+        private final transient BiFunction versions;
+        private final transient BiFunction insert;
+        private transient Tuple2 last = null;
+        /** Whether a column, or a part of one, is said to have no nulls. */
+        final transient boolean promises;
+
+        Table(FileIndex place, StructType schema, FileFormat format, scala.collection.immutable.Map options,
+                SparkSession session, String table, BiFunction versions, BiFunction insert) {
+            super(place, new StructType(), schema, Option.empty(), format, options, session);
+            this.table = table;
+            this.versions = versions;
+            this.insert = insert;
+            this.promises = !schema.equals(schema.asNullable());
+        }
+
+        public void insert(Dataset rows, boolean overwrite) {
+            insert.apply(rows, overwrite ? Boolean.TRUE : Boolean.FALSE);
+        }
+
+        /** The plan of one version, which is settled here if the execution has none yet. */
+        synchronized LogicalPlan settled(Map execution) {
+            Object known = last == null ? null : last._1();
+            Object command = sparkSession().sparkContext().getLocalProperty("spark.pydelta.command");
+            Object wanted = execution.get(table);
+            Object found = versions.apply(wanted == null && command != null ? "command " + command : wanted, known);
+            if (found instanceof Throwable) {
+                org.apache.spark.unsafe.Platform.throwException((Throwable) found);
+            }
+            if (found instanceof Tuple2) {
+                last = (Tuple2) found;
+            }
+            execution.put(table, last._1());
+            return (LogicalPlan) last._2();
+        }
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        return names((LogicalPlan) plan) ? settled((LogicalPlan) plan, execution()) : plan;
+    }
+
+    private static boolean isTable(LogicalPlan plan) {
+        return plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof Table;
+    }
+
+    private static Table table(LogicalPlan plan) {
+        return (Table) ((LogicalRelation) plan).relation();
+    }
+
+    private static boolean names(LogicalPlan plan) {
+        boolean found = isTable(plan);
+        for (int i = 0; !found && i < plan.children().length(); i++) {
+            found = names((LogicalPlan) plan.children().apply(i));
+        }
+        return found;
+    }
+
+    private static LogicalPlan settled(LogicalPlan plan, Map execution) {
+        if (isTable(plan)) {
+            LogicalRelation relation = (LogicalRelation) plan;
+            synchronized (execution) {
+                return new Instance(relation, table(plan).settled(execution)).plan();
+            }
+        }
+        VectorBuilder children = new VectorBuilder();
+        boolean changed = false;
+        for (int i = 0; i < plan.children().length(); i++) {
+            LogicalPlan child = (LogicalPlan) plan.children().apply(i);
+            LogicalPlan other = settled(child, execution);
+            changed = changed || other != child;
+            children.addOne(other);
+        }
+        return changed ? (LogicalPlan) plan.withNewChildren((Seq) children.result()) : plan;
+    }
+
+    private static Map execution() {
+        Option tracker = QueryPlanningTracker$.MODULE$.get();
+        if (tracker.isEmpty()) {
+            return new HashMap();
+        }
+        synchronized (EXECUTIONS) {
+            Map known = (Map) EXECUTIONS.get(tracker.get());
+            if (known == null) {
+                known = new HashMap();
+                EXECUTIONS.put(tracker.get(), known);
+            }
+            return known;
+        }
+    }
+
+    /** The plan of a version in the place of one use of a relation: with its columns, under its expression ids. */
+    private static final class Instance {
+        private final LogicalRelation use;
+        private final LogicalPlan template;
+        private final Map attributes = new HashMap();
+        private Attribute metadata = null;
+
+        Instance(LogicalRelation use, LogicalPlan template) {
+            this.use = use;
+            this.template = template;
+        }
+
+        LogicalPlan plan() {
+            Seq wanted = use.output();
+            int own = template.output().length();
+            LogicalPlan found = renewed(template, wanted.length() > own);
+            VectorBuilder columns = new VectorBuilder();
+            for (int i = 0; i < wanted.length(); i++) {
+                Attribute name = (Attribute) wanted.apply(i);
+                Expression column = i < own ? (Expression) found.output().apply(i) : (Expression) metadata;
+                columns.addOne(new Alias(column, name.name(), name.exprId(), name.qualifier(),
+                    new scala.Some(name.metadata()), (Seq) new VectorBuilder().result()));
+            }
+            return new Project((Seq) columns.result(), found);
+        }
+
+        /** The same plan with other expression ids, as one query may use it several times. */
+        private LogicalPlan renewed(LogicalPlan plan, boolean withMetadata) {
+            if (plan instanceof Filter) {
+                LogicalPlan child = renewed(((Filter) plan).child(), withMetadata);
+                return new Filter(rewritten(((Filter) plan).condition()), child);
+            }
+            if (plan instanceof Project) {
+                LogicalPlan child = renewed(((Project) plan).child(), withMetadata);
+                Seq projection = ((Project) plan).projectList();
+                VectorBuilder columns = new VectorBuilder();
+                for (int i = 0; i < projection.length(); i++) {
+                    NamedExpression column = (NamedExpression) projection.apply(i);
+                    NamedExpression other = (NamedExpression) rewritten((Expression) column);
+                    if (other instanceof Alias) {
+                        other = ((Alias) other).newInstance();
+                        attributes.put(column.exprId(), other.toAttribute());
+                    }
+                    columns.addOne(other);
+                }
+                if (withMetadata) {
+                    columns.addOne(metadata);
+                }
+                return new Project((Seq) columns.result(), child);
+            }
+            return leaf(plan, withMetadata);
+        }
+
+        private LogicalPlan leaf(LogicalPlan plan, boolean withMetadata) {
+            LogicalPlan fresh = (LogicalPlan) ((MultiInstanceRelation) plan).newInstance();
+            for (int i = 0; i < plan.output().length(); i++) {
+                attributes.put(((Attribute) plan.output().apply(i)).exprId(), fresh.output().apply(i));
+            }
+            if (withMetadata) {
+                metadata = metadataOf(fresh);
+            }
+            if (withMetadata && metadata == null) {
+                fresh = ((LogicalRelation) fresh).withMetadataColumns();
+                metadata = metadataOf(fresh);
+            }
+            return fresh;
+        }
+
+        /** Spark's hidden column of a scan; null where nothing has asked for it yet. */
+        private static Attribute metadataOf(LogicalPlan scan) {
+            for (int i = 0; i < scan.output().length(); i++) {
+                Attribute column = (Attribute) scan.output().apply(i);
+                if (column.metadata().contains("__metadata_col")) {
+                    return column;
+                }
+            }
+            return null;
+        }
+
+        private Expression rewritten(Expression expression) {
+            if (expression instanceof AttributeReference) {
+                Object other = attributes.get(((AttributeReference) expression).exprId());
+                return other == null ? expression : (Expression) other;
+            }
+            VectorBuilder children = new VectorBuilder();
+            boolean changed = false;
+            for (int i = 0; i < expression.children().length(); i++) {
+                Expression child = (Expression) expression.children().apply(i);
+                Expression other = rewritten(child);
+                changed = changed || other != child;
+                children.addOne(other);
+            }
+            return changed ? (Expression) expression.withNewChildren((Seq) children.result()) : expression;
+        }
+    }
+}
