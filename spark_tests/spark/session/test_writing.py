@@ -247,7 +247,10 @@ MAKES_A_TABLE: dict[str, Callable[[DataFrame, str], object]] = {
     "create": lambda df, path: df.writeTo("orders").using("pydelta").option("path", path).create(),
     "createOrReplace": lambda df, path: df.writeTo("orders").using("pydelta").createOrReplace(),
     "stream": lambda df, path: (
-        df.sparkSession.readStream.format("rate").load().writeStream.format("pydelta").toTable("orders", path=path)
+        df.sparkSession.readStream.format("rate")
+        .load()
+        .writeStream.format("pydelta")
+        .toTable("orders", path=path)
     ),
     "catalog": lambda df, path: df.sparkSession.catalog.createTable("orders", path=path, source="pydelta"),
     "catalog with a schema": lambda df, path: df.sparkSession.catalog.createTable(
