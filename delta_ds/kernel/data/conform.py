@@ -16,7 +16,11 @@ from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data import char_padding, primitives, shredding
 from delta_ds.kernel.data.calendar import Rebase
 from delta_ds.kernel.data.existing_default import default_value, repeat
+from delta_ds.kernel.data.list_layout import over, plain_lists, plain_maps
+from delta_ds.kernel.log.arrays import flags
+from delta_ds.kernel.log.arrays import mask as as_mask
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
+from delta_ds.kernel.schema.from_arrow import is_list
 from delta_ds.kernel.schema.types import (
     VARIANT,
     ArrayType,
@@ -29,7 +33,6 @@ from delta_ds.kernel.schema.types import (
 
 Converter = Callable[[pa.Array], pa.Array]
 _PARQUET_ID = b"PARQUET:field_id"
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def _select_fields(fields: Sequence[pa.Field], wanted: StructType, first: int, m
 def _select(file_type: pa.DataType, wanted: DataType, first: int, mode: str) -> list[int]:
     if isinstance(wanted, StructType) and pa.types.is_struct(file_type):
         return _select_fields(list(file_type), wanted, first, mode) or [first]
-    if isinstance(wanted, ArrayType) and any(is_kind(file_type) for is_kind in _LISTS):
+    if isinstance(wanted, ArrayType) and is_list(file_type):
         return _select(file_type.value_type, wanted.element, first, mode)
     if isinstance(wanted, MapType) and pa.types.is_map(file_type):
         value = first + _count_leaves(file_type.key_type)
@@ -221,7 +224,7 @@ def _compile(
         return shredding.converter(file_type, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(file_type):
         return _struct(file_type, wanted, rules, path, char)
-    if isinstance(wanted, ArrayType) and any(is_kind(file_type) for is_kind in _LISTS):
+    if isinstance(wanted, ArrayType) and is_list(file_type):
         return _list(file_type, wanted, rules, path, char)
     if isinstance(wanted, MapType) and pa.types.is_map(file_type):
         return _map(file_type, wanted, rules, path, char)
@@ -261,7 +264,7 @@ def struct_array(children: list[pa.Array], target: pa.StructType, like: pa.Array
     mask = like.is_null() if like.null_count else None
     if children:
         return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-    validity = None if mask is None else like.is_valid().buffers()[1]
+    validity = None if mask is None else as_mask(flags(like.is_valid())).buffers()[1]
     return pa.Array.from_buffers(target, len(like), [validity])
 
 
@@ -274,14 +277,11 @@ def _list(
     )
     if inner is None and file_type.equals(target, check_metadata=True):
         return None
-    plain = pa.list_(file_type.value_field)
 
     def convert(array: pa.Array) -> pa.Array:
-        if array.type.id != target.id:
-            array = array.cast(plain)
-        array = _own_values(array)
+        array = plain_lists(array)
         values = array.values if inner is None else inner(array.values)
-        return _with_values(array, target, values)
+        return over(array, target, values)
 
     return convert
 
@@ -298,23 +298,10 @@ def _map(
     entry_type = pa.struct([target.key_field, target.item_field])
 
     def convert(array: pa.Array) -> pa.Array:
-        array = _own_values(array)
+        array = plain_maps(array)
         keys, items = array.values.field(0), array.values.field(1)
         children = [keys if key is None else key(keys), items if value is None else value(items)]
         entries = pa.StructArray.from_arrays(children, fields=list(entry_type))
-        return _with_values(array, target, entries)
+        return over(array, target, entries)
 
     return convert
-
-
-def _own_values(array: pa.Array) -> pa.Array:
-    """The array with no more child values than it uses, so that converting them costs no more than needed."""
-    if array.offset == 0 and len(array) and array.offsets[-1].as_py() == len(array.values):
-        return array
-    return pa.concat_arrays([array.slice(0, 0), array])
-
-
-def _with_values(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
-    )

@@ -13,14 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
 from delta_ds.kernel.data import primitives
 from delta_ds.kernel.data.calendar import Rebase
 from delta_ds.kernel.data.conform import struct_array
+from delta_ds.kernel.data.list_layout import over, plain_lists, plain_maps
 from delta_ds.kernel.expressions import casts
 from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
-from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
+from delta_ds.kernel.schema.from_arrow import is_list, primitive_from_arrow
 from delta_ds.kernel.schema.types import (
     BINARY,
     BYTE,
@@ -39,7 +41,6 @@ from delta_ds.kernel.schema.types import (
 )
 
 Converter = Callable[[pa.Array], pa.Array]
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 def can_store(source: DataType, target: DataType, implicit: bool = False) -> bool:
@@ -105,6 +106,8 @@ def _compile(found: pa.DataType, wanted: DataType, casting: Casting, path: str) 
     if pa.types.is_dictionary(found):
         inner = _compile(found.value_type, wanted, casting, path)
         return _then(lambda array: array.dictionary_decode(), inner)
+    if pa.types.is_run_end_encoded(found):
+        return _then(pc.run_end_decode, _compile(found.value_type, wanted, casting, path))
     if isinstance(found, pa.BaseExtensionType):
         return _then(lambda array: array.storage, _compile(found.storage_type, wanted, casting, path))
     if pa.types.is_null(found):
@@ -114,7 +117,7 @@ def _compile(found: pa.DataType, wanted: DataType, casting: Casting, path: str) 
         return _variant(found, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(found):
         return _struct(found, wanted, casting, path)
-    if isinstance(wanted, ArrayType) and any(is_kind(found) for is_kind in _LISTS):
+    if isinstance(wanted, ArrayType) and is_list(found):
         return _list(found, wanted, casting, path)
     if isinstance(wanted, MapType) and pa.types.is_map(found):
         return _map(found, wanted, casting, path)
@@ -174,8 +177,10 @@ def _struct(found: pa.StructType, wanted: StructType, casting: Casting, path: st
         return None
 
     def convert(array: pa.Array) -> pa.Array:
+        # What a null struct hides need not fit into the column.
+        inside = array.flatten() if array.null_count else [array.field(i) for i in range(len(fields))]
         children = [
-            pa.nulls(len(array), kind) if at is None else _run(converter, array.field(at))
+            pa.nulls(len(array), kind) if at is None else _run(converter, inside[at])
             for kind, at, converter in parts
         ]
         return struct_array(children, target, array)
@@ -192,11 +197,10 @@ def _list(found: pa.DataType, wanted: ArrayType, casting: Casting, path: str) ->
     inner = _compile(found.value_type, wanted.element, casting, f"{path}.element")
     if inner is None and found.equals(target, check_metadata=True):
         return None
-    plain = pa.list_(found.value_field)
 
     def convert(array: pa.Array) -> pa.Array:
-        array = _used_part(array if pa.types.is_list(array.type) else array.cast(plain))
-        return _with_children(array, target, _run(inner, array.values))
+        array = plain_lists(array)
+        return over(array, target, _run(inner, array.values))
 
     return convert
 
@@ -210,24 +214,11 @@ def _map(found: pa.MapType, wanted: MapType, casting: Casting, path: str) -> Con
     entry = [target.key_field, target.item_field]
 
     def convert(array: pa.Array) -> pa.Array:
-        array = _used_part(array)
+        array = plain_maps(array)
         children = [_run(key, array.values.field(0)), _run(value, array.values.field(1))]
-        return _with_children(array, target, pa.StructArray.from_arrays(children, fields=entry))
+        return over(array, target, pa.StructArray.from_arrays(children, fields=entry))
 
     return convert
-
-
-def _used_part(array: pa.Array) -> pa.Array:
-    """The same lists or maps over no more child values than they use, starting at the first."""
-    if array.offset == 0 and len(array) and array.offsets[-1].as_py() == len(array.values):
-        return array
-    return pa.concat_arrays([array.slice(0, 0), array])
-
-
-def _with_children(array: pa.Array, target: pa.DataType, children: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[children]
-    )
 
 
 def _variant(found: pa.DataType, path: str) -> Converter | None:

@@ -50,6 +50,13 @@ _PRIMITIVES = (
     (pa.types.is_binary_view, BINARY),
     (pa.types.is_fixed_size_binary, BINARY),
 )
+_LISTS = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
 
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
@@ -72,6 +79,11 @@ def primitive_from_arrow(kind: pa.DataType) -> DataType | None:
     return next((delta for is_kind, delta in _PRIMITIVES if is_kind(kind)), None)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is that of lists, in whatever layout."""
+    return any(is_kind(kind) for is_kind in _LISTS)
+
+
 def _field(field: pa.Field, path: str = "") -> StructField:
     name = f"{path}{field.name}"
     return StructField(field.name, _type(field.type, name), field.nullable)
@@ -82,7 +94,9 @@ def _type(kind: pa.DataType, path: str) -> DataType:
         return VARIANT
     if pa.types.is_struct(kind):
         return StructType(tuple(_field(field, f"{path}.") for field in kind))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _type(kind.value_type, path)
+    if is_list(kind):
         return ArrayType(_type(kind.value_type, f"{path}.element"), kind.value_field.nullable)
     if pa.types.is_map(kind):
         return MapType(
