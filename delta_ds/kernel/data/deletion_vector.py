@@ -107,7 +107,9 @@ def z85_decode(text: str) -> bytes:
     return words.astype(">u4").tobytes()
 
 
-def read_positions(storage: Storage, descriptor: DeletionVectorDescriptor) -> Positions:
+def read_positions(
+    storage: Storage, descriptor: DeletionVectorDescriptor, rows: int | None = None
+) -> Positions:
     """Read the deleted row positions of a data file.
 
     Parameters
@@ -116,6 +118,8 @@ def read_positions(storage: Storage, descriptor: DeletionVectorDescriptor) -> Po
         The table's storage, which opens relative and absolute paths.
     descriptor
         The `deletionVector` of the file's action.
+    rows
+        How many rows the data file has, where that is known: more cannot be deleted in it.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def read_positions(storage: Storage, descriptor: DeletionVectorDescriptor) -> Po
         else:
             where = f"deletion vector file {path} of table {storage.url}"
             payload = _read_file(storage, path, descriptor)
-        return decode(payload, descriptor.cardinality)
+        return decode(payload, descriptor.cardinality, rows)
     except FileNotFoundError as error:
         raise DataFileError(
             f"{where} does not exist; the log still names it. A concurrent VACUUM may have removed it: "
@@ -172,8 +176,16 @@ def _read_file(storage: Storage, path: str, descriptor: DeletionVectorDescriptor
     return payload
 
 
-def decode(payload: bytes, cardinality: int | None = None) -> Positions:
-    """Positions of a serialized bitmap, ascending; checks magic number and, if given, the cardinality."""
+def decode(payload: bytes, cardinality: int | None = None, rows: int | None = None) -> Positions:
+    """Positions of a serialized bitmap, ascending; checks magic number and, if given, that there are so many.
+
+    Parameters
+    ----------
+    cardinality
+        How many there must be.
+    rows
+        How many there may be.
+    """
     from pyroaring import BitMap64
 
     _check(len(payload) >= 12, f"holds {len(payload)} bytes, too few for a bitmap")
@@ -183,11 +195,16 @@ def decode(payload: bytes, cardinality: int | None = None) -> Positions:
         bitmap = BitMap64.deserialize(payload[4:])
     except ValueError as error:
         raise DataFileError("holds no valid Roaring bitmap") from error
-    positions: Positions = np.frombuffer(bitmap.to_array(), np.uint64)
-    _check(bool((positions[1:] > positions[:-1]).all()), "holds positions out of order")
+    # Before they are laid out: few bytes can stand for more positions than fit into memory.
+    count = len(bitmap)
     _check(
-        cardinality is None or len(positions) == cardinality,
-        f"holds {len(positions)} positions, the log says {cardinality}",
+        cardinality is None or count == cardinality, f"holds {count} positions, the log says {cardinality}"
+    )
+    _check(rows is None or count <= rows, f"deletes {count} rows of a file that has {rows}")
+    positions: Positions = np.frombuffer(bitmap.to_array(), np.uint64)
+    _check(
+        len(positions) == count and bool((positions[1:] > positions[:-1]).all()),
+        "holds positions out of order",
     )
     return positions
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.exceptions import DataFileError
+from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.data import char_padding, conform, partition_values, row_groups
 from delta_ds.kernel.data.calendar import rebase_of
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor, read_positions
@@ -243,7 +243,9 @@ def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
         raise DataFileError(
             text, condition=error.condition, parameters=parameters | error.parameters
         ) from error
-    except (pa.ArrowException, OSError) as error:
+    except DeltaError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataFileError(
             f"{place} cannot be read: {error}. If it is damaged, restore it from a backup",
             condition="FAILED_READ_FILE.NO_HINT",
@@ -256,12 +258,13 @@ def _read_slice(
 ) -> _Batches:
     import pyarrow.parquet as pq
 
-    deleted = None if piece.deletion_vector is None else read_positions(storage, piece.deletion_vector)
     remote = _is_remote(storage)
     with (
         closing(storage.open(storage.resolve(piece.path))) as source,
         pq.ParquetFile(source, pre_buffer=remote, coerce_int96_timestamp_unit="us") as file,
     ):
+        vector = piece.deletion_vector
+        deleted = None if vector is None else read_positions(storage, vector, file.metadata.num_rows)
         columns = _Columns(plan, piece, file)
         starts = row_groups.row_starts(file.metadata)
         groups = _row_groups(file, columns, plan, piece, starts)

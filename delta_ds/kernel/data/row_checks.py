@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Column Invariants" and "CHECK Constraints" (protocol-check
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,6 +22,7 @@ from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.casts import cast_value
 from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.tree import Column, Expression, Literal, columns, map_columns
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import STRING, VARIANT, VOID, DataType, StructType
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -210,7 +210,7 @@ def _invariant(path: tuple[str, ...], rule: object, table_name: str, now: dateti
     name = ".".join(path)
     owner = f"invariant of column {name} of {table_name}"
     try:
-        text = json.loads(str(rule))["expression"]["expression"]
+        text = parse_json(str(rule))["expression"]["expression"]
     except (ValueError, KeyError, TypeError) as error:
         raise SchemaError(
             f"the {owner} cannot be read: {rule!r}. Nothing was written.",

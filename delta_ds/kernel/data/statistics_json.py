@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import STRING
 
 _LOGGER = logging.getLogger("delta_ds")
@@ -113,8 +114,8 @@ def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
     repaired = []
     for line in text.to_pylist():
         try:
-            node = json.loads(line, parse_float=Decimal)
-        except (ValueError, RecursionError):
+            node = parse_json(line, parse_float=Decimal)
+        except ValueError:
             node, unreadable = {}, unreadable + 1
         repaired.append(_text(node, root) or "{}")
     if unreadable:

@@ -16,7 +16,7 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.calls import Scope, bind_call, cast, field_of, folded, unknown_column
 from delta_ds.kernel.expressions.coercion import can_cast, in_range
 from delta_ds.kernel.expressions.temporal import zone_of
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, nesting
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -32,6 +32,9 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructType,
 )
+
+# Of a tree that all that walks one, several calls a level, can take; chains of AND and OR count as one level.
+_DEEPEST = 200
 
 
 def bind(
@@ -65,6 +68,8 @@ def bind(
     Source: Spark's `AnsiTypeCoercion`, `UnwrapCastInBinaryComparison`, `NullPropagation`.
     """
     zone_of(timezone)
+    if nesting(expression) > _DEEPEST:
+        raise PredicateError(f"the predicate is nested more than {_DEEPEST} levels deep; split it up")
     scope = Scope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
     try:
         bound = _bind(expression, scope)

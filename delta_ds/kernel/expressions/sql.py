@@ -55,6 +55,8 @@ def parse_predicate(text: str) -> Expression:
         raise PredicateError(f'a predicate must be SQL text such as "id = 1", not {text!r}')
     try:
         node = _dialect()().parse_into(exp.Condition, normalise_literals(text))
+        if len(node) == 1 and node[0] is not None:
+            return _convert(node[0])
     except errors.SqlglotError as error:
         details: Any = getattr(error, "errors", None) or [{}]
         where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
@@ -62,9 +64,7 @@ def parse_predicate(text: str) -> Expression:
         raise PredicateError(f"cannot parse the predicate {text!r}{where}: {reason}") from error
     except RecursionError as error:
         raise PredicateError("the predicate is nested too deeply to be parsed; split it up") from error
-    if len(node) != 1 or node[0] is None:
-        raise PredicateError(f"a predicate must be one expression, not {text!r}")
-    return _convert(node[0])
+    raise PredicateError(f"a predicate must be one expression, not {text!r}")
 
 
 @functools.cache

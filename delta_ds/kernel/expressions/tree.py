@@ -161,11 +161,13 @@ def _constant(value: Any, data_type: DataType | None) -> str:
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:
     """The parts that must all be true, flattened."""
-    if isinstance(expression, Call) and expression.name == "and":
-        for arg in expression.args:
-            yield from conjuncts(arg)
-    else:
-        yield expression
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and node.name == "and":
+            pending.extend(reversed(node.args))
+        else:
+            yield node
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:
@@ -177,13 +179,27 @@ def conjunction(parts: list[Expression]) -> Expression | None:
 
 def columns(expression: Expression) -> Iterator[Column]:
     """Every column the expression reads, in order of appearance, repeated where it repeats."""
-    if isinstance(expression, Column):
-        yield expression
-    elif isinstance(expression, Cast):
-        yield from columns(expression.child)
-    elif isinstance(expression, Call):
-        for arg in expression.args:
-            yield from columns(arg)
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Column):
+            yield node
+        pending.extend(reversed(_children(node)))
+
+
+def nesting(expression: Expression) -> int:
+    """The longest way from the expression to a column or literal in it, in nodes."""
+    level, found = [expression], 0
+    while level:
+        found += 1
+        level = [child for node in level for child in _children(node)]
+    return found
+
+
+def _children(node: Expression) -> tuple[Expression, ...]:
+    if isinstance(node, Call):
+        return node.args
+    return (node.child,) if isinstance(node, Cast) else ()
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:

@@ -5,7 +5,6 @@ Source: PROTOCOL.md, "Actions".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.types import StructType, parse_schema
 
@@ -139,8 +139,17 @@ def clustering_paths(domains: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     Source: protocol-checklist CLU-W-01: a column is a list of name parts, or a plain name.
     """
     text = domains.get(CLUSTERING_DOMAIN)
-    columns = json.loads(text).get("clusteringColumns", []) if text else []
-    return tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
+    try:
+        columns = parse_json(text).get("clusteringColumns") or [] if text else []
+        found = tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
+    except (ValueError, AttributeError, TypeError):
+        found = ((0,),)
+    if not all(isinstance(name, str) for path in found for name in path):
+        raise CorruptLogFileError(
+            f"the metadata domain {CLUSTERING_DOMAIN} does not name columns: {text!r:.200}. Set the clustering "
+            "columns anew with ALTER TABLE ... CLUSTER BY, by an engine that still reads it"
+        )
+    return found
 
 
 def _integer(action: Mapping[str, Any], key: str, where: str) -> int:

@@ -1,8 +1,9 @@
 """Snapshots kept on disk, so that the next process replays only what is new.
 
 Spark plans, reads and commits in separate Python processes, so a cold process is the normal case. An
-entry is one Arrow IPC file, memory-mapped when used; it counts only if every log file it was made from
-is still the same (name, size, time, etag), and only as old as that.
+entry is one Arrow IPC file with a description behind it, memory-mapped when used; it counts only if every log
+file it was made from is still the same (name, size, time, etag), only as old as that, and only if every byte
+is as it was written: what a bad disk or a power failure leaves would else give wrong rows, or end the process.
 
 The folder belongs to the user alone (0700), is bounded in size (least recently used entries go first)
 and safe under concurrent processes: entries appear by rename and are never changed. Anything wrong with
@@ -18,9 +19,12 @@ import json
 import logging
 import os
 import stat
+import struct
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +41,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-_FORMAT = 1
-_KEY = b"delta_ds"
+_FORMAT = 2
+# At the end of an entry: the bytes of the Arrow file, those of the description after it, and its CRC-32.
+_END = struct.Struct("<8sQQI")
+_MAGIC = b"DDSENTRY"
+# Of the Arrow file so many bytes have a CRC-32 of their own, so that all cores can check.
+_BLOCK_BYTES = 8 << 20
 _DEFAULT_BYTES = 1 << 30
 # Below this a replay is as fast as looking into the cache.
 _WORTHWHILE_FILES = 2000
@@ -106,9 +114,13 @@ def _table_folder(storage: Storage) -> Path | None:
 
 
 def _entries(folder: Path) -> Iterator[tuple[int, Path]]:
-    names = sorted((p.name for p in folder.iterdir() if p.suffix == ".arrow"), reverse=True)
+    try:
+        names = sorted((p.name for p in folder.iterdir() if p.suffix == ".arrow"), reverse=True)
+    except OSError as error:  # no more of it, or not this user's any more
+        logger.warning("cache_off folder=%s reason=%s", folder, error)
+        return
     for name in names:
-        if name[:20].isdigit():
+        if name[:20].isdecimal():
             yield int(name[:20]), folder / name
 
 
@@ -133,18 +145,35 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
         "partition_columns": list(state.partition_columns),
         "checkpoint": list(checkpoint.paths) if checkpoint else None,
     }
-    text = json.dumps(body).encode()
-    table = table.replace_schema_metadata({_KEY: text, _KEY + b".crc": str(zlib.crc32(text)).encode()})
+    name = f"{segment.version:020d}-{hashlib.sha256(json.dumps(body).encode()).hexdigest()[:16]}.arrow"
     handle, temporary = tempfile.mkstemp(prefix=".entry-", dir=folder)
     os.close(handle)
     try:
         with pa.OSFile(temporary, "wb") as sink, ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        name = f"{segment.version:020d}-{hashlib.sha256(text).hexdigest()[:16]}.arrow"
+        with pa.memory_map(temporary) as written:
+            size = written.size()
+            body["blocks"] = _checksums(written.read_buffer(size))
+        text = json.dumps(body).encode()
+        with open(temporary, "ab") as file:
+            file.write(text + _END.pack(_MAGIC, size, len(text), zlib.crc32(text)))
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, folder / name)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _checksums(data: pa.Buffer) -> list[int]:
+    """The CRC-32 of each block."""
+    blocks = [
+        data.slice(start, min(_BLOCK_BYTES, data.size - start)) for start in range(0, data.size, _BLOCK_BYTES)
+    ]
+    if len(blocks) < 2:
+        return [zlib.crc32(block) for block in blocks]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(zlib.crc32, blocks))
 
 
 def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> State | None:
@@ -152,24 +181,31 @@ def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> St
     import pyarrow.ipc as ipc
 
     try:
-        table = ipc.open_file(pa.memory_map(str(path))).read_all()
-        metadata = table.schema.metadata or {}
-        text = metadata[_KEY]
-        if zlib.crc32(text) != int(metadata[_KEY + b".crc"]):
+        with pa.memory_map(str(path)) as file:
+            whole = file.read_buffer(file.size())
+        magic, size, length, checksum = _END.unpack(whole[-_END.size :])
+        if magic != _MAGIC or size + length + _END.size != whole.size:
+            raise ValueError("it is of another format, or cut off")
+        text = whole.slice(size, length)
+        if zlib.crc32(text) != checksum:
             raise ValueError("its description is damaged")
-        body = json.loads(text)
+        body = json.loads(text.to_pybytes())
         if body["format"] != _FORMAT or body["version"] != version:
             raise ValueError("it is of another format")
         if not _still_true(body["files"], segment, version):
             return None
-        table.validate()
+        data = whole.slice(0, size)
+        if _checksums(data) != body["blocks"]:
+            raise ValueError("its content is damaged")
+        table = ipc.open_file(data).read_all()
         os.utime(path)
-        return _state(storage, table.replace_schema_metadata(None), body)
+        return _state(storage, table, body)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, struct.error, pa.ArrowException) as error:
         logger.warning("cache_entry_ignored file=%s reason=%r", path, error)
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
         return None
 
 

@@ -9,13 +9,12 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_ds.exceptions import CorruptLogFileError, UnsupportedFeatureError
+from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.log.arrays import fields_of, integers, texts
 from delta_ds.kernel.log.commit import deletion_vector_type, find_actions
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
@@ -59,7 +58,7 @@ def read_single_actions(
             present = [n for n in names if n in parquet.schema_arrow.names]
             if not present:
                 continue
-            table = guarded(storage, file.path, functools.partial(parquet.read, columns=present))
+            table = read_columns(storage, file.path, parquet, present)
         for name in present:
             column = table[name].drop_null()
             out += [{name: _plain(body)} for body in column.to_pylist()]
@@ -116,12 +115,11 @@ def read_adds(
     for path in files.paths:
         with open_file(storage, path) as parquet:
             rows = parquet.metadata.num_rows
-            if "add" not in parquet.schema_arrow.names:
-                yield _conform_adds(pa.table({}), partition_columns, base)
-            else:
+            table = pa.table({})
+            if "add" in parquet.schema_arrow.names:
                 columns = _add_leaves(parquet.schema_arrow.field("add").type)
-                table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
-                yield _conform_adds(table, partition_columns, base)
+                table = read_columns(storage, path, parquet, columns)
+            yield guarded(storage, path, functools.partial(_conform_adds, table, partition_columns, base))
         base += rows
 
 
@@ -222,7 +220,7 @@ def read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str])
             columns = [f"add.{leaf}" for leaf in found]
             piece: dict[str, Any] = {"": parquet.metadata.num_rows}
             if columns:
-                table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
+                table = read_columns(storage, path, parquet, columns)
                 for leaf in found:
                     piece[leaf] = _descend(table["add"], leaf.split("."))
                     types.setdefault(leaf, piece[leaf].type)
@@ -292,11 +290,36 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
 
 
 def open_file(storage: Storage, path: str) -> pq.ParquetFile:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return guarded(
-        storage, path, lambda: pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us")
-    )
+    def open_() -> pq.ParquetFile:
+        file = pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us")
+        for field in file.schema_arrow:
+            if not pa.types.is_struct(field.type):
+                raise ValueError(f"its column {field.name} is {field.type}, not an action")
+        return file
+
+    return guarded(storage, path, open_)
+
+
+def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+    """Columns of a file of a checkpoint, named by dotted paths, every text in them checked to be text.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        The file is damaged.
+    """
+
+    def read() -> pa.Table:
+        table = parquet.read(columns=columns)
+        if table.num_rows != parquet.metadata.num_rows:
+            raise ValueError(f"it has {table.num_rows} rows, its footer says {parquet.metadata.num_rows}")
+        table.validate(full=True)  # Arrow takes any bytes of a file for text
+        return table
+
+    return guarded(storage, path, read)
 
 
 def guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
@@ -305,9 +328,9 @@ def guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
 
     try:
         return action()
-    except UnsupportedFeatureError:
+    except DeltaError:
         raise
-    except (pa.ArrowException, OSError, json.JSONDecodeError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
         raise UnreadableCheckpointError(
             f"checkpoint file {path} of {storage.url} cannot be read ({error}); "
             "an older checkpoint is used where the log still allows it"

@@ -7,7 +7,6 @@ Source: PROTOCOL.md, "Checkpoint Schema"; checklist CKP-R-06, CKP-R-11.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -57,8 +56,16 @@ def read_checkpoint_rows(
             if not leaves:
                 continue
             batches = parquet.iter_batches(_ROWS, columns=leaves)
-            while (batch := guarded(storage, path, functools.partial(next, batches, None))) is not None:
-                yield from _split(batch, partition_keys)
+
+            def following(batches: Iterator[pa.RecordBatch] = batches) -> list[tuple[str, pa.Table]] | None:
+                batch = next(batches, None)
+                if batch is None:
+                    return None
+                batch.validate(full=True)  # Arrow takes any bytes of a file for text
+                return list(_split(batch, partition_keys))
+
+            while (rows := guarded(storage, path, following)) is not None:
+                yield from rows
 
 
 def _lacks_text(metadata: pq.FileMetaData) -> bool:

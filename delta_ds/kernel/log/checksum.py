@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
@@ -21,7 +22,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 
 logger = logging.getLogger("delta_ds")
 
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptLogFileError)
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, CorruptLogFileError)
 
 Bodies = Mapping[str, Mapping[str, Any]]
 
@@ -42,7 +43,7 @@ def read_checksum(storage: Storage, segment: LogSegment) -> VersionChecksum | No
         return None
     path = segment.checksum.path
     try:
-        body = json.loads(storage.read(path))
+        body = parse_json(storage.read(path))
         if body["numMetadata"] != 1 or body["numProtocol"] != 1:
             raise ValueError("numMetadata and numProtocol must be 1")
         where = f"{path} of {storage.url}"
@@ -85,7 +86,7 @@ def read_summary(storage: Storage, version: int) -> Summary | None:
     """The summary in a version's checksum file; None where there is none, or it is not whole (which is logged)."""
     path = checksum_path(version)
     try:
-        body = json.loads(storage.read(path))
+        body = parse_json(storage.read(path))
         return Summary(
             int(body["numFiles"]),
             int(body["tableSizeBytes"]),

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.json_text import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,10 +158,11 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
         table = parse(len(data) + 1)
     for name in table.column_names:
         column = table[name]
+        # Arrow takes any bytes for text.
+        column.validate(full=True)
         path = pc.struct_field(column, "path")
         if pc.any(pc.and_(pc.is_valid(column), pc.is_null(path))).as_py():
             raise pa.ArrowInvalid(f"a {name} action without path")
-        path.validate(full=True)
     return table
 
 
@@ -234,8 +236,8 @@ def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any
 
 def _parse_line(line: bytes, number: int, path: str) -> dict[str, Any]:
     try:
-        action = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        action = parse_json(line)
+    except ValueError as error:
         raise CorruptLogFileError(
             f"line {number} of {path} is not valid JSON ({error}); the file is truncated or damaged: "
             "restore it from a backup, or read an older version"

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, TypeGuard
 
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.log.actions import Metadata
@@ -18,6 +18,7 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 
+_FIRST, _LAST = (moment.replace(tzinfo=timezone.utc) for moment in (datetime.min, datetime.max))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -80,7 +81,7 @@ def in_commit_time(storage: Storage, file: LogFile) -> int:
     """
     info = read_commit_info(storage, file)
     time = info.get("inCommitTimestamp")
-    if isinstance(time, bool) or not isinstance(time, int):
+    if not _is_number(time):
         raise CorruptLogFileError(
             f"version {file.version} of {storage.url} has no inCommitTimestamp in its commitInfo, "
             "although in-commit timestamps are enabled",
@@ -127,6 +128,11 @@ def _search_in_commit(
     storage: Storage, listing: LogListing, versions: list[int], inside: InCommitTimestamps, timestamp: int
 ) -> int:
     candidates = [v for v in versions if v >= inside.version]
+    if not candidates:
+        raise CorruptLogFileError(
+            f"{storage.url} has in-commit timestamps since version {inside.version}, as its properties say, but its "
+            f"log ends with version {versions[-1]}: the properties delta.inCommitTimestampEnablement* are wrong"
+        )
     last = in_commit_time(storage, listing.commits[candidates[-1]])
     if timestamp > last:
         raise _too_late(storage, timestamp, last)
@@ -160,13 +166,17 @@ def milliseconds(moment: datetime) -> int:
 
 
 def moment_of(timestamp: int) -> datetime:
-    """A time of the log, ms since 1970, as an aware datetime."""
-    return _EPOCH + timestamp * _MILLISECOND
+    """A time of the log, ms since 1970, as an aware datetime; the nearest one that there is.
+
+    Logs hold any number, and calendars end: a commit of a year that has no date must not hide the others.
+    """
+    first, last = milliseconds(_FIRST), milliseconds(_LAST)
+    return _EPOCH + min(max(timestamp, first), last) * _MILLISECOND
 
 
 def as_text(timestamp: int) -> str:
     """A moment in ms as people read it, UTC."""
-    return moment_of(timestamp).strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp % 1000:03d} UTC"
+    return moment_of(timestamp).isoformat(" ", "milliseconds").removesuffix("+00:00") + " UTC"
 
 
 def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRangeError:
@@ -215,7 +225,8 @@ def describe(
         info: Mapping[str, Any] = found[0]["commitInfo"] if found else {}
         time = times[file.version]
         if inside is not None and file.version >= inside.version:
-            time = int(info.get("inCommitTimestamp") or time)
+            inside_time = info.get("inCommitTimestamp")
+            time = inside_time if _is_number(inside_time) else time
         entries.append(_entry(file.version, time, info))
     return entries
 
@@ -224,9 +235,7 @@ def _entry(version: int, time: int, info: Mapping[str, Any]) -> dict[str, Any]:
     blind = info.get("isBlindAppend")
     return {
         "version": version,
-        "timestamp": datetime.fromtimestamp(time // 1000, tz=timezone.utc).replace(
-            microsecond=time % 1000 * 1000
-        ),
+        "timestamp": moment_of(time),
         "userId": _text(info.get("userId")),
         "userName": _text(info.get("userName")),
         "operation": _text(info.get("operation")),
@@ -241,6 +250,10 @@ def _entry(version: int, time: int, info: Mapping[str, Any]) -> dict[str, Any]:
         "userMetadata": _text(info.get("userMetadata")),
         "engineInfo": _text(info.get("engineInfo")),
     }
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -45,10 +46,10 @@ def _parse(data: bytes) -> tuple[int | None, tuple[str, str] | None]:
     Remembered, since computing the checksum of a long schema costs more than reading the file.
     """
     try:
-        hint = json.loads(data, object_pairs_hook=_unique_pairs)
+        hint = parse_json(data, object_pairs_hook=_unique_pairs)
         version = hint["version"]
         wanted = hint.get("checksum")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         return None, ("last_checkpoint_unreadable", f"reason={error!r}")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         return None, ("last_checkpoint_unreadable", f"reason=version={version!r}")

@@ -6,13 +6,13 @@ Names come in any case. `storage.<name>` and Hadoop's `fs.*` settings go to the 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.values import zone_of
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
 from delta_ds.kernel.storage.secret_options import SecretOptions
@@ -161,7 +161,7 @@ class OptionSet:
 def _only_path(text: str) -> str:
     """The path of Spark's option `paths`: the JSON list of what `load([...])` was given."""
     try:
-        paths = json.loads(text)
+        paths = parse_json(text)
     except ValueError:
         paths = None
     if isinstance(paths, list) and len(paths) == 1:
@@ -180,7 +180,7 @@ def _storage_value(name: str, value: Any) -> Any:
     if not value.startswith("{"):
         return value
     try:
-        return json.loads(value)
+        return parse_json(value)
     except ValueError:
         # Not chained: the JSON error holds the text, which may be a key.
         raise InvalidOptionError(f"option {name!r} begins with a brace but is not JSON") from None

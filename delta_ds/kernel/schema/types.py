@@ -5,13 +5,13 @@ Source: PROTOCOL.md, "Schema Serialization Format" and "Delta Data Type to Parqu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import SchemaError, UnsupportedFeatureError
+from delta_ds.kernel.json_text import parse_json, to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,6 +131,8 @@ PRIMITIVES: dict[str, PrimitiveType] = {
 }  # fmt: skip
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+# Deeper than any table, and shallow enough for all that walks a schema.
+_DEEPEST = 100
 _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*\d+\s*\)")
 
 
@@ -145,29 +147,31 @@ def parse_schema(text: str) -> StructType:
         It holds a type that is not known, which is named with its column.
     """
     try:
-        parsed = _parse(json.loads(text), "")
-    except json.JSONDecodeError as error:
+        node = parse_json(text)
+    except ValueError as error:
         raise SchemaError(f"the table's schemaString is not JSON: {error}") from error
-    except RecursionError as error:
-        raise SchemaError("the table's schemaString is nested too deeply to be a schema") from error
+    parsed = _parse(node, "")
     if not isinstance(parsed, StructType):
         raise SchemaError(f"the table's schemaString is a {parsed}, not a struct")
     return parsed
 
 
-def _parse(node: Any, path: str) -> DataType:
+def _parse(node: Any, path: str, depth: int = 0) -> DataType:
+    if depth > _DEEPEST:
+        raise SchemaError(f"the table's schema is nested more than {_DEEPEST} levels deep")
     try:
         if isinstance(node, str):
             return _parse_primitive(node, path)
         kind = node["type"]
         if kind == "struct":
-            return StructType(tuple(_parse_field(f, path) for f in node["fields"]))
+            return StructType(tuple(_parse_field(f, path, depth) for f in node["fields"]))
         if kind == "array":
-            return ArrayType(_parse(node["elementType"], path + ".element"), bool(node["containsNull"]))
+            element = _parse(node["elementType"], path + ".element", depth + 1)
+            return ArrayType(element, bool(node["containsNull"]))
         if kind == "map":
             return MapType(
-                _parse(node["keyType"], path + ".key"),
-                _parse(node["valueType"], path + ".value"),
+                _parse(node["keyType"], path + ".key", depth + 1),
+                _parse(node["valueType"], path + ".value", depth + 1),
                 bool(node["valueContainsNull"]),
             )
     except (KeyError, TypeError, AttributeError) as error:
@@ -180,14 +184,13 @@ def _parse(node: Any, path: str) -> DataType:
     )
 
 
-def _parse_field(node: Any, path: str) -> StructField:
+def _parse_field(node: Any, path: str, depth: int) -> StructField:
     name = node["name"]
     if not isinstance(name, str):
         raise TypeError(f"field name {name!r} is not a string")
     nullable = node.get("nullable", True)
-    return StructField(
-        name, _parse(node["type"], f"{path}.{name}"), bool(nullable), node.get("metadata") or {}
-    )
+    kind = _parse(node["type"], f"{path}.{name}", depth + 1)
+    return StructField(name, kind, bool(nullable), node.get("metadata") or {})
 
 
 def _parse_primitive(name: str, path: str) -> DataType:
@@ -211,8 +214,17 @@ def _parse_primitive(name: str, path: str) -> DataType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The `schemaString` of a tree; `parse_schema` is its inverse."""
-    return json.dumps(_to_node(schema), separators=(",", ":"), ensure_ascii=False)
+    """The `schemaString` of a tree; `parse_schema` is its inverse.
+
+    Raises
+    ------
+    SchemaError
+        A name or the metadata of a field is no JSON.
+    """
+    try:
+        return to_json(_to_node(schema))
+    except ValueError as error:
+        raise SchemaError(f"the schema cannot be written to a log: {error}") from error
 
 
 def _to_node(data_type: DataType) -> Any:

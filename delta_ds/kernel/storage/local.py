@@ -98,8 +98,10 @@ class LocalStorage(Storage):
 
     def _read_range(self, path: str, offset: int, length: int) -> bytes:
         with self._errors(path), open(self._locate(path), "rb") as file:
+            # As much memory as is asked for is set aside, and what is asked for comes from the log.
+            there = max(0, os.fstat(file.fileno()).st_size - offset)
             file.seek(offset)
-            return file.read(length)
+            return file.read(min(length, there))
 
     def open(self, path: str) -> pa.NativeFile:
         # Not memory-mapped: a file that shrinks under a mapping kills the process (SIGBUS).

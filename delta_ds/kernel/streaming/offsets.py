@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import LogError, UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.kernel.json_text import parse_json
 
 FORMAT = 1
 _FORMAT_KEY = "pydeltaOffset"
@@ -138,7 +139,7 @@ def _values(given: str | Mapping[str, Any], table: str) -> Mapping[str, Any]:
     if not isinstance(given, str):
         return given
     try:
-        parsed = json.loads(given)
+        parsed = parse_json(given)
     except ValueError as error:
         raise _damaged(table, given) from error
     if not isinstance(parsed, dict):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaError, LogError, SchemaError
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
 from delta_ds.kernel.schema.types import parse_schema, schema_to_json
@@ -89,7 +90,7 @@ class SchemaLog:
             line, _, body = self._folder.read(str(number)).decode().partition("\n")
             if line.strip() != _VERSION_LINE:
                 raise ValueError(f"it begins with {line[:20]!r}")
-            return _parse(number, json.loads(body), self._table)
+            return _parse(number, parse_json(body), self._table)
         except DeltaError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
@@ -242,7 +243,7 @@ def _parse(number: int, body: Mapping[str, Any], table: Pinned) -> Entry:
     configuration = body.get("tableConfigurations")
     protocol = table.protocol
     if body.get("protocolJson") is not None:
-        protocol = Protocol.from_action(json.loads(body["protocolJson"])["protocol"], where)
+        protocol = Protocol.from_action(parse_json(body["protocolJson"])["protocol"], where)
     metadata = replace(
         table.metadata,
         schema_string=body["dataSchemaJson"],

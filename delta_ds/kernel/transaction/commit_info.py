@@ -5,10 +5,11 @@ Source: PROTOCOL.md, "Commit Provenance Information"; protocol-checklist CI-*; c
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import Pending
 
@@ -50,32 +51,44 @@ def build(
     level = pending.level
     if pending.operation in _NOT_REPEATED:
         level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
+    known = {key: value for key, value in (metrics or {}).items() if value is not None}
     info: dict[str, Any] = {
         "timestamp": timestamp,
         "operation": pending.operation,
-        "operationParameters": {key: _parameter(value) for key, value in (parameters or {}).items()},
+        "operationParameters": _written(pending.table, "operationParameters", parameters, _parameter),
         "readVersion": version,
         "isolationLevel": level.value,
         "isBlindAppend": pending.blind,
-        "operationMetrics": {
-            key: as_text(value) for key, value in (metrics or {}).items() if value is not None
-        },
+        "operationMetrics": _written(pending.table, "operationMetrics", known, as_text),
         "userMetadata": user_metadata,
-        "tags": {key: as_text(value) for key, value in tags.items()} if tags else None,
+        "tags": _written(pending.table, "tags", tags, as_text) if tags else None,
         "engineInfo": engine_info,
         "txnId": txn_id,
     }
     return {key: value for key, value in info.items() if value is not None}
 
 
+def _written(
+    table: str, name: str, values: Mapping[str, Any] | None, as_: Callable[[Any], Any]
+) -> dict[str, Any]:
+    try:
+        return {key: as_(value) for key, value in (values or {}).items()}
+    except ValueError as error:
+        raise not_json(table, f"commitInfo action ({name})", error) from error
+
+
+def not_json(table: str, action: str, error: ValueError) -> CommitFailedError:
+    """The error of an action that holds what JSON cannot say, which no other reader of the table would survive."""
+    return CommitFailedError(
+        f"the {action} of a commit to table {table} cannot be written: {error}. Nothing was written",
+        condition="DELTA_ACTION_NOT_JSON",
+        parameters={"table": table, "action": action},
+    )
+
+
 def as_text(value: Any) -> str:
     """A value as delta-spark spells it in maps of texts: `true`, not `True`."""
     return value if isinstance(value, str) else to_json(value)
-
-
-def to_json(value: Any) -> str:
-    """Compact JSON, other alphabets as they are."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _parameter(value: Any) -> Any:

@@ -23,6 +23,7 @@ from delta_ds.exceptions import (
     ProtocolChangedException,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.paths import canonical_path
@@ -198,7 +199,7 @@ def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
             return {**node, "tableVersion": pending.version}
         return {key: moved(value) for key, value in node.items()}
 
-    text = json.dumps(moved(json.loads(new.schema_string)), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(moved(parse_json(new.schema_string)), separators=(",", ":"), ensure_ascii=False)
     pending.new_metadata = pending.metadata = replace(new, schema_string=text)
 
 

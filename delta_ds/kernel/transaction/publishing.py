@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 
 from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import log_store_for
 from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
-from delta_ds.kernel.transaction.commit_info import to_json
+from delta_ds.kernel.transaction.commit_info import not_json
 from delta_ds.kernel.transaction.pending import Body, Pending
 from delta_ds.kernel.transaction.winner import WinningCommit, read_winners
 
@@ -109,7 +110,11 @@ def serialise(pending: Pending) -> bytes:
 def _lines(pending: Pending) -> Iterator[bytes]:
     for action in pending.actions():
         ((name, body),) = action.items()
-        yield f'{{"{name}":{to_json(_without_nulls(name, body))}}}\n'.encode()
+        try:
+            text = to_json(_without_nulls(name, body))
+        except ValueError as error:
+            raise not_json(pending.table, f"{name} action", error) from error
+        yield f'{{"{name}":{text}}}\n'.encode()
     for removes in pending.live_removes:
         yield from removes.lines()
 

@@ -5,10 +5,10 @@ Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-01 to 05, 11; confl
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
@@ -96,7 +96,7 @@ def num_records(add: Body, table: str) -> int:
         The statistics do not say.
     """
     try:
-        count = json.loads(add.get("stats") or "{}").get("numRecords")
+        count = parse_json(add.get("stats") or "{}").get("numRecords")
     except (ValueError, TypeError, AttributeError):
         count = None
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:

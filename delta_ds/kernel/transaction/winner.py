@@ -5,13 +5,13 @@ Source: conflict-matrix sections 2 and 3.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
@@ -174,9 +174,9 @@ def parse_mark(configuration: str, where: str) -> int | None:
         It is no JSON object with a number: going on could give out row ids twice.
     """
     try:
-        mark = json.loads(configuration)["rowIdHighWaterMark"]
+        mark = parse_json(configuration)["rowIdHighWaterMark"]
         return int(mark)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise CorruptLogFileError(
             f"the domain {ROW_TRACKING_DOMAIN} in {where} has no rowIdHighWaterMark: {configuration!r:.200}. "
             "Nothing was written; row ids can be given out only above the highest one in use"

@@ -18,7 +18,7 @@ from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.scan import file_slices
-from delta_ds.kernel.schema.types import LONG, StructField
+from delta_ds.kernel.schema.types import DATE, LONG, TIMESTAMP, TIMESTAMP_NTZ, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.replacing import EVERYTHING, MATCHING, PARTITIONS
 
@@ -114,7 +114,14 @@ def _keys(snapshot: Snapshot, texts: Sequence[pa.StringArray], timezone: str) ->
     for name, values in zip(snapshot.partition_columns, texts, strict=True):
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
-        columns.append([repr(value) for value in parse(values, field.type, timezone).to_pylist()])
+        parsed = parse(values, field.type, timezone)
+        if field.type in (
+            DATE,
+            TIMESTAMP,
+            TIMESTAMP_NTZ,
+        ):  # as numbers: Python's dates end with the year 9999
+            parsed = parsed.view("int32" if field.type == DATE else "int64")
+        columns.append([repr(value) for value in parsed.to_pylist()])
     return list(zip(*columns, strict=True))
 
 

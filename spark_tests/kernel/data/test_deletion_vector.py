@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from delta_ds.exceptions import DataFileError, StorageError
 from delta_ds.kernel.data.deletion_vector import (
+    MAGIC,
     DeletionVectorDescriptor,
     decode,
     encode,
@@ -158,3 +162,53 @@ def test_inline_descriptor_is_read_back(storage: Storage) -> None:
     descriptor = inline([9, 1, 9])
     assert descriptor.cardinality == 2
     assert read_positions(storage, descriptor).tolist() == [1, 9]
+
+
+def bomb(positions: int) -> bytes:
+    """A few bytes that stand for very many positions."""
+    bitmap = BitMap64()
+    bitmap.add_range(0, positions)
+    bitmap.run_optimize()
+    return struct.pack("<I", MAGIC) + bytes(bitmap.serialize())
+
+
+def test_more_positions_than_the_log_says_are_never_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "frombuffer", lambda *_: pytest.fail("positions were laid out"))
+    with pytest.raises(DataFileError, match="holds 1073741824 positions, the log says 1"):
+        decode(bomb(1 << 30), 1)
+
+
+def test_more_positions_than_the_file_has_rows_are_never_laid_out(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = bomb(1 << 24)
+    vector = DeletionVectorDescriptor("i", z85_encode(payload), None, len(payload), 1 << 24)
+    for honest in (vector, replace(vector, cardinality=None)):  # type: ignore[arg-type]
+        with pytest.raises(DataFileError, match="deletes 16777216 rows of a file that has 5"):
+            read_positions(storage, honest, 5)
+
+
+def test_a_size_beyond_the_file_sets_no_memory_aside(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(FILE_BYTES)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataFileError, match="bytes early"):
+            read_positions(storage, replace(ON_DISK, size_in_bytes=(1 << 31) - 1))
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_damaged_bitmaps_are_refused_or_ascending(data: st.DataObject) -> None:
+    start = [encode([1, 5, 7]), encode(range(5000)), encode(range(0, 9000, 3)), bomb(1 << 20)]
+    payload = bytearray(data.draw(st.sampled_from(start)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(4, min(80, len(payload) - 1)))
+        payload[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    try:
+        positions = decode(bytes(payload), None, 1 << 21)
+    except DataFileError:
+        return
+    assert (positions[1:] > positions[:-1]).all()

@@ -114,6 +114,58 @@ def test_a_corrupted_entry_is_ignored_and_replaced(folder, table, damage):
     assert entries(folder)
 
 
+@pytest.fixture
+def entry(folder, table):
+    """An entry and what is right, with statistics in it."""
+    right = DeltaLog(table.path).snapshot().files()
+    (path,) = entries(folder)
+    content = path.read_bytes()
+
+    def is_right(damaged):
+        for other in entries(folder):
+            other.unlink()
+        path.write_bytes(damaged)
+        return DeltaLog(table.path).snapshot().files().equals(right)
+
+    assert is_right(content)
+    return content, is_right
+
+
+def test_no_flipped_bit_and_no_block_of_zeros_changes_an_answer(entry):
+    content, is_right = entry
+    for at in range(0, len(content), 61):
+        assert is_right(content[:at] + bytes([content[at] ^ 64]) + content[at + 1 :])
+    for at in range(0, len(content), 512):
+        assert is_right(content[:at] + bytes(len(content[at : at + 512])) + content[at + 512 :])
+
+
+def test_no_cut_and_nothing_behind_changes_an_answer(entry):
+    content, is_right = entry
+    for cut in (*range(0, len(content), 997), *range(len(content) - 40, len(content))):
+        assert is_right(content[:cut])
+    assert is_right(content + b"x")
+    assert is_right(content + content)
+
+
+def test_an_entry_of_many_blocks_is_checked_as_a_whole(folder, table, monkeypatch):
+    monkeypatch.setattr(cache, "_BLOCK_BYTES", 512)
+    right = paths(table)
+    (path,) = entries(folder)
+    content = path.read_bytes()
+    for at in range(100, len(content), 499):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        assert paths(table) == right
+
+
+def test_an_entry_is_on_the_disk_before_it_has_its_name(folder, table, monkeypatch):
+    done = []
+    fsync, rename = os.fsync, os.replace
+    monkeypatch.setattr(cache.os, "fsync", lambda file: (done.append("fsync"), fsync(file)))
+    monkeypatch.setattr(cache.os, "replace", lambda a, b: (done.append("replace"), rename(a, b)))
+    paths(table)
+    assert done == ["fsync", "replace"]
+
+
 def test_the_folder_is_the_users_alone(folder, table):
     paths(table)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.commands.optimize.bins import Flags
 from delta_ds.kernel.commands.optimize.curves import Numbers
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.arrays import flags, integers, numbers, texts
 from delta_ds.kernel.schema.types import LONG, STRING
 from delta_ds.kernel.snapshot import Snapshot
@@ -129,7 +130,7 @@ def _compact(values: pa.StringArray) -> pa.StringArray:
     encoded = values.dictionary_encode()
     if not len(encoded.dictionary):
         return values
-    return texts([columns_text(json.loads(text)) for text in encoded.dictionary.to_pylist()]).take(
+    return texts([columns_text(parse_json(text)) for text in encoded.dictionary.to_pylist()]).take(
         encoded.indices
     )
 

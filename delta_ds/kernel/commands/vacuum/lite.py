@@ -17,6 +17,7 @@ from delta_ds.exceptions import StorageError, UnsupportedOperationError
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files, without
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_rows, vector_paths
+from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
@@ -43,7 +44,7 @@ def read_mark(storage: Storage) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        version = json.loads(data).get(_VERSION)
+        version = parse_json(data).get(_VERSION)
     except (ValueError, AttributeError) as error:
         logger.warning("last_vacuum_info_unreadable table=%s reason=%r", storage.url, error)
         return None

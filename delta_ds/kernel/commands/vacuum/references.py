@@ -9,7 +9,6 @@ Source: protocol-checklist VAC-W-02, REM-R-04, DV-W-11.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
@@ -23,10 +22,10 @@ from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor, z85_d
 from delta_ds.kernel.log.arrays import fields_of, integers, texts
 from delta_ds.kernel.log.checkpoint import (
     UnreadableCheckpointError,
-    guarded,
     inline_actions,
     locate_files,
     open_file,
+    read_columns,
 )
 from delta_ds.kernel.log.commit import deletion_vector_type, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
@@ -190,7 +189,7 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
             if "path" not in present:
                 continue
             columns = [f"remove.{name}" for name in present]
-            table = guarded(storage, path, functools.partial(parquet.read, columns=columns))
+            table = read_columns(storage, path, parquet, columns)
         for rows in table["remove"].chunks:
             rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
             if len(rows):

@@ -1,0 +1,63 @@
+"""JSON as logs hold it: whatever a text is, parsing it ends with a value or a `ValueError`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def parse_json(text: str | bytes, **hooks: Any) -> Any:
+    """The value of a JSON text; numbers that are too long, and nesting that is too deep, are errors like any other.
+
+    Parameters
+    ----------
+    hooks
+        Those of `json.loads`.
+
+    Raises
+    ------
+    ValueError
+        The text is not JSON, not UTF-8, or not for machines of finite size.
+    """
+    try:
+        return json.loads(text, **hooks)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON, other alphabets as they are.
+
+    Raises
+    ------
+    ValueError
+        JSON has no word for it: NaN, an infinity, bytes, half of a surrogate pair. The message says where it is.
+    """
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        if not text.isascii():
+            text.encode()
+        return text
+    except (ValueError, TypeError, RecursionError) as error:
+        found = _unspeakable(value, "") if not isinstance(error, RecursionError) else None
+        where, what = found or ("it", "no JSON")
+        raise ValueError(f"{where} is {what}, for which JSON has no word") from error
+
+
+def _unspeakable(value: Any, path: str) -> tuple[str, str] | None:
+    """Where in a value the first part is that cannot be written, and what it is."""
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, (list, tuple))
+        else None
+    )
+    if inner is not None:
+        found = (_unspeakable(part, f"{path}.{key}" if path else str(key)) for key, part in inner)
+        return next((place for place in found if place is not None), None)
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, TypeError):
+        return path or "it", f"{value!r:.80} ({type(value).__name__})"
+    return None
