@@ -197,6 +197,7 @@ class CommitEntries:
             code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
             if code == "ConditionalCheckFailedException":
                 raise FileExistsError("there is an entry already") from None
+            self._opened = None  # what it was refused for may be given by the next call
             secrets = [unquote(part) for part in self._address.userinfo.split(":")]
             text = redact(f"{type(error).__name__}: {error}", self._options, *secrets)
             where = f"the DynamoDB table {self.settings.table!r} in {self.settings.region}"

@@ -299,8 +299,8 @@ def open_storage(
         `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
         other that fsspec knows. `~` is not expanded.
     storage_options
-        Handed to the fsspec filesystem as they are; a local table ignores them. Those of
-        `store_options` are this package's own and choose how commits are published.
+        Handed to the fsspec filesystem; names that it does not know are refused. Of no meaning to a local table.
+        Those of `store_options` are this package's own and choose how commits are published.
 
     Raises
     ------
@@ -316,6 +316,10 @@ def open_storage(
     if address.scheme == "file":
         from delta_ds.kernel.storage.local import LocalStorage
 
+        if storage_options:
+            from delta_ds.kernel.storage.clients import check_local
+
+            check_local(storage_options)
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
     if is_brokered(storage_options or {}):
         from delta_ds.kernel.storage.brokered import BrokeredStorage

@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
-from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import conditional_put, remote_listing, remote_output
+from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
+from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.secret_options import redact
-from delta_ds.kernel.storage.store_options import allows_unsafe_commits, filesystem_options
+from delta_ds.kernel.storage.store_options import allows_unsafe_commits
 from delta_ds.kernel.storage.uri import Address, has_scheme
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
 
@@ -29,7 +30,7 @@ _T = TypeVar("_T")
 _PARALLEL = 16
 _CONFLICTS = 10  # how often a store may answer that another request on the same object is under way
 _DELETES_A_REQUEST = 1000  # limit of S3's DeleteObjects
-_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+_MISNAMED = re.compile(r"unexpected keyword argument '(\w+)'")
 
 # Under which key the filesystems of fsspec tell the time and the tag of an object.
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
@@ -47,7 +48,7 @@ class RemoteStorage(Storage):
     def _fs(self) -> Any:
         # Clients do not survive a fork, and Spark forks its Python workers.
         if self._opened is None or self._opened[0] != os.getpid():
-            self._opened = (os.getpid(), _open_filesystem(self.address, self.options))
+            self._opened = (os.getpid(), clients.client(self.address, self.options))
         return self._opened[1]
 
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
@@ -280,14 +281,28 @@ class RemoteStorage(Storage):
         """
         try:
             yield
-        except StorageError:
+        except DeltaError:
             raise
         except Exception as error:
+            misnamed = _MISNAMED.search(str(error)) if isinstance(error, TypeError) else None
+            if misnamed:  # inside options such as `client_kwargs`, which go on to other packages
+                raise InvalidOptionError(
+                    f"the store of {self.url} takes no option {misnamed[1]!r}: {self._redacted(error)}",
+                    parameters={"option": misnamed[1]},
+                ) from None
             missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
             if missing and verb != "write":
                 raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
+            if not isinstance(error, FileExistsError):
+                self._forget_client()
             text = f"cannot {verb} {self.describe(path)}: {self._redacted(error)}"
             raise StorageError(f"{text}; {outcome}" if outcome else text, parameters={"path": path}) from None
+
+    def _forget_client(self) -> None:
+        """Begin anew with the next call: what a client was refused for may be given by then."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            clients.forget(opened[1])
 
     def _redacted(self, error: Exception) -> str:
         return redact(f"{type(error).__name__}: {error}", self.options, *_userinfo_parts(self.address))
@@ -300,33 +315,6 @@ def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T
 
     with ThreadPoolExecutor(min(_PARALLEL, len(paths))) as pool:
         return list(pool.map(function, paths))
-
-
-def _open_filesystem(address: Address, given: Mapping[str, Any]) -> Any:
-    import fsspec  # type: ignore[import-untyped,unused-ignore]
-
-    # A cached listing would hide the newest commits.
-    options: dict[str, Any] = {"use_listings_cache": False, **filesystem_options(given)}
-    url = address.with_userinfo
-    if address.scheme == "s3" and address.userinfo:
-        url = str(address)
-        key, _, secret = address.userinfo.partition(":")
-        options = {"key": unquote(key), "secret": unquote(secret), **options}
-    if address.scheme == "gs" and "endpoint_url" in options:
-        # gcsfs asks for the bucket's kind over gRPC first, which hangs for a minute against an emulator.
-        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    try:
-        return fsspec.core.url_to_fs(url, **options)[0]
-    except ImportError as error:
-        extra = _EXTRAS.get(address.scheme)
-        advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
-        raise StorageError(f"cannot open {address}: {error}; {advice}") from None
-    except ValueError as error:
-        if "Protocol not known" not in str(error):
-            raise
-        raise StorageError(
-            f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
-        ) from None
 
 
 def _milliseconds(moment: Any) -> int:

@@ -153,7 +153,7 @@ def test_a_store_without_exclusive_create_is_refused_before_it_is_opened(scheme:
 def test_allowing_unsafe_commits_looks_and_then_writes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remote, "_open_filesystem", lambda *_: Renaming())
+    monkeypatch.setattr(remote.clients, "client", lambda *_: Renaming())
     storage = open_storage(f"nosuch://host/{uuid.uuid4()}", {"allowUnsafeCommits": True})
     store = log_store_for(storage)
     store.publish(0, OURS)
@@ -190,7 +190,7 @@ def test_own_options_are_not_handed_to_the_filesystem(monkeypatch: pytest.Monkey
         fsspec.core, "url_to_fs", lambda url, **options: seen.update(options) or (object(), "")
     )
     open_storage("memory://t", {"logStore": "conditional", "allowunsafecommits": "false", "x": 1})._fs  # type: ignore[attr-defined] # noqa: B018
-    assert seen == {"x": 1, "use_listings_cache": False}
+    assert seen == {"x": 1, "use_listings_cache": False, "skip_instance_cache": True}
 
 
 class Answer(Exception):
@@ -361,7 +361,7 @@ class S3Like:
 
 def test_old_clients_that_would_overwrite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditional_put, "_s3_knows_condition", lambda fs: False)
-    monkeypatch.setattr(remote, "_open_filesystem", lambda *_: object())
+    monkeypatch.setattr(remote.clients, "client", lambda *_: object())
     storage: Storage = open_storage("s3://b/t")
     with pytest.raises(StorageError, match=r"pip install 'botocore>=1\.35\.20'"):
         storage.create("x", b"")

@@ -136,7 +136,7 @@ def test_options_never_show_in_reprs_or_errors(monkeypatch: pytest.MonkeyPatch) 
     options = {"key": "AKIA123", "secret": SECRET, "client_kwargs": {"token": "t0ken", "region_name": "eu"}}
     storage = open_storage(f"x://user:{SECRET}2@host/t", options)
     failing = _Failing(f"AKIA123 {SECRET} t0ken eu user:{SECRET}2")
-    monkeypatch.setattr(remote, "_open_filesystem", lambda address, given: failing)
+    monkeypatch.setattr(remote.clients, "client", lambda address, given: failing)
     assert dict(storage.options) == options
     calls = (
         lambda: storage.list_from("a"), lambda: storage.read("a"), lambda: storage.open("a"),
@@ -170,9 +170,10 @@ def test_a_login_in_an_s3_url_becomes_options(monkeypatch: pytest.MonkeyPatch) -
         return None, url
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
-    remote._open_filesystem(parse_address("s3://k%2Fey:se%2Bcret@b/t"), {"anon": False})
+    remote.clients.client(parse_address("s3://k%2Fey:se%2Bcret@b/t"), {"anon": False})
     assert seen == {
         "url": "s3://b/t", "key": "k/ey", "secret": "se+cret", "anon": False, "use_listings_cache": False,
+        "skip_instance_cache": True,
     }  # fmt: skip
 
 
@@ -192,7 +193,7 @@ def test_a_store_whose_package_is_missing_says_what_to_install(monkeypatch: pyte
 
 def test_a_filesystem_is_opened_anew_after_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    monkeypatch.setattr(remote, "_open_filesystem", lambda *args: opened.append(args) or object())
+    monkeypatch.setattr(remote.clients, "client", lambda *args: opened.append(args) or object())
     storage = open_storage("x://host/t")
     assert isinstance(storage, remote.RemoteStorage)
     first = storage._fs

@@ -1,0 +1,152 @@
+"""The clients of stores: made once a process for one address, its options and environment; not kept when they fail.
+
+fsspec keeps every client for ever, also one that found no credentials, and one whose environment has changed since.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import threading
+from collections.abc import Hashable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from delta_ds.exceptions import InvalidOptionError, StorageError
+from delta_ds.kernel.storage.store_options import STORE_OPTIONS, filesystem_options
+from delta_ds.kernel.storage.uri import Address
+
+_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+_MOST_CLIENTS = 32
+# What the clients of stores read when they are made.
+_ENVIRONMENT = (
+    "AWS_", "AZURE_", "BOTO_", "CLOUDSDK_", "FSSPEC_", "GCLOUD_", "GCS_", "GCSFS_", "GCE_", "GOOGLE_", "HADOOP_",
+    "HDFS_", "KRB5", "S3_", "STORAGE_EMULATOR_HOST", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
+    "https_proxy", "no_proxy", "SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CLASSPATH", "LIBHDFS_", "HOME",
+    "USERPROFILE",
+)  # fmt: skip
+# Stores whose options are known by name; filesystems of others may take any.
+_CHECKED = frozenset(["s3", "gs", "abfs", "hdfs", "webhdfs"])
+# What filesystems take without naming it in their signatures: of fsspec's listings, of botocore's sessions, of adlfs.
+_UNNAMED = {
+    "": ("use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache", "batch_size"),
+    "s3": ("profile", "session_vars", "event_hooks", "include_builtin_handlers"),
+    "abfs": ("account_host", "api_version"),
+}
+
+_clients: dict[Hashable, Any] = {}
+_lock = threading.Lock()
+
+
+def client(address: Address, given: Mapping[str, Any]) -> Any:
+    """The fsspec filesystem of an address, a new one where none was made of the same before.
+
+    Raises
+    ------
+    InvalidOptionError
+        The store takes no option of such a name.
+    StorageError
+        The scheme is not known, or its package not installed.
+    """
+    key = _key(address, given)
+    with _lock:
+        found = _clients.pop(key, None)
+    found = _open(address, given) if found is None else found
+    with _lock:
+        _clients[key] = found
+        for oldest in list(_clients)[:-_MOST_CLIENTS]:
+            del _clients[oldest]
+    return found
+
+
+def forget(filesystem: Any) -> None:
+    """Make the next `client` a new one: this one failed, perhaps for want of what is there now."""
+    with _lock:
+        for key in [key for key, known in _clients.items() if known is filesystem]:
+            del _clients[key]
+
+
+def _key(address: Address, given: Mapping[str, Any]) -> Hashable:
+    environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
+    # Clients do not survive a fork, and Spark forks its Python workers.
+    return os.getpid(), address.scheme, address.authority, address.userinfo, _frozen(dict(given)), environment
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple, set)):
+        return tuple(map(_frozen, value))
+    return repr(value) if isinstance(value, (str, int, float, bytes, type(None))) else f"object {id(value)}"
+
+
+def _open(address: Address, given: Mapping[str, Any]) -> Any:
+    import fsspec  # type: ignore[import-untyped,unused-ignore]
+
+    # A cached listing would hide the newest commits.
+    own = filesystem_options(given)
+    options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True, **own}
+    url = address.with_userinfo
+    if address.scheme == "s3" and address.userinfo:
+        url = str(address)
+        key, _, secret = address.userinfo.partition(":")
+        options = {"key": unquote(key), "secret": unquote(secret), **options}
+    if address.scheme == "gs" and "endpoint_url" in options:
+        # gcsfs asks for the bucket's kind over gRPC first, which hangs for a minute against an emulator.
+        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    try:
+        if address.scheme in _CHECKED:
+            _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
+        return fsspec.core.url_to_fs(url, **options)[0]
+    except ImportError as error:
+        extra = _EXTRAS.get(address.scheme)
+        advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
+        raise StorageError(f"cannot open {address}: {error}; {advice}") from None
+    except InvalidOptionError:
+        raise
+    except ValueError as error:
+        if "Protocol not known" not in str(error):
+            raise
+        raise StorageError(
+            f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
+        ) from None
+
+
+def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
+    known = {*_UNNAMED[""], *_UNNAMED.get(scheme, ())}
+    for base in filesystem.__mro__:
+        if "__init__" in vars(base):
+            known |= {
+                name
+                for name, parameter in inspect.signature(base.__init__).parameters.items()
+                if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+            }
+    known.discard("self")
+    for name in options:
+        if name not in known:
+            raise unknown_option(name, {*known, *STORE_OPTIONS}, f"stores of {scheme}:// take")
+
+
+def unknown_option(name: str, known: set[str], who: str) -> InvalidOptionError:
+    """The error of a storage option that nobody reads, with the nearest name that is read."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f". Those that {who}: {', '.join(sorted(known))}"
+    return InvalidOptionError(
+        f"unknown storage option {name!r} (in Spark 'storage.{name}'){hint}", parameters={"option": name}
+    )
+
+
+def check_local(options: Mapping[str, Any]) -> None:
+    """Refuse a mistyped name among the options of a local table; those of other stores have no meaning there.
+
+    Raises
+    ------
+    InvalidOptionError
+        A name is nearly one that counts.
+    """
+    folded = {name.lower(): name for name in STORE_OPTIONS}
+    for name in options:
+        near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.8)
+        if near and near[0] != name.lower():
+            raise unknown_option(name, {folded[near[0]]}, "")
