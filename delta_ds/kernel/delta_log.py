@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.transaction import Transaction
 
 
+@checked
 class DeltaLog:
     """The transaction log of the table at a path.
 
@@ -38,7 +40,7 @@ class DeltaLog:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+        self, path: str | os.PathLike[str] | Storage, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         self.storage: Storage = open_storage(path, storage_options)
         self._current: Current | None = None
@@ -95,6 +97,7 @@ class DeltaLog:
         list of dict
             The keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
         """
+        _check_from_zero(limit=limit)
         latest = open_snapshot(self.storage)
         return history.describe(self.storage, list_log(self.storage), latest.metadata, limit)
 
@@ -126,6 +129,7 @@ class DeltaLog:
         """
         from delta_ds.kernel.changes import open_changes
 
+        _check_from_zero(start=start, end=end)
         return open_changes(
             self.storage,
             start,
@@ -186,6 +190,7 @@ class DeltaLog:
         rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
         mode: str = "append",
         options: Mapping[str, Any] | None = None,
+        **misnamed: Any,
     ) -> int | None:
         """Write rows to the table, or to a new one, as one commit.
 
@@ -197,6 +202,8 @@ class DeltaLog:
             `append` or `overwrite`.
         options
             Those of `df.write`: `mergeSchema`, `replaceWhere`, `partitionBy`, ...; see `WRITE_OPTIONS`.
+        misnamed
+            None: what is given by another name is refused, with what may have been meant.
 
         Returns
         -------
@@ -220,6 +227,8 @@ class DeltaLog:
         """
         from delta_ds.kernel.write.arrow import write_arrow
 
+        if misnamed:
+            raise _misnamed(misnamed)
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
 
     def checkpoint(self) -> int:
@@ -239,6 +248,31 @@ class DeltaLog:
 
     def __repr__(self) -> str:
         return f"DeltaLog({self.storage.url!r})"
+
+
+def _misnamed(given: Mapping[str, Any]) -> InvalidOptionError:
+    """The error of what was given by name and is no parameter of a write: options, as a rule."""
+    import difflib
+
+    from delta_ds.kernel.options.write import WRITE_OPTIONS
+
+    known = {option.name.lower(): option.name for option in WRITE_OPTIONS}
+    near = {n: difflib.get_close_matches(n.lower(), [*known, "rows", "mode", "options"], n=1) for n in given}
+    meant = {known.get(found[0], found[0]): given[name] for name, found in near.items() if found}
+    hint = f"; did you mean options={meant}?" if meant else "."
+    return InvalidOptionError(
+        f"DeltaLog.write() has no parameter {', '.join(map(repr, given))}: options of a write are given as "
+        f"options={{...}}{hint} Nothing was written",
+        parameters={"options": sorted(given)},
+    )
+
+
+def _check_from_zero(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise InvalidOptionError(
+                f"{name} must not be negative, and is {number}", parameters={name: number}
+            )
 
 
 def _milliseconds(moment: datetime | int) -> int:

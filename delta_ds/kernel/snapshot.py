@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
 from delta_ds.kernel import features
+from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
@@ -44,6 +45,7 @@ class Opened:
     found: FoundActions = field(default_factory=dict)
 
 
+@checked
 class Snapshot:
     """The state of a table at one version.
 

@@ -150,7 +150,7 @@ def test_without_damage_every_call_has_an_answer(kind: CheckpointKind, tmp_path:
 
 
 BOUNDED = settings(
-    max_examples=1500 if FULL else 40,
+    max_examples=1500 if FULL else 12,
     deadline=None,
     derandomize=not FULL,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

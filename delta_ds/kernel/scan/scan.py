@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, SchemaError
+from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
 from delta_ds.kernel.expressions.tree import Expression, columns
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_PARTITION_BYTES = 128 << 20
 
 
+@checked
 class Scan:
     """What of a snapshot is read, decided once; made by `Snapshot.scan`.
 

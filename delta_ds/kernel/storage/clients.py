@@ -119,7 +119,7 @@ def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
         if "__init__" in vars(base):
             known |= {
                 name
-                for name, parameter in inspect.signature(base.__init__).parameters.items()
+                for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
                 if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
             }
     known.discard("self")

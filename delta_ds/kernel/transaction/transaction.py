@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 4000
 
 
+@checked
 class Transaction:
     """An optimistic transaction on a table: read, collect actions, commit once.
 
