@@ -308,7 +308,7 @@ def test_schemas_of_any_depth(levels: int) -> None:
     check("v1", damage)
 
 
-@pytest.mark.parametrize("levels", [50, 200, 300, 400, 600, 900, 30_000])
+@pytest.mark.parametrize("levels", [50, 200, 300, 400, 600, 900, 3000])
 def test_predicates_of_any_depth(levels: int) -> None:
     snapshot = DeltaLog(TEMPLATES["v1"]).snapshot()
     for text in (
