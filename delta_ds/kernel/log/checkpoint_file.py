@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.log.arrays import integers, mask
 from delta_ds.kernel.log.checkpoint_schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_state import FileRows
@@ -57,8 +58,21 @@ class Counts:
 
 
 def single_table(actions: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    columns = [array_of_values([action.get(f.name) for action in actions], f.type) for f in schema]
-    return pa.table(columns, schema=schema)
+    """Actions that are no file actions, as columns.
+
+    Raises
+    ------
+    CorruptLogFileError
+        The log holds values in them that are of another type than the protocol says.
+    """
+    try:
+        columns = [array_of_values([action.get(f.name) for action in actions], f.type) for f in schema]
+        return pa.table(columns, schema=schema)
+    except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+        kinds = sorted({name for action in actions for name in action})
+        raise CorruptLogFileError(
+            f"the log holds values in its {', '.join(kinds)} that a checkpoint cannot: {error}"
+        ) from error
 
 
 def action_rows(rows: FileRows, form: FileForm, counts: Counts) -> pa.StructArray:
