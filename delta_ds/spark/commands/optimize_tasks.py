@@ -17,6 +17,7 @@ from delta_ds.kernel.commands.optimize import arranging
 from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan
+from delta_ds.spark.arrow_tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +102,7 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
     pieces = _run(spark, groups, _spreading(rewrite, cuts), "output int, piece int, blob binary")
     exchanged = pieces.repartitionById(cuts.outputs, F.col("output")).sortWithinPartitions("output", "piece")
     bare = Bin((), files.outputs, files.tags, files.clustering_provider)
-    written = exchanged.mapInArrow(_writing(rewrite, cuts, bare), "adds binary").collect()
+    written = map_in_arrow(exchanged, _writing(rewrite, cuts, bare), "adds binary").collect()
     return [add for row in written for add in pickle.loads(row[0])]
 
 
@@ -166,4 +167,4 @@ def _run(
                     arrays = [pa.array([v], t) for v, t in zip(row, types, strict=True)]
                     yield pa.RecordBatch.from_arrays(arrays, names=names)
 
-    return spark.range(0, len(work), 1, len(work)).mapInArrow(task, schema)
+    return map_in_arrow(spark.range(0, len(work), 1, len(work)), task, schema)

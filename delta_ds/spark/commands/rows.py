@@ -12,6 +12,7 @@ from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.commands.session import USER_METADATA
 from delta_ds.spark.commands.target import Target, is_hidden
 from delta_ds.spark.errors import as_delta_error
@@ -55,7 +56,7 @@ def write_rows(
     native = _native(frame, plan, target)
     if native is not None:
         return [native]
-    results = frame.mapInArrow(_task(portable()), "result binary").collect()
+    results = map_in_arrow(frame, _task(portable()), "result binary").collect()
     return [pickle.loads(row[0]) for row in results]
 
 
