@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from delta_ds.spark import session
 from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger("delta_ds")
+
+# Sessions in which it was not allowed before.
+_pushing_down: WeakSet[SparkSession] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     chosen = _pushdown(pushdown)
     spark.dataSource.register(PushdownSource if chosen and pushdown else DeltaSource)
     if chosen:
-        spark.conf.set(PUSHDOWN_CONF, "true")
+        _allow_pushdown(spark)
     session.install(spark)
     native = _attempt(lambda: _native(spark))
     return Registration(
@@ -126,6 +130,11 @@ def unregister(spark: SparkSession) -> None:
     The data source stays known, as Spark has no way to forget one.
     """
     session.uninstall(spark)
+    if spark in _pushing_down:
+        # The source that takes filters fails where Spark does not allow it.
+        spark.dataSource.register(DeltaSource)
+        spark.conf.unset(PUSHDOWN_CONF)
+        _pushing_down.discard(spark)
     if not is_connect(spark):
         from delta_ds.spark.native import function, optimizer
         from delta_ds.spark.native.jvm import NotNative
@@ -136,6 +145,12 @@ def unregister(spark: SparkSession) -> None:
         except NotNative as why:
             # Then there was nothing to take out.
             logger.info("unregister_native_skipped reason=%s", why.reason)
+
+
+def _allow_pushdown(spark: SparkSession) -> None:
+    if spark.conf.get(PUSHDOWN_CONF, "false") != "true":
+        spark.conf.set(PUSHDOWN_CONF, "true")
+        _pushing_down.add(spark)
 
 
 def _attempt(install: Callable[[], str]) -> Capability:

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def open_log(spark: SparkSession | None, path: str, options: Mapping[str, str]) 
     if is_connect(spark):
         assert spark is not None
         return ServerLog(spark, str(path), options)
-    return _open({**options, "path": path})
+    return _open({**with_session_settings(spark, {**options, "path": str(path)}), "path": path})
 
 
 def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:

@@ -43,6 +43,45 @@ def is_hadoop_setting(name: str) -> bool:
     return plain.startswith(_BROKER) or _LOG_STORE.fullmatch(plain) is not None
 
 
+def settings_of_store(properties: Mapping[str, str], scheme: str, bucket: str) -> dict[str, str]:
+    """Those of all of Hadoop's properties that say how one store is opened, as far as they are known here.
+
+    Parameters
+    ----------
+    properties
+        What somebody has set, without Hadoop's own defaults; whatever has no counterpart here is left out.
+    scheme, bucket
+        Of an `Address`. What is set for a single bucket of S3 wins over what is set for all.
+    """
+    found: dict[str, str] = {}
+    own: dict[str, str] = {}
+    of_bucket = f"fs.s3a.bucket.{bucket}."
+    for name, value in properties.items():
+        canonical = _canonical(name)
+        if not value.strip():
+            continue
+        if canonical.startswith(of_bucket):
+            own[f"fs.s3a.{canonical.removeprefix(of_bucket)}"] = value
+        else:
+            found[canonical] = value
+    known = {name: value for name, value in {**found, **own}.items() if _is_of(name, value, scheme)}
+    if any(map(_LOG_STORE.fullmatch, known)):
+        return known
+    # An application may name the table for other stores: it is the log store that decides.
+    return {name: value for name, value in known.items() if not name.startswith(_BROKER)}
+
+
+def _is_of(name: str, value: str, scheme: str) -> bool:
+    if scheme == "s3":
+        broker = name.removeprefix(_BROKER) in _BROKER_SETTINGS
+        store = _LOG_STORE.fullmatch(name) is not None and value == _BROKER_CLASS
+        known = name in _TEXT_SETTINGS and name.startswith("fs.s3a.")
+        return broker or store or known or name in (_ENDPOINT, _SSL, _PATH_STYLE)
+    if scheme == "gs":
+        return name in _TEXT_SETTINGS and not name.startswith("fs.s3a.")
+    return scheme == "abfs" and _AZURE_KEY.fullmatch(name) is not None
+
+
 def to_storage_options(settings: Mapping[str, str]) -> dict[str, Any]:
     """The fsspec options that mean the same as these Hadoop settings.
 

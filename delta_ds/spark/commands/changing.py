@@ -22,6 +22,7 @@ from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.commands.session import session_transaction
 from delta_ds.spark.commands.target import Target
+from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -189,4 +190,4 @@ def by_path(files: Files, found: Mapping[int, Any]) -> dict[str, Any]:
 
 def affected(spark: SparkSession, rows: int | None) -> DataFrame:
     """What DELETE and UPDATE answer."""
-    return spark.createDataFrame([(rows,)], "num_affected_rows bigint")
+    return frame_of(spark, [(rows,)], "num_affected_rows bigint")

@@ -15,10 +15,12 @@ from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.builder import to_kernel
 from delta_ds.spark.commands.opening import format_and_path, open_handle
 from delta_ds.spark.commands.session import checked, is_set, time_zone
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.frames import frame_of
 from delta_ds.spark.server import open_log, run
 
 if TYPE_CHECKING:
@@ -102,9 +104,9 @@ class _Job:
             return conversion.adds(open_storage(self._path), files)
         groups = list(_groups(conversion, files))
         shared = replace(conversion, looks=())
-        frame = self._spark.createDataFrame([(group,) for group in groups], "files binary")
+        frame = frame_of(self._spark, [(group,) for group in groups], "files binary")
         with delta_errors():
-            rows = frame.mapInArrow(_adder(shared, self._path), "adds string").collect()
+            rows = map_in_arrow(frame, _adder(shared, self._path), "adds string").collect()
         return [add for row in rows for add in json.loads(row[0])]
 
 

@@ -25,6 +25,7 @@ from delta_ds.spark.commands.merge_source import SOURCE, has_usable_bounds, look
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.target import Target
 from delta_ds.spark.commands.target_source import FILE
+from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,7 +46,7 @@ def run_merge(
         counts = (0, 0, 0, 0)
         if not change.done:
             counts = _Merge(change, source, condition, clauses, evolve).run()
-    return handle.spark.createDataFrame([counts], _RESULT)
+    return frame_of(handle.spark, [counts], _RESULT)
 
 
 @dataclass(frozen=True)

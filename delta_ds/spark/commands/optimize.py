@@ -28,6 +28,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.commands.session import USER_METADATA, checked, time_zone
+from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
 from delta_ds.spark.writer import engine_info
@@ -184,7 +185,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
                 run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
     metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
-    return spark.createDataFrame([(path, metrics)], SCHEMA)
+    return frame_of(spark, [(path, metrics)], SCHEMA)
 
 
 def _planned(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:

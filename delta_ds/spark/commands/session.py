@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options import values
+from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mappi
         Names and types in Spark's words.
     """
     schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
-    return spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
+    return frame_of(spark, [tuple(row[name] for name in columns) for row in rows], schema)
 
 
 def nothing(spark: SparkSession) -> DataFrame:

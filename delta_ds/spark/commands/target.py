@@ -27,6 +27,8 @@ from delta_ds.spark.commands.target_source import (
     register_source,
 )
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.frames import frame_of
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.server import fetch, is_connect, run
 from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, is_off
@@ -155,7 +157,8 @@ class Target:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
         text = base64.b64encode(zlib.compress(pickle.dumps(chosen), 1)).decode()
-        reader = self.spark.read.format(FORMAT).options(**dict(self.handle.options), files=text)
+        options = with_session_settings(self.spark, self.handle.options)
+        reader = self.spark.read.format(FORMAT).options(**options, files=text)
         with delta_errors():
             return reader.load()
 
@@ -198,7 +201,7 @@ class Target:
 
         tuples, codes = self.ask(partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, [list(range(tuples.num_rows))])
-        frame = self._named(self.spark.createDataFrame(numbered))
+        frame = self._named(frame_of(self.spark, numbered))
         kept = sorted(row[0] for row in frame.where(condition).select(TUPLE).collect())
         chosen = pc.is_in(codes, value_set=pa.array(kept, pa.int64()))
         files = self.all_files

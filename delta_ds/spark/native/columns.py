@@ -8,7 +8,7 @@ Source: PROTOCOL.md, "Reader Requirements for Column Mapping".
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,8 @@ from delta_ds.kernel.schema.types import (
     schema_to_json,
 )
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.projection import Kept, Projected, project
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,22 +74,27 @@ class ScanColumns:
     by_id: bool
     renames: bool
 
-    def project(self, relation: DataFrame, extra: Sequence[Column] = ()) -> DataFrame:
+    def project(self, jvm: Jvm, relation: DataFrame, extra: Sequence[Column] = ()) -> DataFrame:
         """The table's columns under their own names, then some more; hidden ones are left behind."""
-        if not self.renames and len(relation.columns) == len(self.table) + len(extra):
+        names = relation.schema.names
+        if not self.renames and len(names) == len(self.table) + len(extra):
             return relation
-        return relation.select(*[self._column(field, relation) for field in self.table], *extra)
+        positions = {name: at for at, name in enumerate(names)}
+        return project(jvm, relation, [*(self._column(f, relation, positions) for f in self.table), *extra])
 
-    def _column(self, field: StructField, relation: DataFrame) -> Column:
+    def _column(self, field: StructField, relation: DataFrame, positions: Mapping[str, int]) -> Projected:
         from pyspark.sql import functions as F
 
         if not self.renames:
-            return relation[schemas.quoted(field.name)]
+            return Kept(positions[field.name])
         name, metadata = field.name, dict(schemas.public_field(field).metadata)
         if field.type == VOID:
             return F.lit(None).alias(name, metadata=metadata)
-        column = relation[schemas.quoted(physical_name(field, self.mode))]
-        return _renamed(column, field, self.mode, self.by_id).alias(name, metadata=metadata)
+        physical = physical_name(field, self.mode)
+        if not _is_renamed_inside(field, self.mode, self.by_id):
+            return Kept(positions[physical], name, metadata)
+        column = _renamed(relation[schemas.quoted(physical)], field, self.mode, self.by_id)
+        return column.alias(name, metadata=metadata)
 
     def logical(self, path: tuple[str, ...]) -> tuple[str, ...] | None:
         """The table's path of a column of the relation, for skipping files.
@@ -233,12 +239,14 @@ def _nullable(data_type: DataType) -> DataType:
     return data_type
 
 
+def _is_renamed_inside(field: StructField, mode: str, by_id: bool) -> bool:
+    if isinstance(field.type, PrimitiveType | DecimalType):
+        return False
+    return by_id or any(physical_name(f, mode) != f.name for f in every_field(field.type))
+
+
 def _renamed(column: Column, field: StructField, mode: str, by_id: bool) -> Column:
     """A column with its nested fields under their own names."""
-    if isinstance(field.type, PrimitiveType | DecimalType):
-        return column
-    if not by_id and not any(physical_name(f, mode) != f.name for f in every_field(field.type)):
-        return column
     if by_id or not isinstance(field.type, StructType) or not _is_plain(field.type):
         # A cast renames by position and keeps nullability and comments, but reads the whole column.
         return column.cast(_spark(StructType((schemas.public_field(field),)))[0].dataType)

@@ -10,9 +10,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.frames import frame_of
 from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class _Internals:
     """What is the same for all sessions of a JVM."""
 
     _of_gateway: ClassVar[WeakKeyDictionary[Any, _Internals]] = WeakKeyDictionary()
+    _lock = threading.Lock()
 
     def __init__(self, context: Any) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
@@ -72,15 +74,18 @@ class _Internals:
         self.catalog_table_parameters = int(constructors[0].getParameterCount())
         self.listing = compile_class(self.jvm, self.gateway, "TableFiles")
         self.relations = compile_class(self.jvm, self.gateway, "TableRelation")
+        self.projections = compile_class(self.jvm, self.gateway, "Projection")
+        self.writes = compile_class(self.jvm, self.gateway, "TableWrite")
         self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
         self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
         self.empty_row = _class(sql.catalyst.InternalRow).empty()
 
     @classmethod
     def of(cls, context: Any) -> _Internals:
-        found = cls._of_gateway.get(context._gateway)
-        if found is None:
-            found = cls._of_gateway[context._gateway] = cls(context)
+        with cls._lock:
+            found = cls._of_gateway.get(context._gateway)
+            if found is None:
+                found = cls._of_gateway[context._gateway] = cls(context)
         return found
 
     def _named(self, name: str) -> Any:
@@ -100,25 +105,24 @@ def _class(package_member: Any) -> Any:
 
 
 class Jvm(_Internals):
-    """Spark's internals as one session sees them; made by `Jvm.of`."""
+    """Spark's internals as one session sees them; made by `Jvm.of`.
 
-    _of_session: ClassVar[WeakKeyDictionary[SparkSession, Jvm]] = WeakKeyDictionary()
-    _lock = threading.Lock()
+    Attributes
+    ----------
+    spark
+        The session as the user has it. A handle of our own would take over `RDD.toDF`, as pyspark's constructor does.
+    """
 
     @classmethod
     def of(cls, spark: SparkSession) -> Jvm:
-        """The bindings of a session, made on first use.
+        """The bindings of a session.
 
         Raises
         ------
         NotNative
             A session of Spark Connect, or a Spark without what is needed.
         """
-        with cls._lock:
-            found = cls._of_session.get(spark)
-            if found is None:
-                found = cls._of_session[spark] = cls(spark)
-        return found
+        return cls(spark)
 
     def __init__(self, spark: SparkSession) -> None:
         if is_connect(spark):
@@ -132,20 +136,7 @@ class Jvm(_Internals):
             raise NotNative(
                 f"Spark {spark.version} lacks internals that the native path needs: {text[0] if text else error!r}"
             ) from error
-        # The bindings are kept under the session as long as it lives, so they must not keep it alive.
-        self._spark = ref(spark)
-        self._context = spark.sparkContext
-        self._session = spark._jsparkSession
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session. A plan may outlive Python's handle on it, as in a view made by a batch of a stream."""
-        found = self._spark()
-        if found is None:
-            from pyspark.sql import SparkSession
-
-            found = SparkSession(self._context, self._session)
-        return found
+        self.spark = spark
 
     # --- values
 
@@ -170,7 +161,7 @@ class Jvm(_Internals):
 
     def internal_rows(self, table: pa.Table, schema: StructType) -> Any:
         """`InternalRow[]` of an Arrow table, without a job: Spark converts every type itself."""
-        frame = self.spark.createDataFrame(table, schema=schema)
+        frame = frame_of(self.spark, table, schema)
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
     def row_array(self, rows: Sequence[Any]) -> Any:
@@ -196,8 +187,7 @@ class Jvm(_Internals):
         """A `DataFrame` of a logical plan."""
         from pyspark.sql import DataFrame
 
-        spark = self.spark
-        return DataFrame(self.Dataset.ofRows(spark._jsparkSession, plan), spark)
+        return DataFrame(self.Dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
     def logical_plan(self, frame: DataFrame) -> Any:
         """The analyzed plan of a `DataFrame`."""

@@ -17,11 +17,12 @@ from delta_ds.kernel.data.generated_values import Default, Generated
 from delta_ds.kernel.data.row_casts import match_names
 from delta_ds.kernel.data.row_plan import RowPlan, is_foreign
 from delta_ds.kernel.expressions.coercion import is_nested
-from delta_ds.kernel.schema.types import VOID, StructType
+from delta_ds.kernel.schema.types import VOID, StructField, StructType
 from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.projection import Kept, Projected
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
 from delta_ds.spark.native.row_conditions import Rule, rules
-from delta_ds.spark.native.row_errors import delta_error, raised
+from delta_ds.spark.native.row_errors import delta_error, plain, raised
 from delta_ds.spark.native.sql_clauses import Analyst, columns_of
 from delta_ds.spark.schema import from_spark, quoted
 
@@ -63,17 +64,19 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
     """
     rows = plan.rows
     if rows.identities:
-        names = ", ".join(i.column for i in rows.identities)
-        raise NotNative(f"the values of identity columns are given out by the Arrow writer: {names}")
+        identities = ", ".join(i.column for i in rows.identities)
+        raise NotNative(f"the values of identity columns are given out by the Arrow writer: {identities}")
     if any(f.type == VOID for f in rows.table):
         raise NotNative("Spark does not write columns of type void")
     analyst = Analyst.of(df.sparkSession, rows.timezone, rows.table)
     with analyst.at_work():
         prefix = _unused(rows.table)
         given = analyst.frame(analyst.jvm.logical_plan(df))
+        source = from_spark(df.schema)
         # By position: no name, alias or duplicate of the user's gets in the way.
-        given = given.toDF(*(f"{prefix}{i}" for i in range(len(df.columns))))
-        overflows, frame = _converted(given, from_spark(df.schema), rows, analyst)
+        names = [f"{prefix}{i}" for i in range(len(source))]
+        given = analyst.project(given, [Kept(at, name) for at, name in enumerate(names)])
+        overflows, frame = _converted(given, names, source, rows, analyst)
         for generated in rows.generated:
             frame = _with_generated(frame, generated, rows.table, analyst)
         frame = _checked(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
@@ -93,7 +96,7 @@ def _unused(table: StructType) -> str:
 
 
 def _converted(
-    given: DataFrame, source: StructType, rows: RowPlan, analyst: Analyst
+    given: DataFrame, names: Sequence[str], source: StructType, rows: RowPlan, analyst: Analyst
 ) -> tuple[list[Rule], DataFrame]:
     """The columns that the rows bring, in the types of the table, and those that are null or have a default.
 
@@ -110,13 +113,16 @@ def _converted(
     defaults = {d.column: d for d in rows.defaults}
     generated = {g.column for g in rows.generated}
     overflows: list[Rule] = []
-    columns: list[Column] = []
-    names = given.columns
+    columns: list[Projected] = []
+    nulls: dict[str, Column] = {}
     for field, at in zip(rows.table, match_names(source.names, rows.table), strict=True):
         if field.name in generated:
             continue
         if at is not None:
             found = source.fields[at]
+            if _is_stored_as_it_is(found, field):
+                columns.append(Kept(at, field.name))
+                continue
             value = F.col(quoted(names[at]))
             if _COLLATIONS in found.metadata:
                 value = caster.cast(value, found.type)
@@ -128,9 +134,13 @@ def _converted(
         elif field.name in defaults:
             stored = _default(defaults[field.name], caster, analyst)
         else:
-            stored = caster.null(field.type)
+            stored = nulls.get(str(field.type)) or nulls.setdefault(str(field.type), caster.null(field.type))
         columns.append(stored.alias(field.name, metadata={}))
-    return overflows, given.select(*columns)
+    return overflows, analyst.project(given, columns)
+
+
+def _is_stored_as_it_is(given: StructField, field: StructField) -> bool:
+    return given.type == field.type and plain(given.type) == given.type and _COLLATIONS not in given.metadata
 
 
 def _default(default: Default, caster: Caster, analyst: Analyst) -> Column:
@@ -139,8 +149,8 @@ def _default(default: Default, caster: Caster, analyst: Analyst) -> Column:
     if not is_foreign(clause):
         with suppress(UnsupportedFeatureError):  # Spark may be able to all the same
             default.value(analyst.timezone)
-    nothing = analyst.private.range(1).select()
-    return caster.cast(analyst.jvm.column(analyst.resolve(nothing, clause, clause.text)), default.type)
+    value = analyst.resolve(analyst.no_columns(), clause, clause.text)
+    return caster.cast(analyst.jvm.column(value), default.type)
 
 
 def _with_generated(frame: DataFrame, generated: Generated, table: StructType, analyst: Analyst) -> DataFrame:
@@ -158,17 +168,18 @@ def _checked(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst:
     from pyspark.sql import functions as F
 
     carrier = _carrier(plan)
-    columns = []
+    positions = {name: at for at, name in enumerate(frame.schema.names)}
+    columns: list[Projected] = []
     for field in plan.rows.table:
-        column = F.col(quoted(field.name))
         if checks and field.name == carrier:
             first, *others = checks
             guarded = F.when(first.broken, first.error)
             for check in others:
                 guarded = guarded.when(check.broken, check.error)
-            column = guarded.otherwise(column)
-        columns.append(column.alias(field.name, metadata={}))
-    return frame.select(*columns)
+            columns.append(guarded.otherwise(F.col(quoted(field.name))).alias(field.name, metadata={}))
+        else:
+            columns.append(Kept(positions[field.name], field.name))
+    return analyst.project(frame, columns)
 
 
 def _carrier(plan: WritePlan) -> str:

@@ -10,12 +10,14 @@ from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.spark import schema as schemas
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.columns import ScanColumns, scan_columns
 from delta_ds.spark.native.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
 from delta_ds.spark.native.following import follow
 from delta_ds.spark.native.insert import refusal
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.planner_statistics import catalog_table
+from delta_ds.spark.native.projection import Kept, project
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.snapshot import Snapshot
 
+# Options of a relation win over settings of the session in what its tasks are told.
 _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
+_MISSING_IDS = "spark.sql.parquet.fieldId.read.ignoreMissing"
 # Files say themselves which calendar they use; what says nothing is read as it stands, as the kernel does.
 READER_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _PORTABLE_OPTIONS = {"metadatacolumns": "metadataColumns", "maxpartitionbytes": "maxPartitionBytes"}
@@ -56,7 +60,8 @@ def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructTyp
 
     session_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     check_path(options)
-    parsed = parse_read_options(options, session_zone)
+    # Hadoop has what the session says already, and looks it up each time.
+    parsed = parse_read_options(with_session_settings(spark, options), session_zone)
     for name in options:
         if name.lower() in _PORTABLE_OPTIONS:
             raise NotNative(f"the option {_PORTABLE_OPTIONS[name.lower()]} is the portable reader's")
@@ -77,7 +82,8 @@ def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructTyp
         names = chosen(reading.schema, parsed, reading.table).names
     else:
         return frame
-    return frame.select(*[frame[schemas.quoted(name)] for name in names])
+    positions = {name: at for at, name in enumerate(reading.schema.names)}
+    return project(jvm, frame, [Kept(positions[name]) for name in names])
 
 
 def scan(
@@ -127,16 +133,13 @@ def scan(
     if index.has_deletions:
         frame = frame.where(_is_live(jvm, frame))
     extra = [frame[FILE_NUMBER]] if numbered else []
-    return found.project(frame, extra)
+    return found.project(jvm, frame, extra)
 
 
 def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Mapping[str, str]) -> DataFrame:
     """The relation by itself: physical names, hidden columns last, deleted rows included."""
     session = jvm.spark._jsparkSession
-    if columns.by_id:
-        # In a session of its own, where the setting changes nothing else.
-        session = session.newSession()
-        session.conf().set(_FIELD_IDS, "true")
+    options = {**options, _FIELD_IDS: str(columns.by_id).lower(), _MISSING_IDS: "false"}
     relation = jvm.relations.of(
         index,
         index.partitionSchema(),

@@ -2,7 +2,8 @@
 
 What constraints, defaults and generated columns mean must not depend on the user's session: there, temporary
 functions and variables could take over names, and settings turn errors into nulls. A private session per time zone
-parses and analyses them, always in ANSI mode; the resolved expressions keep that in any session.
+parses and analyses them, always in ANSI mode; the resolved expressions keep that in any session. It exists in the JVM
+only, runs nothing, and is one for all sessions of the user: making a session in Python would change the user's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.data.row_plan import ColumnsOf, is_foreign
 from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.native.projection import Projected, project
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +40,8 @@ _SETTINGS = {
 }
 _BUILTIN: tuple[list[str], ...] = ([], ["builtin"], ["system", "builtin"])
 _lock = threading.Lock()
-_private: WeakKeyDictionary[SparkSession, dict[str, SparkSession]] = WeakKeyDictionary()
+# Sessions of the JVM, by gateway and time zone.
+_private: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Analyst:
     jvm
         The internals of the user's session.
     private
-        The session that expressions are resolved in.
+        The JVM's session that expressions are resolved in.
     timezone
         The session time zone of the rows.
     table
@@ -58,7 +61,7 @@ class Analyst:
     """
 
     jvm: Jvm
-    private: SparkSession
+    private: Any
     timezone: str
     table: StructType
 
@@ -71,7 +74,8 @@ class Analyst:
         NotNative
             See `Jvm.of`.
         """
-        return cls(Jvm.of(spark), _session(spark, timezone), timezone, table)
+        jvm = Jvm.of(spark)
+        return cls(jvm, _session(jvm, timezone), timezone, table)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -83,7 +87,17 @@ class Analyst:
         """A DataFrame of the private session over an analysed plan."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self.jvm.Dataset.ofRows(self.private._jsparkSession, plan), self.private)
+        return DataFrame(self.jvm.Dataset.ofRows(self.private, plan), self.jvm.spark)
+
+    def project(self, frame: DataFrame, columns: Sequence[Projected]) -> DataFrame:
+        """Columns of a frame of the private session; see `projection.project`."""
+        return project(self.jvm, frame, columns, self.private)
+
+    def no_columns(self) -> DataFrame:
+        """A DataFrame of the private session without columns, for constants."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self.private.emptyDataFrame(), self.jvm.spark)
 
     def resolve(self, frame: DataFrame, clause: Clause, text: str, *, predicate: bool = False) -> Any:
         """The Catalyst expression of a clause over the columns of a frame of the private session.
@@ -180,7 +194,8 @@ def columns_of(spark: SparkSession) -> ColumnsOf:
     """
     from pyspark.errors import PySparkException
 
-    jvm, private = Jvm.of(spark), _session(spark, "UTC")
+    jvm = Jvm.of(spark)
+    private = _session(jvm, "UTC")
 
     def find(text: str) -> Sequence[tuple[str, ...]]:
         with _active(jvm, private):
@@ -196,24 +211,25 @@ def columns_of(spark: SparkSession) -> ColumnsOf:
 # --- sessions
 
 
-def _session(spark: SparkSession, timezone: str) -> SparkSession:
-    Jvm.of(spark)
+def _session(jvm: Jvm, timezone: str) -> Any:
     with _lock:
-        sessions = _private.setdefault(spark, {})
-        if timezone not in sessions:
-            session = spark.newSession()
+        sessions = _private.setdefault(jvm.gateway, {})
+        found = sessions.get(timezone)
+        if found is None or found.sparkContext().isStopped():
+            found = jvm.spark._jsparkSession.newSession()
             for key, value in {**_SETTINGS, "spark.sql.session.timeZone": timezone}.items():
-                session.conf.set(key, value)
-            sessions[timezone] = session
-        return sessions[timezone]
+                found.conf().set(key, value)
+            sessions[timezone] = found
+        return found
 
 
 @contextmanager
-def _active(jvm: Jvm, session: SparkSession) -> Iterator[None]:
+def _active(jvm: Jvm, session: Any) -> Iterator[None]:
+    """Spark looks up settings in the active session of the thread; the one before is put back."""
     sessions = jvm.module("org.apache.spark.sql.classic.SparkSession$")
     before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
     try:
+        sessions.setActiveSession(session)
         yield
     finally:
         if before.isDefined():
@@ -233,8 +249,8 @@ def _first_paragraph(error: Exception) -> str:
 # --- parsed trees
 
 
-def _parse(session: SparkSession, text: str) -> Any:
-    return session._jsparkSession.sessionState().sqlParser().parseExpression(text)
+def _parse(session: Any, text: str) -> Any:
+    return session.sessionState().sqlParser().parseExpression(text)
 
 
 def walk(node: Any) -> Iterator[Any]:

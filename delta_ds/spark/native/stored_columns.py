@@ -25,7 +25,8 @@ from delta_ds.kernel.schema.types import (
     holds,
 )
 from delta_ds.spark.native.columns import spark_schema
-from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.projection import Kept, Projected, project
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -77,22 +78,25 @@ def stored_columns(rows: DataFrame, plan: FilePlan) -> tuple[DataFrame, list[str
     """
     partitions = list(plan.partition_columns)
     fields = {f.name: f for f in plan.schema}
+    positions = {name: at for at, name in enumerate(rows.schema.names)}
     data = [f for f in plan.schema if f.name not in partitions and f.type != VOID]
     names = [physical_name(fields[name], plan.mapping_mode) for name in partitions]
-    columns = [_stored(rows[quoted(f.name)], f, plan.mapping_mode) for f in data]
+    columns = [_stored(rows, positions[f.name], f, plan.mapping_mode) for f in data]
     columns += [
         _text(rows[quoted(name)], fields[name].type).alias(physical, metadata={})
         for name, physical in zip(partitions, names, strict=True)
     ]
-    return rows.select(*columns), names
+    return project(Jvm.of(rows.sparkSession), rows, columns), names
 
 
-def _stored(column: Column, field: StructField, mode: str) -> Column:
+def _stored(rows: DataFrame, position: int, field: StructField, mode: str) -> Projected:
     if mode == "none":
-        return column.alias(field.name, metadata={})
-    if any(every_field(field.type)):
-        column = column.cast(spark_schema([replace(field, type=_physical(field.type, mode))])[0].dataType)
-    return column.alias(physical_name(field, mode), metadata=_id(field))
+        return Kept(position, field.name)
+    if not any(every_field(field.type)):
+        return Kept(position, physical_name(field, mode), _id(field))
+    wanted = spark_schema([replace(field, type=_physical(field.type, mode))])[0].dataType
+    cast = rows[quoted(field.name)].cast(wanted)
+    return cast.alias(physical_name(field, mode), metadata=_id(field))
 
 
 def _id(field: StructField) -> dict[str, int]:

@@ -15,7 +15,6 @@ from delta_ds.kernel.data.partition_paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.schema.types import TIMESTAMP, StructType, holds
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
@@ -26,6 +25,7 @@ from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.following import reading, renew_cached
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
@@ -51,11 +51,11 @@ _WRITER_OPTIONS = {
 # What the files of a table must be like, whatever the session says of Parquet files in general.
 _SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
+# The same, where tasks look it up in what the session has said.
+_TASK_SETTINGS = {"spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED"}
 
 
 def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int | None:
@@ -86,7 +86,8 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     jvm = Jvm.of(spark)
     check_path(options)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    parsed = parse_write_options(options, overwrite=overwrite, session_time_zone=zone)
+    told = with_session_settings(spark, options)
+    parsed = parse_write_options(told, overwrite=overwrite, session_time_zone=zone)
     storage = open_storage(parsed.path, parsed.storage_options)
     snapshot = newest(storage)
     if snapshot is not None and (
@@ -177,35 +178,30 @@ def _write_files(
     if _is_optimized(plan):
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
         frame = frame.hint("rebalance", *partitions)
-    writer = _in_session_for(jvm, frame, plan.files.schema).write.options(
-        **_WRITER_OPTIONS, **hadoop_options, compression=_CODECS.get(plan.files.codec, plan.files.codec)
-    )
+    settled = {
+        **_WRITER_OPTIONS,
+        **hadoop_options,
+        "compression": _CODECS.get(plan.files.codec, plan.files.codec),
+    }
     if plan.files.max_records_per_file:
-        writer = writer.option("maxRecordsPerFile", plan.files.max_records_per_file)
-    if partitions:
-        writer = writer.partitionBy(*partitions)
-    writer.mode("error").parquet(target)
+        settled["maxRecordsPerFile"] = str(plan.files.max_records_per_file)
+    conf = frame.sparkSession.conf
+    # Spark puts back only what the session sets.
+    of_tasks = {key: value for key, value in _TASK_SETTINGS.items() if str(conf.get(key)) != value}
+    jvm.writes.write(
+        jvm.spark._jsparkSession,
+        jvm.logical_plan(frame),
+        target,
+        len(partitions),
+        jvm.map(settled),
+        _SETTINGS,
+        of_tasks,
+    )
 
 
 def _is_optimized(plan: WritePlan) -> bool:
     wanted = plan.options.optimize_write
     return bool(value_of(plan.metadata.configuration, _OPTIMIZE_WRITE) if wanted is None else wanted)
-
-
-def _in_session_for(jvm: Jvm, frame: DataFrame, schema: StructType) -> DataFrame:
-    """The same rows in a copy of the session with other settings, where its own would make other files."""
-    from pyspark.sql import DataFrame
-
-    session = frame.sparkSession
-    wanted = {key: value for key, value in _SETTINGS.items() if str(session.conf.get(key)) != value}
-    if not holds(schema, TIMESTAMP):
-        wanted.pop("spark.sql.parquet.outputTimestampType", None)
-    if not wanted:
-        return frame
-    clone = session._jsparkSession.cloneSession()
-    for key, value in wanted.items():
-        clone.conf().set(key, value)
-    return DataFrame(jvm.Dataset.ofRows(clone, jvm.logical_plan(frame)), session)
 
 
 def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:

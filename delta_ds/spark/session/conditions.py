@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from delta_ds.exceptions import PredicateError, UnsupportedOperationError
+from delta_ds.spark.frames import frame_of
 from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def sql_of(spark: SparkSession, condition: Any, schema: StructType) -> str:
     """
     if is_connect(spark):
         return sql_of_expression(condition._expr)
-    rows = spark.createDataFrame([], schema).where(condition)
+    rows = frame_of(spark, [], schema).where(condition)
     resolved = rows._jdf.queryExecution().analyzed().condition()
     return str(resolved.sql())
 

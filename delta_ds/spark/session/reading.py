@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.server import is_connect
 from delta_ds.spark.session.patching import call_original
 from delta_ds.spark.source import FORMAT
@@ -91,7 +92,7 @@ def with_path(options: Mapping[str, str], path: str | Sequence[str] | None, call
 
 
 def _portable(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
-    reader = spark.read.format(FORMAT).options(**options)
+    reader = spark.read.format(FORMAT).options(**with_session_settings(spark, options))
     if schema is not None:
         reader = reader.schema(schema)
     with delta_errors():

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import patching, state
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import with_path
@@ -66,7 +68,10 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
         reader.schema(arguments["schema"])
     reader.options(**arguments.get("options", {}))
     # Spark would let the argument win over the option without a word.
-    with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
+    given = with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
+    if not is_connect(reader):
+        told = with_session_settings(reader._spark, given)
+        reader.options(**{name: text for name, text in told.items() if name not in given})
     reader.option(STREAM_MARK, mark(state.parallelism(reader)))
     with delta_errors():
         return patching.call_original(reader, "load", arguments.get("path"))
@@ -84,7 +89,8 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     told = state.stream_writer_state(writer)
     options = with_path(told.options, arguments.get("path"), "start")
     settled = described(options, told.partition_by, told.cluster_by)
-    settled = with_settings(state.stream_writer_session(writer), settled, USER_METADATA)
+    session = state.stream_writer_session(writer)
+    settled = with_session_settings(session, with_settings(session, settled, USER_METADATA))
     _check(settled, told.mode)
     for name, text in settled.items():
         if name not in options:

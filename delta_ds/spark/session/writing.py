@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.identifiers import quoted
@@ -162,6 +163,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
             return
         except NotNative as why:
             logger.warning("portable_write reason=%s", why.reason)
+    options = with_session_settings(spark, options)
     writer = df.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
     with delta_errors():
         call_original(writer, "save")

@@ -6,7 +6,7 @@ import pytest
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.storage.dynamodb import BrokerSettings, broker_settings
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, settings_of_store, to_storage_options
 from delta_ds.kernel.storage.store_options import is_brokered
 
 BROKER = "io.delta.storage.S3DynamoDBLogStore"
@@ -55,3 +55,32 @@ def test_other_settings_are_not_hadoops(name: str) -> None:
 def test_broker_options_with_impossible_values_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(InvalidOptionError, match=next(iter(options))):
         broker_settings(options)
+
+
+def test_settings_of_a_store_are_those_that_say_how_it_is_opened() -> None:
+    properties = {
+        "fs.s3n.access.key": "all",
+        "fs.s3a.bucket.mine.access.key": "mine",
+        "fs.s3a.bucket.other.secret.key": "other",
+        "fs.s3a.endpoint": " ",
+        "fs.s3a.connection.maximum": "500",
+        "spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore",
+        "delta.logStore.s3.impl": "org.example.Store",
+        "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName": "log",
+        "fs.gs.project.id": "project",
+        "fs.azure.account.key.one.dfs.core.windows.net": "key",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    assert settings_of_store(properties, "s3", "mine") == {
+        "fs.s3a.access.key": "mine",
+        "delta.logstore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore",
+        "io.delta.storage.s3dynamodblogstore.ddb.tablename": "log",
+    }
+    del properties["spark.delta.logStore.s3a.impl"]
+    assert settings_of_store(properties, "s3", "mine") == {"fs.s3a.access.key": "mine"}
+    assert settings_of_store(properties, "gs", "mine") == {"fs.gs.project.id": "project"}
+    assert set(settings_of_store(properties, "abfs", "mine").values()) == {"key"}
+    assert settings_of_store(properties, "hdfs", "host") == {}
+    for scheme in ("s3", "gs", "abfs"):
+        # Whatever is found is known: no setting of a session makes a table unreadable.
+        to_storage_options(settings_of_store(properties, scheme, "mine"))
