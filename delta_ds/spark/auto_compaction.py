@@ -7,10 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize.auto_compact import (
-    ENABLED,
-    MAX_SIZE,
-    MIN_FILES,
-    MIN_SIZE,
     AutoCompaction,
     auto_compact,
     auto_compaction_of,
@@ -19,6 +15,7 @@ from delta_ds.kernel.commands.optimize.auto_compact import (
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark import settings
 from delta_ds.spark.writer import engine_info
 
 logger = logging.getLogger("delta_ds")
@@ -29,19 +26,16 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
 
 
-def settings_of(spark: SparkSession | None) -> AutoCompaction:
-    """What a session says of auto compaction; None: a process that has no session."""
-    if spark is None:
-        return AutoCompaction()
-    found = {key: spark.conf.get(key, None) for key in (ENABLED, MIN_FILES, MAX_SIZE, MIN_SIZE)}
-    return auto_compaction_of({key: str(value) for key, value in found.items() if value is not None})
+def settings_of(spark: SparkSession) -> AutoCompaction:
+    """What a session says of auto compaction."""
+    return auto_compaction_of(settings.given(spark))
 
 
 def compact_after(
     storage: Storage,
     metadata: Metadata,
     results: Iterable[TaskResult],
-    settings: AutoCompaction,
+    compaction: AutoCompaction,
     timezone: str,
 ) -> None:
     """Compact partitions that a commit has added files to, if that is wanted and they have many small ones.
@@ -54,12 +48,16 @@ def compact_after(
         The table, after the commit.
     results
         What was written.
+    compaction
+        What the session says.
     """
     try:
-        if not is_enabled(metadata.configuration, settings):
+        if not is_enabled(metadata.configuration, compaction):
             return
         partitions = _distinct(add["partitionValues"] for result in results for add in result.adds)
-        auto_compact(DeltaLog.at(storage), partitions, settings, timezone=timezone, engine_info=engine_info())
+        auto_compact(
+            DeltaLog.at(storage), partitions, compaction, timezone=timezone, engine_info=engine_info()
+        )
     except Exception as error:
         # The version is there: whoever is told of a failure now would take its files for leftovers.
         logger.warning("auto_compaction_failed table=%s reason=%r", storage.url, error)

@@ -18,8 +18,10 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel.alter import create
+from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.spark import settings
 from delta_ds.spark.server import open_log, run
 
 if TYPE_CHECKING:
@@ -193,6 +195,7 @@ class DeltaTableBuilder:
             mode=self._mode,
             description=self._comment,
             cluster_by=self._clustering,
+            defaults=default_properties(settings.given(self._spark)),
         )
         return DeltaTable.forPath(self._spark, self._location, self._options)
 

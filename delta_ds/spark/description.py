@@ -23,10 +23,11 @@ from delta_ds.spark import log_calls
 from delta_ds.spark.builder import spark_type, to_kernel
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
-from delta_ds.spark.commands.session import time_zone
+from delta_ds.spark.commands.session import is_set, time_zone
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.server import fetch, run
 from delta_ds.spark.session.reading import read
+from delta_ds.spark.settings import DROP_IF_EXISTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -185,7 +186,8 @@ class TableDescription:
 
     def dropConstraint(self, name: str) -> None:
         """Drop a CHECK constraint."""
-        run(self._handle.log, constraints.drop_constraint, name)
+        if_exists = is_set(self._handle.spark, DROP_IF_EXISTS, False)
+        run(self._handle.log, constraints.drop_constraint, name, if_exists=if_exists)
 
     def clusterBy(self, columns: Sequence[str]) -> None:
         """Change the clustering columns of a clustered table; none: no clustering any more."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from delta_ds.spark import session
 from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
 from delta_ds.spark.server import is_connect
+from delta_ds.spark.settings import given, without_effect
 from delta_ds.spark.source import FORMAT, DeltaSource, PushdownSource
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Registration:
         `count(*)`, `min` and `max` are answered from the log where it knows them.
     sql_function
         `SELECT ... FROM pydelta('/path')`.
+    settings_without_effect
+        Why settings of delta-spark that the session has do nothing here, by their names; see `docs/settings.md`.
     """
 
     format: str
@@ -72,11 +75,13 @@ class Registration:
     native_write: Capability
     log_aggregates: Capability
     sql_function: Capability
+    settings_without_effect: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         head = f"{self.format} on Spark {self.spark_version} ({self.session})"
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         lines = [f"  {name}: {value}" for name, value in values.items() if isinstance(value, Capability)]
+        lines += [f"  without effect: {name}: {why}" for name, why in self.settings_without_effect.items()]
         return "\n".join([head, *lines])
 
 
@@ -121,6 +126,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         native_write=_switched(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
+        settings_without_effect=without_effect(given(spark)),
     )
 
 

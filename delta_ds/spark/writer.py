@@ -60,12 +60,10 @@ class DeltaWriter(DataSourceArrowWriter):
             Another commit came first and contradicts the write; its files are deleted.
         """
         results = [message.result for message in messages if isinstance(message, TaskMessage)]
-        version = finish_write(self._plan, results, engine_info=engine_info())
-        if version is not None and self._plan.options.data_change:
-            from delta_ds.spark.auto_compaction import compact_after, settings_of
-
-            plan = self._plan
-            compact_after(plan.storage, plan.metadata, results, settings_of(None), plan.rows.timezone)
+        plan = self._plan
+        version = finish_write(plan, results, engine_info=engine_info())
+        if version is not None and plan.options.data_change:
+            compact_as_planned(plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""
@@ -75,6 +73,15 @@ class DeltaWriter(DataSourceArrowWriter):
             return
         results = [message.result for message in messages if isinstance(message, TaskMessage)]
         discard(self._plan.storage, [path for result in results for path in result.paths])
+
+
+def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
+    """What follows a commit where there is no session to ask: the options of the write hold what that says."""
+    from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
+    from delta_ds.spark.auto_compaction import compact_after
+
+    compaction = auto_compaction_of(plan.options.settings)
+    compact_after(plan.storage, plan.metadata, results, compaction, plan.rows.timezone)
 
 
 def engine_info() -> str:

@@ -220,6 +220,7 @@ def create_table(
     name: str | None = None,
     description: str | None = None,
     cluster_by: Sequence[str] = (),
+    defaults: Mapping[str, str] | None = None,
 ) -> int | None:
     """Make a table without rows, or put one in the place of another.
 
@@ -232,6 +233,8 @@ def create_table(
     mode
         `create`, `create_if_not_exists`, `replace` or `create_or_replace`. The last leaves a table of the same
         columns and partitioning as it is and refuses any other, as delta-spark does for tables by path.
+    defaults
+        Properties that the table has where `properties` do not name them.
 
     Returns
     -------
@@ -272,8 +275,11 @@ def create_table(
         return None
     else:
         operation = "REPLACE TABLE"
+    given = {name.lower() for name in properties or {}}
+    unsaid = {key: text for key, text in (defaults or {}).items() if key.lower() not in given}
+    settled = {**unsaid, **(properties or {})}
     definition = new_table(
-        schema, partition_columns, properties, name=name, description=description, cluster_by=cluster_by,
+        schema, partition_columns, settled, name=name, description=description, cluster_by=cluster_by,
         table=table, replacing=txn.snapshot,
     )  # fmt: skip
     if txn.snapshot is not None:

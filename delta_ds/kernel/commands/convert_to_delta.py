@@ -10,7 +10,7 @@ conflict-matrix section 2; Spark, `ExternalCatalogUtils.unescapePathName`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,16 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError, DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
-from delta_ds.kernel.commands.parquet_schema import file_schema, part_in, schema_key
+from delta_ds.kernel.commands.parquet_schema import file_schema, merged_schema, part_in, schema_key
 from delta_ds.kernel.data import partition_paths, partition_values
 from delta_ds.kernel.data.file_plan import FilePlan
 from delta_ds.kernel.data.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.data.partition_text import NULL_DIRECTORY, distinct_form, log_text
 from delta_ds.kernel.data.written_files import Written, list_written
 from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 from delta_ds.kernel.schema.column_paths import show
-from delta_ds.kernel.schema.evolution import merge_schemas
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
 from delta_ds.kernel.write.foreign_files import unescape
 
@@ -58,6 +59,7 @@ def convert_to_delta(
     collect_statistics: bool = True,
     timezone: str = "UTC",
     collect: Collector | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Converted | None:
     """Make a table of the Parquet files in a folder.
 
@@ -73,6 +75,8 @@ def convert_to_delta(
         The session time zone: that of timestamps in the names of folders.
     collect
         Makes the `add` actions with statistics, in place of `Conversion.adds` in this process.
+    properties
+        Of the table; not column mapping, as files have names of their own.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def convert_to_delta(
         _LOGGER.info("convert_skipped table=%s version=%s", log.storage.url, txn.read_version)
         return None
     files = source_files(log.storage)
-    conversion = plan_conversion(log.storage, files, partition_schema, timezone)
+    conversion = plan_conversion(log.storage, files, partition_schema, timezone, properties)
     if collect is not None and collect_statistics:
         adds = collect(conversion, files)
     else:
@@ -149,7 +153,11 @@ def source_files(storage: Storage) -> list[Written]:
 
 
 def plan_conversion(
-    storage: Storage, files: Sequence[Written], partition_schema: StructType | None, timezone: str = "UTC"
+    storage: Storage,
+    files: Sequence[Written],
+    partition_schema: StructType | None,
+    timezone: str = "UTC",
+    properties: Mapping[str, str] | None = None,
 ) -> Conversion:
     """Settle the table that files would make: all footers are read, in threads.
 
@@ -164,12 +172,23 @@ def plan_conversion(
     first: dict[str, tuple[str, StructType]] = {}
     for (path, _, _), (key, _, schema) in zip(files, found, strict=True):
         first.setdefault(key, (path, schema))
-    merged = _merged(storage.url, list(first.values()))
+    merged = merged_schema(storage.url, list(first.values()))
     schema = _with_partitions(merged, partitions)
-    definition = new_table(schema, partitions.names, table=storage.url)
+    definition = new_table(schema, partitions.names, properties, table=storage.url)
+    _check_names(definition, storage.url)
     schemas = {key: found for key, (_, found) in first.items()}
     looks = tuple((key, rows) for key, rows, _ in found)
     return Conversion(storage.url, definition, timezone, schemas, looks)
+
+
+def _check_names(definition: TableDefinition, table: str) -> None:
+    mode = value_of(definition.metadata.configuration, MODE_PROPERTY)
+    if mode != "none":
+        raise UnsupportedOperationError(
+            f"{table} cannot be converted with {MODE_PROPERTY} = {mode}: set it afterwards. Nothing was written",
+            condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+            parameters={"config": MODE_PROPERTY, "mode": mode},
+        )
 
 
 def _look(storage: Storage, file: Written) -> tuple[str, int, StructType]:
@@ -190,25 +209,6 @@ def _look(storage: Storage, file: Written) -> tuple[str, int, StructType]:
             f"{storage.url} cannot be converted, file {path}: {error.text}. Nothing was written",
             condition=error.condition,
             parameters={**error.parameters, "file": path},
-        ) from error
-
-
-def _merged(table: str, schemas: Sequence[tuple[str, StructType]]) -> StructType:
-    merged = schemas[0][1]
-    for path, schema in schemas[1:]:
-        merged = _merged_with(merged, schema, path, table)
-    return merged
-
-
-def _merged_with(merged: StructType, schema: StructType, path: str, table: str) -> StructType:
-    try:
-        return merge_schemas(merged, schema)
-    except SchemaError as error:
-        raise SchemaError(
-            f"{table} cannot be converted: failed to merge schema of file {path}, {schema}, with that of the files "
-            f"before it, {merged}: {error.text}",
-            condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
-            parameters={"file": path, "schema": str(schema)},
         ) from error
 
 

@@ -7,7 +7,7 @@ Source: Spark, "Parquet Files" (data type mapping); Apache Parquet, LogicalTypes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.schema.char_varchar import DECLARED
 from delta_ds.kernel.schema.column_mapping import transform_fields
-from delta_ds.kernel.schema.evolution import as_nullable
+from delta_ds.kernel.schema.evolution import as_nullable, merge_schemas
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.types import (
     INTEGER,
@@ -138,3 +138,36 @@ def _part_type(own: DataType, file: DataType) -> DataType:
     if isinstance(own, MapType) and isinstance(file, MapType):
         return replace(own, key=_part_type(own.key, file.key), value=_part_type(own.value, file.value))
     return own
+
+
+def merged_schema(table: str, schemas: Sequence[tuple[str, StructType]]) -> StructType:
+    """The columns of files together.
+
+    Parameters
+    ----------
+    table
+        Its address, for messages.
+    schemas
+        Path of a file, and its columns.
+
+    Raises
+    ------
+    SchemaError
+        The columns of a file do not go together with those of the ones before.
+    """
+    merged = schemas[0][1]
+    for path, schema in schemas[1:]:
+        merged = _merged_with(merged, schema, path, table)
+    return merged
+
+
+def _merged_with(merged: StructType, schema: StructType, path: str, table: str) -> StructType:
+    try:
+        return merge_schemas(merged, schema)
+    except SchemaError as error:
+        raise SchemaError(
+            f"{table} cannot be converted: failed to merge schema of file {path}, {schema}, with that of the files "
+            f"before it, {merged}: {error.text}",
+            condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
+            parameters={"file": path, "schema": str(schema)},
+        ) from error

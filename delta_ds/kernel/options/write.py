@@ -11,6 +11,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import properties
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import READ_OPTIONS
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, parse_settings
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.secret_options import SecretOptions
 
@@ -61,6 +62,8 @@ class WriteOptions:
     replace_table
         An overwrite puts a table of its own in the place of the one that is there: schema, partitioning,
         clustering and properties are those of the write.
+    settings
+        What the session says of new tables and of auto compaction; see `session_settings`.
     """
 
     path: str = field(repr=False)
@@ -82,6 +85,7 @@ class WriteOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     if_exists: str | None = None
     replace_table: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def _overwrite_mode(text: str, zone: tzinfo) -> bool:
@@ -181,6 +185,10 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         "replaceTable", "boolean", "false", "an overwrite brings schema, layout and properties of its own",
         "replace_table", boolean,
+    ),
+    Option(
+        SETTINGS_OPTION, "JSON", None, "settings of delta-spark by their names, for processes without a session",
+        "settings", parse_settings,
     ),
 )  # fmt: skip
 

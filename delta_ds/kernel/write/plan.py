@@ -24,6 +24,7 @@ from delta_ds.kernel.data.file_plan import FilePlan, file_plan
 from delta_ds.kernel.data.row_casts import can_store
 from delta_ds.kernel.data.row_plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
+from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.enforcement import (
@@ -260,13 +261,12 @@ def _created(
             condition="DELTA_DATA_CHANGE_FALSE",
         )
     partition_by = options.partition_by or ()
-    schema = check_first_write(
-        data, partition_by=partition_by, properties=options.properties, table_name=storage.url
-    )
+    properties = {**default_properties(options.settings), **options.properties}
+    schema = check_first_write(data, partition_by=partition_by, properties=properties, table_name=storage.url)
     table = new_table(
         schema,
         partition_columns_of(schema, partition_by, storage.url),
-        options.properties,
+        properties,
         cluster_by=options.cluster_by or (),
         table=storage.url,
         replacing=replacing,

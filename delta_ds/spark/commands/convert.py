@@ -14,7 +14,9 @@ from pyspark.sql.types import StructType as SparkStructType
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.spark import settings
 from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.builder import to_kernel
 from delta_ds.spark.commands.opening import format_and_path, open_handle
@@ -60,6 +62,7 @@ def run_convert(
         how: dict[str, Any] = {
             "collect_statistics": is_set(spark, STATISTICS_SETTING, True),
             "timezone": time_zone(spark),
+            "properties": default_properties(settings.given(spark)),
         }
         if isinstance(log, DeltaLog):
             where = log.storage.url

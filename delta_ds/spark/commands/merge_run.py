@@ -23,9 +23,11 @@ from delta_ds.spark.commands.merge_matches import Matches, find_matches, matches
 from delta_ds.spark.commands.merge_rows import Sides, marked_rows, rewritten_rows, written_rows
 from delta_ds.spark.commands.merge_source import SOURCE, has_usable_bounds, look_at, steady, within
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
+from delta_ds.spark.commands.session import is_set
 from delta_ds.spark.commands.target import Target
 from delta_ds.spark.commands.target_source import FILE
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.settings import AUTO_MERGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,6 +43,7 @@ def run_merge(
 ) -> DataFrame:
     """Run a merge; see `DeltaMergeBuilder.execute`."""
     check_clauses(clauses, handle.where)
+    evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
     removes = any(clause.do != "insert" for clause in clauses)
     with Change(handle, _OPERATION, removes=removes) as change:
         counts = (0, 0, 0, 0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark import log_calls
+from delta_ds.spark import log_calls, settings
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.server import ask, open_log
 from delta_ds.spark.source import FORMAT
@@ -45,6 +45,7 @@ def open_handle(
     NotADeltaTableError
         There is no table.
     """
+    settings.given(spark)  # tells of those without effect
     log = open_log(spark, path, options)
     where = ask(log, log_calls.location)
     return Handle(

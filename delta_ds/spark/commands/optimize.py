@@ -27,10 +27,11 @@ from delta_ds.kernel.commands.optimize.request import (
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.commands.session import USER_METADATA, checked, time_zone
+from delta_ds.spark.commands.session import checked, time_zone
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
+from delta_ds.spark.settings import USER_METADATA
 from delta_ds.spark.writer import engine_info
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, wr
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.arrow_tasks import map_in_arrow
-from delta_ds.spark.commands.session import USER_METADATA
 from delta_ds.spark.commands.target import Target, is_hidden
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session.reading import is_off
 from delta_ds.spark.session.writing import NATIVE_WRITE_CONF
+from delta_ds.spark.settings import USER_METADATA
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options import values
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.settings import TXN_APP_ID, TXN_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _TIME_ZONE = "spark.sql.session.timeZone"
-USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
-TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def is_set(spark: SparkSession, name: str, default: bool) -> bool:

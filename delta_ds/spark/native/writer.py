@@ -24,7 +24,6 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.following import reading, renew_cached
 from delta_ds.spark.native.jvm import Jvm, NotNative
@@ -32,7 +31,7 @@ from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_ro
 from delta_ds.spark.native.scan import file_system, hadoop_root
 from delta_ds.spark.native.stored_columns import check, stored_columns
 from delta_ds.spark.source import check_path
-from delta_ds.spark.writer import engine_info
+from delta_ds.spark.writer import compact_as_planned, engine_info
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,7 +104,6 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     )
     if plan.replacing.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
-    settings = settings_of(spark)
     folder = str(uuid.uuid4())
     with reading(spark, snapshot) as versions:
         result = stage(df, plan, options, folder)
@@ -118,7 +116,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
             transaction.read_whole_table()
         version = finish_write(plan, [result], transaction, engine_info=engine_info(), staged=staged)
     if version is not None and parsed.data_change:
-        compact_after(storage, plan.metadata, [result], settings, plan.rows.timezone)
+        compact_as_planned(plan, [result])
     if version is not None:
         renew_cached(spark, _root(jvm, plan, options))
     return version

@@ -17,7 +17,7 @@ from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import patching, state
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import with_path
-from delta_ds.spark.session.writing import USER_METADATA, described, with_settings
+from delta_ds.spark.session.writing import OF_EVERY_WRITE, described, with_settings
 from delta_ds.spark.source import FORMAT
 from delta_ds.spark.streaming.mark import STREAM_MARK, mark
 
@@ -90,7 +90,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     options = with_path(told.options, arguments.get("path"), "start")
     settled = described(options, told.partition_by, told.cluster_by)
     session = state.stream_writer_session(writer)
-    settled = with_session_settings(session, with_settings(session, settled, USER_METADATA))
+    settled = with_session_settings(session, with_settings(session, settled, OF_EVERY_WRITE))
     _check(settled, told.mode)
     for name, text in settled.items():
         if name not in options:

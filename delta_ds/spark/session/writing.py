@@ -5,13 +5,16 @@ Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, travelling
 from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.spark import settings
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.server import is_connect
@@ -28,12 +31,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 # Settings of a session that stand for an option, as in delta-spark: of every write, and of batches only.
-USER_METADATA = {"userMetadata": "spark.databricks.delta.commitInfo.userMetadata"}
-_SETTINGS = {
-    **USER_METADATA,
-    "txnAppId": "spark.databricks.delta.write.txnAppId",
-    "txnVersion": "spark.databricks.delta.write.txnVersion",
+OF_EVERY_WRITE = {
+    "userMetadata": settings.USER_METADATA,
+    "mergeSchema": settings.AUTO_MERGE,
+    "optimizeWrite": settings.OPTIMIZE_WRITE,
 }
+_OF_BATCHES = {**OF_EVERY_WRITE, "txnAppId": settings.TXN_APP_ID, "txnVersion": settings.TXN_VERSION}
 
 NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
 APPEND, OVERWRITE = "append", "overwrite"
@@ -136,7 +139,7 @@ def insert_into(df: DataFrame, path: str, mode: str | None, options: Mapping[str
 
     Differs: delta-spark leaves out options such as `replaceWhere` here; they count.
     """
-    settled = with_path(options, path, "insertInto")
+    settled = with_settings(df.sparkSession, with_path(options, path, "insertInto"), OF_EVERY_WRITE)
     table = tables.existing_table(df.sparkSession, settled, "insertInto")
     placed = by_position(df, table, settled)
     save(placed, None, OVERWRITE if save_mode(mode) == OVERWRITE else APPEND, settled)
@@ -153,7 +156,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         An overwrite, not an append.
     """
     spark = df.sparkSession
-    options = with_settings(spark, options, _SETTINGS)
+    options = with_settings(spark, options, _OF_BATCHES)
     if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
         from delta_ds.spark.native import writer as native
         from delta_ds.spark.native.jvm import NotNative
@@ -234,18 +237,29 @@ def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> Non
 
 
 def with_settings(
-    spark: SparkSession, options: Mapping[str, str], settings: Mapping[str, str]
+    spark: SparkSession, options: Mapping[str, str], stand_for: Mapping[str, str]
 ) -> dict[str, str]:
     """What the session says of all its writes, where the options of this one do not.
 
     Parameters
     ----------
-    settings
+    stand_for
         The settings of a session by the name of the option that they stand for.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value that a setting does not take.
     """
+    found = settings.given(spark)
+    said = {name: found[key] for name, key in stand_for.items() if key in found}
+    if carried := travelling(found):
+        from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
+
+        auto_compaction_of(carried)  # refused here, and not after the commit
+        said[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
     given = {name.lower() for name in options}
-    found = {name: spark.conf.get(key, None) for name, key in settings.items() if name.lower() not in given}
-    return {**options, **{name: str(value) for name, value in found.items() if value is not None}}
+    return {**options, **{name: text for name, text in said.items() if name.lower() not in given}}
 
 
 def _has_path(options: Mapping[str, str]) -> bool:

@@ -23,7 +23,7 @@ from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
-from delta_ds.spark.writer import engine_info
+from delta_ds.spark.writer import compact_as_planned, engine_info
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,9 +125,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             )
         version = commit_batch(plan, results, query_id, batchId, self._mode, engine_info=engine_info())
         if version is not None:
-            from delta_ds.spark.auto_compaction import compact_after, settings_of
-
-            compact_after(self._storage, plan.metadata, results, settings_of(None), plan.rows.timezone)
+            compact_as_planned(plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Delete what the tasks of a failed batch have written."""

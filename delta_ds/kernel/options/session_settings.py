@@ -1,0 +1,58 @@
+"""Settings of a session that have to reach processes which have no session: as one option of a write, in JSON.
+
+Spark plans, writes and commits a data source's rows in processes of their own, and streams do so long after they
+were started.
+
+Source: delta-spark, `DeltaConfigs.mergeGlobalConfigs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import tzinfo
+
+from delta_ds.kernel.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
+
+SETTINGS_OPTION = "sessionSettings"
+SETTING_PREFIX = "spark.databricks.delta."
+DEFAULTS_PREFIX = f"{SETTING_PREFIX}properties.defaults."
+AUTO_COMPACT_PREFIX = f"{SETTING_PREFIX}autoCompact."
+
+
+def travelling(settings: Mapping[str, str]) -> dict[str, str]:
+    """Those of a session's settings that processes without a session need."""
+    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX)
+    return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
+
+
+def parse_settings(text: str, zone: tzinfo) -> dict[str, str]:
+    """The settings in the text of the option.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON object of texts.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise ValueError("it is a JSON object from names of settings to texts")
+    return found
+
+
+def is_default(name: str) -> bool:
+    """Whether a setting gives new tables a property that there is, by its exact name, as delta-spark looks it up."""
+    if not name.startswith(DEFAULTS_PREFIX):
+        return False
+    key = PREFIX + name[len(DEFAULTS_PREFIX) :]
+    return key.startswith(FEATURE_PREFIX) or (key in PROPERTIES and PROPERTIES[key].settable)
+
+
+def default_properties(settings: Mapping[str, str]) -> dict[str, str]:
+    """The properties that settings of a session give to new tables: `properties.defaults.<name>` is `delta.<name>`."""
+    return {
+        PREFIX + name[len(DEFAULTS_PREFIX) :]: text for name, text in settings.items() if is_default(name)
+    }
