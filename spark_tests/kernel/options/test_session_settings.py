@@ -1,0 +1,57 @@
+"""Settings of a session, as an option of a write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_ds import DeltaLog
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.session_settings import (
+    AUTO_COMPACT_PREFIX,
+    DEFAULTS_PREFIX,
+    SETTINGS_OPTION,
+    default_properties,
+    travelling,
+)
+
+ROWS = pa.table({"id": [1]})
+
+
+def test_new_tables_take_defaults_where_the_write_says_nothing_and_old_ones_do_not(tmp_path: Path) -> None:
+    said = {
+        "appendOnly": "true",
+        "checkpointInterval": "7",
+        "feature.deletionVectors": "supported",
+        "mine": "1",
+    }
+    settings = json.dumps({DEFAULTS_PREFIX + name: text for name, text in said.items()})
+    log = DeltaLog(tmp_path / "new")
+    log.write(ROWS, options={SETTINGS_OPTION: settings, "delta.checkpointInterval": "3"})
+    assert log.snapshot().properties == {"delta.appendOnly": "true", "delta.checkpointInterval": "3"}
+    assert log.snapshot().protocol.supports("deletionVectors")
+
+    old = DeltaLog(tmp_path / "old")
+    old.write(ROWS)
+    old.write(ROWS, mode="overwrite", options={SETTINGS_OPTION: settings, "overwriteSchema": "true"})
+    assert old.snapshot().properties == {}
+
+
+@pytest.mark.parametrize("name", ["mine", "AppendOnly", "columnMapping.maxColumnId", "constraints.positive"])
+def test_names_that_are_no_property_to_set_are_no_default(name: str) -> None:
+    assert default_properties({DEFAULTS_PREFIX + name: "1"}) == {}
+
+
+def test_only_what_processes_without_a_session_need_travels() -> None:
+    needed = {DEFAULTS_PREFIX + "appendOnly": "true", AUTO_COMPACT_PREFIX + "enabled": "true"}
+    assert travelling({**needed, "spark.databricks.delta.stats.collect": "true"}) == needed
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "{"])
+def test_text_that_holds_no_settings_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match=SETTINGS_OPTION):
+        DeltaLog(tmp_path / "t").write(ROWS, options={SETTINGS_OPTION: text})
+    assert not (tmp_path / "t").exists()
