@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,16 @@ def _with(spark: SparkSession, **said: Any) -> Iterator[None]:
             spark.conf.unset(name)
 
 
+@contextmanager
+def _portable(spark: SparkSession) -> Iterator[None]:
+    """Writes by the data source."""
+    spark.conf.set("spark.pydelta.nativeWrite", "false")
+    try:
+        yield
+    finally:
+        spark.conf.unset("spark.pydelta.nativeWrite")
+
+
 def _properties(spark: SparkSession, path: Path) -> dict[str, str]:
     return dict(DeltaTable.forPath(spark, str(path)).detail().first().properties)
 
@@ -87,40 +97,31 @@ def test_setting_without_effect_is_told_once_a_session(
     assert len(events) == 1 and "name=spark.databricks.delta.never.heard.of" in events[0]
 
 
-@pytest.mark.parametrize("native", ["true", "false"])
 def test_new_tables_take_the_default_properties_however_they_are_made(
-    spark: SparkSession, tmp_path: Path, native: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = spark.range(3)
     old = tmp_path / "old"
     rows.write.format("pydelta").save(str(old))
     rows.write.parquet(str(tmp_path / "converted"))
-    spark.conf.set("spark.pydelta.nativeWrite", native)
-    try:
-        defaults = {
-            "properties__defaults__enableChangeDataFeed": "true",
-            "properties__defaults__unknown": "1",
-        }
-        with _with(spark, **defaults):
-            rows.write.format("pydelta").save(str(tmp_path / "saved"))
-            rows.writeTo(f"pydelta.`{tmp_path / 'written'}`").create()
-            rows.write.saveAsTable(f"pydelta.`{tmp_path / 'named'}`")
-            builder = DeltaTable.create(spark).location(str(tmp_path / "built"))
-            builder.addColumn("id", "long").execute()
-            DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'converted'}`")
-            stream = spark.readStream.format("pydelta").load(str(old)).writeStream.format("pydelta")
-            stream = stream.option("checkpointLocation", str(tmp_path / "cp")).trigger(availableNow=True)
-            stream.start(str(tmp_path / "streamed")).awaitTermination()
-            # What the call says goes before, and tables that are there stay as they are; so do clones.
-            rows.write.format("pydelta").option(FEED, "false").save(str(tmp_path / "told"))
-            rows.write.format("pydelta").mode("overwrite").save(str(old))
-            DeltaTable.forPath(spark, str(old)).clone(str(tmp_path / "cloned"), isShallow=True)
-    finally:
-        spark.conf.unset("spark.pydelta.nativeWrite")
-    made = ("saved", "written", "named", "built", "converted", "streamed")
-    assert {name: _properties(spark, tmp_path / name).get(FEED) for name in made} == dict.fromkeys(
-        made, "true"
-    )
+    with _with(spark, properties__defaults__enableChangeDataFeed="true", properties__defaults__unknown="1"):
+        rows.write.format("pydelta").save(str(tmp_path / "saved"))
+        with _portable(spark):
+            rows.write.format("pydelta").save(str(tmp_path / "portable"))
+        rows.writeTo(f"pydelta.`{tmp_path / 'written'}`").create()
+        rows.write.saveAsTable(f"pydelta.`{tmp_path / 'named'}`")
+        DeltaTable.create(spark).location(str(tmp_path / "built")).addColumn("id", "long").execute()
+        DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'converted'}`")
+        stream = spark.readStream.format("pydelta").load(str(old)).writeStream.format("pydelta")
+        stream = stream.option("checkpointLocation", str(tmp_path / "cp")).trigger(availableNow=True)
+        stream.start(str(tmp_path / "streamed")).awaitTermination()
+        # What the call says goes before, and tables that are there stay as they are; so do clones.
+        rows.write.format("pydelta").option(FEED, "false").save(str(tmp_path / "told"))
+        rows.write.format("pydelta").mode("overwrite").save(str(old))
+        DeltaTable.forPath(spark, str(old)).clone(str(tmp_path / "cloned"), isShallow=True)
+    made = ("saved", "portable", "written", "named", "built", "converted", "streamed")
+    found = {name: _properties(spark, tmp_path / name).get(FEED) for name in made}
+    assert found == dict.fromkeys(made, "true")
     assert _properties(spark, tmp_path / "told") == {FEED: "false"}
     assert _properties(spark, old) == _properties(spark, tmp_path / "cloned") == {}
 
@@ -180,19 +181,16 @@ def test_values_that_a_setting_does_not_take_are_refused_before_anything_is_writ
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.parametrize("native", ["true", "false"])
+@pytest.mark.parametrize("way", [nullcontext, _portable], ids=["native", "portable"])
 def test_small_files_are_joined_where_the_session_says_so(
-    spark: SparkSession, tmp_path: Path, native: str
+    spark: SparkSession, tmp_path: Path, way: Callable[..., Any]
 ) -> None:
-    spark.conf.set("spark.pydelta.nativeWrite", native)
-    try:
+    with way(spark):
         with _with(spark, optimizeWrite__enabled="true"):
             spark.range(9).repartition(3).write.format("pydelta").save(str(tmp_path / "t"))
         with _with(spark, autoCompact__enabled="true", autoCompact__minNumFiles=3):
             for _ in range(2):
                 spark.range(9).coalesce(1).write.format("pydelta").mode("append").save(str(tmp_path / "t"))
-    finally:
-        spark.conf.unset("spark.pydelta.nativeWrite")
     log = delta_ds.DeltaLog(tmp_path / "t")
     assert log.snapshot(version=0).files().num_rows == 1
     assert log.history(1)[0]["operation"] == "OPTIMIZE" and log.snapshot().files().num_rows == 1
