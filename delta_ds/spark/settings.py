@@ -82,6 +82,8 @@ SETTINGS: tuple[Setting, ...] = (
         "with `write.txnVersion`: a write or command counts once, however often it is tried",
     ),
     Setting("write.txnVersion", None, "see `write.txnAppId`"),
+    Setting("replaceWhere.constraintCheck.enabled", "true", "rows that do not match `replaceWhere` are refused"),
+    Setting("replaceWhere.dataColumns.enabled", "true", "`replaceWhere` may name columns other than partition columns"),
     # What follows a write
     Setting(
         "autoCompact.enabled", None,
@@ -122,8 +124,6 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     # Without effect, and what is so instead
     _not("allowArbitraryProperties.enabled", "false", "properties `delta.*` that do not exist are refused"),
-    _not("replaceWhere.constraintCheck.enabled", "true", "rows that do not match `replaceWhere` are refused"),
-    _not("replaceWhere.dataColumns.enabled", "true", "`replaceWhere` takes all columns"),
     _not("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
     _not(
         "write.txnVersion.autoReset.enabled", "false",

@@ -12,17 +12,39 @@ import json
 from collections.abc import Mapping
 from datetime import tzinfo
 
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
 
 SETTINGS_OPTION = "sessionSettings"
 SETTING_PREFIX = "spark.databricks.delta."
 DEFAULTS_PREFIX = f"{SETTING_PREFIX}properties.defaults."
 AUTO_COMPACT_PREFIX = f"{SETTING_PREFIX}autoCompact."
+# Of `replaceWhere`: whether rows must match, and whether it may name columns of data.
+CONSTRAINT_CHECK = f"{SETTING_PREFIX}replaceWhere.constraintCheck.enabled"
+DATA_COLUMNS = f"{SETTING_PREFIX}replaceWhere.dataColumns.enabled"
+
+
+def is_on(settings: Mapping[str, str], name: str) -> bool:
+    """Whether a setting that is true by default is true.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is neither `true` nor `false`.
+    """
+    text = settings.get(name, "true").strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidOptionError(
+            f"{name} is {settings[name]!r}; it is true or false. Nothing was written",
+            condition="INVALID_CONF_VALUE.TYPE_MISMATCH",
+            parameters={"setting": name},
+        )
+    return text == "true"
 
 
 def travelling(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
-    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX)
+    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK, DATA_COLUMNS)
     return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
 
 

@@ -18,6 +18,7 @@ from delta_ds.kernel.data.row_expressions import read_clause
 from delta_ds.kernel.data.row_plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import StructType
@@ -35,7 +36,8 @@ class Replacing:
     scope
         `nothing` (an append), `everything`, `partitions` (those written to) or `matching` rows.
     guarded
-        What every written row must match: the predicate of `replaceWhere`.
+        What every written row must match: the predicate of `replaceWhere`; None: nothing, or the session does
+        not want it checked.
     predicate
         The same, bound to the schema after the write.
     by_partition
@@ -128,7 +130,15 @@ def _matching(
 ) -> Replacing:
     condition, predicate = _read_predicate(text, metadata.schema, table, zone)
     partition_columns = {name.lower() for name in metadata.partition_columns}
-    by_partition = all(column.path[0].lower() in partition_columns for column in columns(predicate))
+    others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
+    by_partition = not others
+    if others and not is_on(options.settings, DATA_COLUMNS):
+        raise PredicateError(
+            f"Predicate references non-partition column {str(others[0])!r}. Only those of {table} may be "
+            f"referenced: {list(metadata.partition_columns)}, as {DATA_COLUMNS} is false. Nothing was written",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": str(others[0]), "columnList": ", ".join(metadata.partition_columns)},
+        )
     if not options.data_change and not by_partition:
         raise InvalidOptionError(
             f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
@@ -139,7 +149,7 @@ def _matching(
     )
     return Replacing(
         MATCHING if overwrite else NOTHING,
-        condition,
+        condition if is_on(options.settings, CONSTRAINT_CHECK) else None,
         predicate,
         by_partition,
         bool(feed) and overwrite and not by_partition and options.data_change,

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, PredicateError
 from delta_ds.kernel.options.session_settings import (
     AUTO_COMPACT_PREFIX,
+    CONSTRAINT_CHECK,
+    DATA_COLUMNS,
     DEFAULTS_PREFIX,
     SETTINGS_OPTION,
     default_properties,
@@ -48,6 +50,37 @@ def test_names_that_are_no_property_to_set_are_no_default(name: str) -> None:
 def test_only_what_processes_without_a_session_need_travels() -> None:
     needed = {DEFAULTS_PREFIX + "appendOnly": "true", AUTO_COMPACT_PREFIX + "enabled": "true"}
     assert travelling({**needed, "spark.databricks.delta.stats.collect": "true"}) == needed
+
+
+def test_rows_beyond_replace_where_are_taken_where_the_session_does_not_want_them_checked(
+    tmp_path: Path,
+) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1, 7]}))
+    options = {"replaceWhere": "id < 5"}
+    with pytest.raises(InvariantViolationError):
+        log.write(pa.table({"id": [9]}), mode="overwrite", options=options)
+    unchecked = {SETTINGS_OPTION: json.dumps({CONSTRAINT_CHECK: "false"})}
+    log.write(pa.table({"id": [9]}), mode="overwrite", options={**options, **unchecked})
+    assert sorted(log.snapshot().scan().to_arrow()["id"].to_pylist()) == [7, 9]
+
+
+def test_replace_where_names_partition_columns_only_where_the_session_says_so(tmp_path: Path) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1], "p": [1]}), options={"partitionBy": "p"})
+    only = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS: "false"})}
+    with pytest.raises(PredicateError) as refused:
+        log.write(
+            pa.table({"id": [1], "p": [1]}), mode="overwrite", options={"replaceWhere": "id = 1", **only}
+        )
+    assert refused.value.condition == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+    log.write(pa.table({"id": [2], "p": [1]}), mode="overwrite", options={"replaceWhere": "p = 1", **only})
+    assert log.snapshot().scan().to_arrow()["id"].to_pylist() == [2]
+    wrong = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS: "maybe"})}
+    with pytest.raises(InvalidOptionError, match="maybe"):
+        log.write(
+            pa.table({"id": [2], "p": [1]}), mode="overwrite", options={"replaceWhere": "id = 2", **wrong}
+        )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "{"])
