@@ -206,11 +206,13 @@ _BY_NAME = {setting.full_name: setting for setting in SETTINGS if setting.name !
 _told: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 
 
-def given(spark: SparkSession) -> dict[str, str]:
+def given(spark: SparkSession | None) -> dict[str, str]:
     """All settings of delta-spark that a session has, by their names; those without effect are told of, once.
 
-    One question to the JVM or the server.
+    One question to the JVM or the server; none without a session.
     """
+    if spark is None:
+        return {}
     found = {
         name: text
         for name, text in _all_settings(spark).items()
