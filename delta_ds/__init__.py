@@ -47,10 +47,16 @@ if TYPE_CHECKING:
         DeltaError as DeltaError,
     )
     from delta_ds.exceptions import (
+        InvalidArgumentError as InvalidArgumentError,
+    )
+    from delta_ds.exceptions import (
         InvalidOptionError as InvalidOptionError,
     )
     from delta_ds.exceptions import (
         InvariantViolationError as InvariantViolationError,
+    )
+    from delta_ds.exceptions import (
+        JobFailedError as JobFailedError,
     )
     from delta_ds.exceptions import (
         LogError as LogError,
@@ -124,8 +130,9 @@ _HOMES = {
             "AppendOnlyError", "ChangeDataError", "CommitFailedError", "ConcurrentAppendException",
             "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException",
             "ConcurrentTransactionException", "ConcurrentWriteException", "CorruptLogFileError",
-            "DataFileError", "DeltaConcurrentModificationException", "DeltaError", "InvalidOptionError",
-            "InvariantViolationError", "LogError", "MetadataChangedException", "NotADeltaTableError",
+            "DataFileError", "DeltaConcurrentModificationException", "DeltaError", "InvalidArgumentError",
+            "InvalidOptionError",
+            "InvariantViolationError", "JobFailedError", "LogError", "MetadataChangedException", "NotADeltaTableError",
             "PredicateError", "ProtocolChangedException", "SchemaError", "StorageError", "TableExistsError",
             "TimestampOutOfRangeError", "TruncatedLogError", "UncertainWriteError", "UnsupportedFeatureError",
             "UnsupportedOperationError", "VersionNotFoundError", "VersionsNotContiguousError",

@@ -3,7 +3,8 @@
 Each carries `condition`, the name Delta users know from delta-spark's error conditions
 (`DELTA_TABLE_NOT_FOUND`, ...), and `parameters`, the values in the message. A message says what was
 wrong, on which table and version, and what to do. Where Python has a built-in for the situation
-(`ValueError`, `FileNotFoundError`) the class inherits from it too.
+(`ValueError`, `FileNotFoundError`) the class inherits from it too. In a Spark session errors are also
+of the class of `pyspark.errors` that delta-spark raises.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ class DeltaError(Exception):
         self.parameters = parameters or {}
         self.text = message
         super().__init__(f"[{self.condition}] {message}")
+
+    @property
+    def sql_state(self) -> str | None:
+        """The SQLSTATE of the condition: five characters; None where it has none."""
+        from delta_ds import conditions
+
+        return conditions.sql_state(self.condition)
 
     def __str__(self) -> str:  # the built-in classes that some inherit from have forms of their own
         return f"[{self.condition}] {self.text}"
@@ -112,6 +120,15 @@ class InvalidOptionError(DeltaError, ValueError):
     default_condition = "DELTA_ILLEGAL_OPTION"
 
 
+class InvalidArgumentError(InvalidOptionError, TypeError):
+    """An argument of a method is of another type than the method takes; nothing was done.
+
+    Both a `TypeError` and a `ValueError`, as delta-spark raises now the one, now the other.
+    """
+
+    default_condition = "NOT_EXPECTED_TYPE"
+
+
 class DataFileError(DeltaError):
     """A data, change or deletion vector file is missing, unreadable or not what the log says."""
 
@@ -128,6 +145,15 @@ class StorageError(DeltaError):
     """The storage refuses or cannot do what is asked, or a path leaves what it may open."""
 
     default_condition = "DELTA_STORAGE_ERROR"
+
+
+class JobFailedError(DeltaError):
+    """Spark gave up a job of a write or command: a full disk, a lost store, a lost executor. Nothing was committed.
+
+    What Spark reported, with all of its Java, is the cause.
+    """
+
+    default_condition = "DELTA_JOB_FAILED"
 
 
 class UncertainWriteError(StorageError):

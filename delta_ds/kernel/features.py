@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from delta_ds import __version__
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
@@ -314,7 +315,7 @@ def check_writable(
             f"{_listing(refused)}. It can be read; nothing was written. Upgrade delta_ds, or write with an "
             "engine that supports them",
             condition="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-            parameters={"table": table, "unsupported": refused},
+            parameters={"tableNameOrPath": table, "unsupported": refused, "deltaVersion": __version__},
         )
 
 
@@ -367,7 +368,7 @@ def _check_known(protocol: TableProtocol, table: str) -> None:
         raise UnsupportedFeatureError(
             f"table {table} requires reader table feature(s) that this version of delta_ds does not support: "
             f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",
-            parameters={"table": table, "unsupported": unknown},
+            parameters={"tableNameOrPath": table, "unsupported": unknown, "deltaVersion": __version__},
         )
     if refused - {"catalogManaged"}:
         raise UnsupportedFeatureError(

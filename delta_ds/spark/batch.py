@@ -14,6 +14,7 @@ from delta_ds.kernel.options.read import ReadOptions
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.spark import schema as schemas
+from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class SlicePartition(InputPartition):
         return f"SlicePartition({len(self.slices)} slices)"
 
 
+@tells_parameters
 class DeltaReader(DataSourceReader):
     """Plans the read on the driver; pickled, it keeps only what `read` needs in a task."""
 

@@ -22,6 +22,7 @@ from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark import settings
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.server import open_log, run
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class IdentityGenerator:
     step: int = 1
 
 
+@public_methods
 class DeltaTableBuilder:
     """A table to be made; `execute` makes it.
 
@@ -179,6 +181,7 @@ class DeltaTableBuilder:
         DeltaError
             What was asked for is not possible; the message names the column or property.
         """
+        from delta_ds.spark.commands.opening import open_handle
         from delta_ds.spark.table import DeltaTable
 
         if self._location is None:
@@ -197,7 +200,7 @@ class DeltaTableBuilder:
             cluster_by=self._clustering,
             defaults=default_properties(settings.given(self._spark)),
         )
-        return DeltaTable.forPath(self._spark, self._location, self._options)
+        return DeltaTable(open_handle(self._spark, self._location, self._options))
 
 
 def spark_type(data_type: str | SparkDataType) -> SparkDataType:

@@ -20,6 +20,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.char_varchar import declared
 from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 from delta_ds.spark import log_calls
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import spark_type, to_kernel
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
 
+@public_methods
 class TableDescription:
     """The half of `DeltaTable` that leaves rows alone; most of it is SQL in delta-spark."""
 

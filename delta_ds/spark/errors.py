@@ -1,26 +1,143 @@
-"""Errors of this package that come back from Spark as text.
+"""The border at which errors become Spark's: what the kernel raises, and what Spark reports of this package's errors.
 
-The data source runs in Python processes of Spark. What it raises there reaches the user inside an exception of Spark
-whose message holds the traceback; the class, and with it `except NotADeltaTableError`, is lost. This module gives it
-back. Classic sessions and Spark Connect write the same text.
+Whoever has a Spark session expects errors of `pyspark.errors`, with a condition, parameters and an SQLSTATE. So an
+error that leaves this half is of two classes: its own of `delta_ds.exceptions`, and the one that delta-spark raises
+for the condition. Whatever the data source raises in Python processes of Spark, or in a callback from the JVM, comes
+back as text inside an exception of Spark, from which it is made again. Classic sessions and Spark Connect write the
+same text.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds import exceptions
-from delta_ds.exceptions import DeltaError
+from delta_ds import conditions, exceptions
+from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.spark.environment import explained
 
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+
+_C = TypeVar("_C", bound=type)
+
+# What of an error's parameters travels with its text.
+_PARAMETERS = "with parameters "
 # The last line, or lines, of a Python traceback: `delta_ds.exceptions.SchemaError: [CONDITION] message`.
-_RAISED = re.compile(r"(?:^|\s)delta_ds\.exceptions\.(?P<kind>\w+): \[(?P<condition>[A-Z][A-Z0-9_.]*)\] ")
+_RAISED = re.compile(r"(?:^|\s)delta_ds\.exceptions\.(?P<kind>\w+): \[(?P<condition>[A-Z_][A-Z0-9_.]*)\] ")
 # What comes after the message: more of Python's report, or of Spark's.
 _CHAINED = r"\n\n(?:The above exception was the direct cause|During handling of the above exception)"
 _END = re.compile(
-    rf"(?P<chained>{_CHAINED})|\s+SQLSTATE: \w{{5}}\b|\s*\n(?:(?:JVM|Driver) stacktrace:|\tat |Caused by: )|\s*\Z"
+    rf"(?P<parameters>\n{_PARAMETERS})|(?P<chained>{_CHAINED})|\s+SQLSTATE: \w{{5}}\b|"
+    r"\s*\n(?:(?:JVM|Driver) stacktrace:|\tat |Caused by: )|\s*\Z"
 )
+# Source: Spark, `pyspark.errors.exceptions.captured`, which tells these apart.
+_CLASSES = {
+    conditions.ANALYSIS: "AnalysisException",
+    "argument": "IllegalArgumentException",
+    "arithmetic": "ArithmeticException",
+    "index": "ArrayIndexOutOfBoundsException",
+    "number": "NumberFormatException",
+    "operation": "UnsupportedOperationException",
+    "parse": "ParseException",
+    "runtime": "SparkRuntimeException",
+    "state": "PySparkException",
+    "type": "PySparkTypeError",
+}
+_STATE = (
+    exceptions.LogError,
+    exceptions.DataFileError,
+    exceptions.StorageError,
+    exceptions.CommitFailedError,
+    exceptions.DeltaConcurrentModificationException,
+)
+
+
+# --- the classes of errors
+
+
+def in_spark(error: DeltaError, also: type[PySparkException] | None = None) -> DeltaError:
+    """The same error, as one of Spark too.
+
+    Parameters
+    ----------
+    error
+        Of the kernel's class. It becomes one of both classes itself, so that there is nothing to wrap.
+    also
+        The class of Spark; None for the one that the condition has.
+
+    >>> from pyspark.errors import AnalysisException
+    >>> error = in_spark(exceptions.SchemaError("no columns"))
+    >>> isinstance(error, AnalysisException), error.getCondition()
+    (True, 'DELTA_INVALID_SCHEMA')
+    """
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        kind = also if also is not None else _spark_class(error)
+        error.__class__ = _joined(type(error), kind)
+        assert isinstance(error, PySparkException)
+        given = {name: _text(value) for name, value in error.parameters.items()}
+        PySparkException.__init__(error, error.text, error.condition, given)
+    return error
+
+
+def _spark_class(error: DeltaError) -> type[PySparkException]:
+    from pyspark import errors
+
+    family = conditions.family(error.condition)
+    if family is None:
+        family = conditions.ANALYSIS
+        if type(error) is DeltaError or isinstance(error, _STATE):
+            family = "state"
+        elif isinstance(error, InvalidOptionError):
+            family = "argument"
+    found: type[PySparkException] = getattr(errors, _CLASSES[family])
+    return found
+
+
+def _joined(ours: type[DeltaError], spark: type[PySparkException]) -> type[DeltaError]:
+    """A class of both kinds; it has the name of ours, by which errors are found again in what Spark reports."""
+    made = _made.get((ours, spark))
+    if made is not None:
+        return made
+    members = {
+        "__module__": ours.__module__,
+        "__doc__": ours.__doc__,
+        "__reduce__": lambda self: (_again, (ours, spark, self.text, self.condition, self.parameters)),
+        "getSqlState": lambda self: self.sql_state,
+    }
+    return _made.setdefault((ours, spark), type(ours.__name__, (ours, spark), members))
+
+
+_made: dict[tuple[type[DeltaError], type[PySparkException]], type[DeltaError]] = {}
+
+
+def _again(
+    ours: type[DeltaError],
+    spark: type[PySparkException],
+    text: str,
+    condition: str,
+    parameters: dict[str, Any],
+) -> DeltaError:
+    return in_spark(ours(text, condition=condition, parameters=parameters), spark)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- what Spark reports
 
 
 def as_delta_error(exception: BaseException) -> DeltaError | None:
@@ -34,7 +151,7 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
     Returns
     -------
     DeltaError or None
-        Of the class that was raised, with its condition and text; its `parameters` did not travel. A class that
+        Of the class that was raised, with its condition, text and parameters, those as JSON has them. A class that
         only the other side knows becomes a plain `DeltaError`. None: Spark reports something else.
 
     >>> text = "Traceback ...\\ndelta_ds.exceptions.SchemaError: [DELTA_INVALID_SCHEMA] no columns\\n SQLSTATE: 38000"
@@ -50,26 +167,126 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
         # An error that caused another one is not what happened to the user.
         if end is None or end["chained"]:
             continue
+        parameters: dict[str, Any] = {}
+        if end["parameters"]:
+            parameters, after = _parameters(text, end.end())
+            if re.match(_CHAINED, text[after:]):
+                continue
         kind = getattr(exceptions, raised["kind"], DeltaError)
         known = isinstance(kind, type) and issubclass(kind, DeltaError)
         message = text[raised.end() : end.start()]
-        found = (kind if known else DeltaError)(message, condition=raised["condition"])
-    return found
+        found = (kind if known else DeltaError)(message, condition=raised["condition"], parameters=parameters)
+    return found or _of_a_row(exception) or explained(exception)
+
+
+def _parameters(text: str, start: int) -> tuple[dict[str, Any], int]:
+    try:
+        found, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+    except ValueError:
+        return {}, start  # cut off
+    return (found if isinstance(found, dict) else {}), end
+
+
+def _of_a_row(exception: BaseException) -> DeltaError | None:
+    if "py4j" not in sys.modules:
+        return None  # and no session in which Spark evaluates the table's rules
+    from delta_ds.spark.native.row_errors import delta_error
+
+    return delta_error(exception)
+
+
+def told(error: DeltaError) -> str:
+    """An error in the form in which it is found again: its class, its text and its parameters."""
+    return f"delta_ds.exceptions.{type(error).__name__}: {_complete(error)}"
+
+
+def tells_parameters(owner: _C) -> _C:
+    """Let the public methods of a class that Spark calls in a Python process of its own tell errors completely.
+
+    Spark takes from there the text of an error and nothing else.
+    """
+    return each_method(owner, _telling)
+
+
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def telling(*arguments: Any, **keywords: Any) -> Any:
+        with _complete_text():
+            return function(*arguments, **keywords)
+
+    @functools.wraps(function)
+    def telling_rows(*arguments: Any, **keywords: Any) -> Iterator[Any]:
+        with _complete_text():
+            yield from function(*arguments, **keywords)
+
+    return telling_rows if inspect.isgeneratorfunction(function) else telling
+
+
+@contextmanager
+def _complete_text() -> Iterator[None]:
+    try:
+        yield
+    except DeltaError as error:
+        _complete(error)
+        raise
+
+
+def each_method(owner: _C, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> _C:
+    """A class whose public methods, those that it defines itself, are wrapped."""
+    for name, member in list(vars(owner).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, classmethod):
+            setattr(owner, name, classmethod(wrap(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(owner, name, wrap(member))
+    return owner
+
+
+def _complete(error: DeltaError) -> DeltaError:
+    note = f"\n{_PARAMETERS}{json.dumps(error.parameters, ensure_ascii=False, default=str)}"
+    if error.parameters and not error.text.endswith(note):
+        error.text += note
+    return error
+
+
+# --- where errors cross the border
 
 
 @contextmanager
 def delta_errors() -> Iterator[None]:
-    """Raise what Spark reports as errors of this package; whatever else it raises stays as it is.
+    """Raise this package's errors, also those that Spark reports, as ones of Spark; all others stay as they are.
 
     Raises
     ------
     DeltaError
-        With Spark's exception as its cause.
+        Of both classes. What Spark reported is its cause.
     """
     try:
         yield
     except Exception as error:
         ours = as_delta_error(error)
-        if ours is None or ours is error:
+        if ours is None:
             raise
-        raise ours from error
+        if ours is error:
+            in_spark(ours)
+            raise
+        raise in_spark(ours, _stream_class(error)) from error
+
+
+def _stream_class(error: BaseException) -> type[PySparkException] | None:
+    """Whatever ends a stream is an error of streams."""
+    from pyspark.errors import StreamingQueryException
+
+    return StreamingQueryException if isinstance(error, StreamingQueryException) else None
+
+
+def converted(original: Callable[..., BaseException], *arguments: Any, **keywords: Any) -> BaseException:
+    """What pyspark makes of a failure that it is told of, or our error if the failure is one of ours."""
+    found = original(*arguments, **keywords)
+    ours = as_delta_error(found)
+    if ours is None and type(found).__name__ == "UnknownException":
+        # A job that failed for a reason of which pyspark makes an exception: ours, if it is one of ours.
+        cause = getattr(found, "_cause", None)
+        ours = cause if isinstance(cause, DeltaError) else None
+    return found if ours is None else in_spark(ours, _stream_class(found))

@@ -35,7 +35,9 @@ def location(log: DeltaLog) -> str:
         log.snapshot()
     except NotADeltaTableError as error:
         raise NotADeltaTableError(
-            f"`{log.storage.url}` is not a Delta table: {error.text}", condition="DELTA_MISSING_DELTA_TABLE"
+            f"`{log.storage.url}` is not a Delta table: {error.text}",
+            condition="DELTA_MISSING_DELTA_TABLE",
+            parameters=error.parameters,
         ) from error
     return log.storage.url
 

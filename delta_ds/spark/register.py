@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from delta_ds.spark import session
+from delta_ds.spark.arguments import public
+from delta_ds.spark.environment import foreign_workers
 from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
 from delta_ds.spark.server import is_connect
 from delta_ds.spark.settings import given, without_effect
@@ -61,6 +63,9 @@ class Registration:
         `count(*)`, `min` and `max` are answered from the log where it knows them.
     sql_function
         `SELECT ... FROM pydelta('/path')`.
+    workers
+        Python workers can run this package, as far as the driver's machine shows. Off: all that needs them fails,
+        such as change feeds and streams, and on Spark Connect everything.
     settings_without_effect
         Why settings of delta-spark that the session has do nothing here, by their names; see `docs/settings.md`.
     """
@@ -75,6 +80,7 @@ class Registration:
     native_write: Capability
     log_aggregates: Capability
     sql_function: Capability
+    workers: Capability
     settings_without_effect: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -85,6 +91,7 @@ class Registration:
         return "\n".join([head, *lines])
 
 
+@public
 def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registration:
     """Register the data source in a session; doing so again is harmless.
 
@@ -126,10 +133,12 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         native_write=_switched(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
+        workers=_workers(spark),
         settings_without_effect=without_effect(given(spark)),
     )
 
 
+@public
 def unregister(spark: SparkSession) -> None:
     """Undo what `register` did to a session; harmless where it did nothing.
 
@@ -186,6 +195,16 @@ def _function(spark: SparkSession) -> str:
 
     function.register_function(spark)
     return f"SELECT ... FROM {function.NAME}('/path', 'versionAsOf', 3)"
+
+
+def _workers(spark: SparkSession) -> Capability:
+    if is_connect(spark):
+        return Capability(True, "the server's, which are not looked at")
+    problem = foreign_workers(spark)
+    if problem is None:
+        return Capability(True, f"{spark.sparkContext.pythonExec}")
+    logger.warning("foreign_workers %s", problem)
+    return Capability(False, problem)
 
 
 def _switched(spark: SparkSession, conf: str, native: Capability) -> Capability:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
-from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.errors import delta_errors, tells_parameters
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.timezone import machine_time_zone
 
@@ -159,6 +159,7 @@ def is_connect(owner: Any) -> bool:
     return type(owner).__module__.startswith("pyspark.sql.connect")
 
 
+@tells_parameters
 class ServerSource(DataSource):
     """The way in: options name a table and a call. Only `ServerLog` uses it."""
 
@@ -182,6 +183,7 @@ class _Answer(InputPartition):
         self.text = text
 
 
+@tells_parameters
 class _Question(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
@@ -195,6 +197,7 @@ class _Question(DataSourceReader):
         yield (partition.text,)
 
 
+@tells_parameters
 class _Command(DataSourceWriter):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options

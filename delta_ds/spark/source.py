@@ -14,6 +14,7 @@ from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.spark import schema as schemas
+from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.timezone import machine_time_zone
 
@@ -39,6 +40,7 @@ class Pin:
     last: int
 
 
+@tells_parameters
 class DeltaSource(DataSource):
     """A Delta table in Spark: `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta").save(path)`.
 

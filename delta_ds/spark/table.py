@@ -12,6 +12,7 @@ from delta_ds.kernel.alter import create
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.opening import open_handle, open_name
 from delta_ds.spark.description import TableDescription
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Commands are imported by the methods that run them: a program that only reads does not pay for them.
 
 
+@public_methods
 class DeltaTable(TableDescription):
     """A Delta table by its path; made by `forPath` or by a builder.
 

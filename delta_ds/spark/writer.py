@@ -16,6 +16,7 @@ from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class TaskMessage(WriterCommitMessage):
     result: TaskResult
 
 
+@tells_parameters
 class DeltaWriter(DataSourceArrowWriter):
     """Writes what `WritePlan` says; nothing counts before `commit`."""
 

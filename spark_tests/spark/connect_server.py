@@ -179,11 +179,15 @@ def _call(pickled: bytes) -> bytes:
     from pyspark import cloudpickle
     from pyspark.errors import PySparkException
 
+    from delta_ds.exceptions import DeltaError
+
     function, arguments = cloudpickle.loads(pickled)
     try:
         return bytes(cloudpickle.dumps(function(_sessions[0], *arguments)))
+    except DeltaError:
+        raise
     except PySparkException as error:
-        # These cannot be pickled, which would end this process.
+        # Others of Spark cannot be pickled, which would end this process.
         raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkException,
+    PySparkTypeError,
+    StreamingQueryException,
+    UnsupportedOperationException,
+)
 from pyspark.sql import SparkSession
 
-from delta_ds import exceptions
+from delta_ds import conditions, exceptions
 from delta_ds.exceptions import (
+    AppendOnlyError,
+    DataFileError,
     DeltaError,
+    InvalidArgumentError,
     InvalidOptionError,
     InvariantViolationError,
     NotADeltaTableError,
+    PredicateError,
     SchemaError,
 )
-from delta_ds.spark.errors import as_delta_error, delta_errors
+from delta_ds.spark.errors import as_delta_error, delta_errors, in_spark, tells_parameters, told
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/delta_ds/spark/source.py", line 68, in schema
@@ -113,8 +132,118 @@ def test_error_of_ours_passes_as_it_is() -> None:
     assert caught.value.__cause__ is None
 
 
+KINDS = [
+    kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, DeltaError)
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_error_at_the_border_is_one_of_both(kind: type[DeltaError]) -> None:
+    """With the same object, so that causes, notes and traceback stay; and again after a pickle."""
+    error = kind("what happened", parameters={"version": 7, "columns": ["a", "b"]})
+    assert not isinstance(error, PySparkException)
+    with pytest.raises(kind) as caught, delta_errors(), delta_errors():
+        raise error
+    assert caught.value is error
+    for one in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert isinstance(one, PySparkException)
+        assert isinstance(one, kind)
+        assert type(one).__name__ == kind.__name__
+        assert str(one) == str(kind("what happened"))
+        assert one.getCondition() == one.condition == kind.default_condition
+        assert one.getSqlState() == one.sql_state
+        assert re.fullmatch("[0-9A-Z]{5}", one.sql_state or "")
+        assert one.getMessageParameters() == {"version": "7", "columns": "a, b"}
+        assert one.getMessage() == str(one)
+        assert one.getQueryContext() == []
+        assert one.parameters == {"version": 7, "columns": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NotADeltaTableError("x"), AnalysisException),
+        (InvalidOptionError("x"), IllegalArgumentException),
+        (InvalidOptionError("x", condition="DELTA_TIMESTAMP_INVALID"), AnalysisException),
+        (AppendOnlyError("x"), UnsupportedOperationException),
+        (InvariantViolationError("x", condition="CAST_OVERFLOW"), ArithmeticException),
+        (PredicateError("x", condition="PARSE_SYNTAX_ERROR"), ParseException),
+        (InvalidArgumentError("x"), PySparkTypeError),
+        (SchemaError("x", condition="DELTA_OF_TOMORROW"), AnalysisException),
+    ],
+)
+def test_class_is_the_one_that_delta_spark_raises(error: DeltaError, kind: type[PySparkException]) -> None:
+    assert isinstance(in_spark(error), kind)
+
+
+@pytest.mark.parametrize("name", [kind for kind in vars(exceptions) if kind.startswith("Concurrent")])
+def test_conflicts_are_no_errors_of_analysis(name: str) -> None:
+    """As in `delta.exceptions`, they are plain errors of Spark."""
+    error = in_spark(getattr(exceptions, name)("x"))
+    assert isinstance(error, PySparkException)
+    assert not isinstance(error, AnalysisException)
+
+
+def test_what_ends_a_stream_is_an_error_of_streams_too() -> None:
+    with pytest.raises(SchemaError) as caught, delta_errors():
+        raise StreamingQueryException(STREAM)
+    assert isinstance(caught.value, StreamingQueryException)
+    assert caught.value.getCondition() == "DELTA_METADATA_MISMATCH"
+
+
+def test_parameters_travel_with_the_text() -> None:
+    @tells_parameters
+    class Source:
+        def read(self) -> Iterator[int]:
+            yield 1
+            raise SchemaError("two\nlines", condition="DELTA_X", parameters={"a": [1, 2], "b": 'c"\n\n'})
+
+        def schema(self) -> list[int]:
+            return list(self.read())
+
+    with pytest.raises(SchemaError) as caught:
+        Source().schema()
+    text = "".join(traceback.format_exception(caught.value))
+    for reported in (text, f"{text}\n SQLSTATE: 38000\n\nJVM stacktrace:\n\tat X", told(caught.value)):
+        error = as_delta_error(RuntimeError(reported))
+        assert type(error) is SchemaError
+        assert (error.text, error.parameters) == ("two\nlines", {"a": [1, 2], "b": 'c"\n\n'})
+
+
+def test_report_that_was_cut_off_within_the_parameters_still_has_the_error() -> None:
+    raised = told(SchemaError("what", parameters={"a": "long"}))
+    error = as_delta_error(RuntimeError(raised[:-4]))
+    assert (type(error), str(error)) == (SchemaError, str(SchemaError("what")))
+
+
+def test_every_condition_has_a_state() -> None:
+    """What the package raises: as a literal, so that nobody has to guess what `getSqlState` returns."""
+    source = "\n".join(path.read_text() for path in Path(exceptions.__file__).parent.rglob("*.py"))
+    named = set(re.findall(r'(?:condition=|default_condition = )"([A-Z0-9_.]+)"', source))
+    assert len(named) > 150
+    assert [name for name in named if not conditions.sql_state(name)] == ["_LEGACY_ERROR_TEMP_1189"]
+
+
 @pytest.mark.spark
 class TestClassicSession:
+    def test_errors_of_a_dataframe_in_use_are_ours(self, spark: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+        spark.range(2).write.format("pydelta").save(path)
+        rows = spark.read.format("pydelta").option("metadataColumns", "row_index").load(path)
+        for file in (tmp_path / "t").rglob("*.parquet"):
+            file.unlink()
+        with pytest.raises(DataFileError) as caught:
+            rows.collect()
+        assert isinstance(caught.value, PySparkException)
+        assert caught.value.getCondition() == "FAILED_READ_FILE.FILE_NOT_EXIST"
+        assert caught.value.getMessageParameters()
+        assert len(str(caught.value).splitlines()) < 5
+
+    def test_unregistered_sessions_raise_what_spark_reports(self, plain: SparkSession) -> None:
+        with pytest.raises(AnalysisException) as caught:
+            plain.read.format("pydelta").load("/no/such")
+        assert not isinstance(caught.value, DeltaError)
+
     def test_error_of_planning_a_read_has_its_class(self, spark: SparkSession) -> None:
         with pytest.raises(NotADeltaTableError, match="/no/such"), delta_errors():
             spark.read.format("pydelta").option("path", "/no/such").schema("a int").load().count()

@@ -259,6 +259,7 @@ def create_table(
             raise NotADeltaTableError(
                 f"there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
                 condition="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+                parameters={"tableName": table},
             )
         operation = "CREATE OR REPLACE TABLE" if mode == CREATE_OR_REPLACE else "CREATE TABLE"
     elif mode == CREATE:

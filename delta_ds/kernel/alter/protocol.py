@@ -161,6 +161,6 @@ def known_feature(name: str) -> TableFeature:
             f"table feature {name!r} {why} by this version of delta_ds; it knows "
             f"{', '.join(sorted(f.name for f in FEATURES.values() if f.write))}. Nothing was written",
             condition="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
-            parameters={"feature": name},
+            parameters={"configs": f"delta.feature.{name}"},
         )
     return feature

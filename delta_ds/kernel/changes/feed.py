@@ -56,11 +56,13 @@ def open_changes(
             f"Start version {start} for change data feed of {storage.url} exceeds the latest table version "
             f"{latest.version}",
             condition="DELTA_CDC_START_VERSION_AFTER_LATEST",
+            parameters={"start": start, "latest": latest.version},
         )
     if end is not None and end < start:
         raise ChangeDataError(
             f"CDC range from start {start} to end {end} of {storage.url} was invalid: the end is before the start",
             condition="DELTA_INVALID_CDC_RANGE",
+            parameters={"start": start, "end": end},
         )
     last = latest.version if end is None else min(end, latest.version)
     return ChangeFeed(storage, listing, latest, start, last, timezone)
@@ -136,6 +138,12 @@ class ChangeFeed:
                     f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
                     f"data was not recorded for version [{version}]. Start at a version after {_ENABLED} was set "
                     "(see the history), or set it to record changes from now on",
+                    parameters={
+                        "version": version,
+                        "startVersion": self.start,
+                        "endVersion": self.end,
+                        "key": _ENABLED,
+                    },  # fmt: skip
                 )
         for version, metadata in seen:
             problem = _incompatibility(metadata.schema, self._snapshot.schema, self._snapshot.mapping_mode)

@@ -153,14 +153,24 @@ def _wanted(log: DeltaLog, version: int | None, timestamp: Moment | None, timezo
         raise VersionNotFoundError(
             f"Cannot restore table {url} to version {version}: {error.text} Nothing was written",
             condition="DELTA_CANNOT_RESTORE_TABLE_VERSION",
-            parameters=error.parameters,
+            parameters={
+                **error.parameters,
+                "startVersion": error.parameters.get("earliest"),
+                "endVersion": error.parameters.get("latest"),
+            },
         ) from error
     except TimestampOutOfRangeError as error:
         late = error.condition == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
         raise TimestampOutOfRangeError(
             f"Cannot restore table {url} to timestamp {timestamp}: {error.text} Nothing was written",
             condition=f"DELTA_CANNOT_RESTORE_TIMESTAMP_{'GREATER' if late else 'EARLIER'}",
-            parameters=error.parameters,
+            parameters={
+                **error.parameters,
+                "requestedTimestamp": _shown(timestamp),
+                "latestTimestamp" if late else "earliestTimestamp": error.parameters.get(
+                    "lastCommitTimestamp" if late else "commitTs"
+                ),
+            },
         ) from error
 
 

@@ -275,7 +275,7 @@ def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:
         f"column {path} of the table is of type {wanted}, the incoming values are of type {source}, "
         "which is not stored there; cast them before writing. Nothing was written.",
         condition="DELTA_FAILED_TO_MERGE_FIELDS",
-        parameters={"column": path, "tableType": str(wanted), "dataType": source},
+        parameters={"currentField": path, "updateField": path, "tableType": str(wanted), "dataType": source},
     )
 
 

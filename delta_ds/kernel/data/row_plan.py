@@ -286,7 +286,7 @@ def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str
                 f"column {field.name} of the table is of type {field.type}, the incoming values are of type "
                 f"{source.type}, which is not stored there; cast them before writing. Nothing was written.",
                 condition="DELTA_FAILED_TO_MERGE_FIELDS",
-                parameters={"column": field.name},
+                parameters={"currentField": field.name, "updateField": field.name},
             )
         given.add(field.name)
     return frozenset(given)

@@ -314,6 +314,9 @@ def unknown_column(column: Column, name: str, struct: StructType) -> PredicateEr
     hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(struct.names[:20])}"
     return PredicateError(
         f"no column {'.'.join(column.path)!r} in the table; {hint}",
-        condition="UNRESOLVED_COLUMN",
-        parameters={"column": ".".join(column.path), "suggestion": nearest},
+        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        parameters={
+            "objectName": ".".join(f"`{part}`" for part in column.path),
+            "proposal": [f"`{n}`" for n in ([nearest] if nearest else struct.names[:20])],
+        },
     )

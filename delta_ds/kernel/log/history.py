@@ -184,6 +184,11 @@ def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRa
         f"The timestamp {as_text(timestamp)} is before the earliest version of {storage.url} that can be reached, "
         f"committed at {as_text(first)}. Use a timestamp at or after {as_text(first)}",
         condition="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        parameters={
+            "userTimestamp": as_text(timestamp),
+            "commitTs": as_text(first),
+            "timestampString": as_text(first),
+        },  # fmt: skip
     )
 
 
@@ -192,6 +197,11 @@ def _too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRang
         f"The timestamp {as_text(timestamp)} is after the latest commit of {storage.url}, made at {as_text(last)}. "
         f"Use a timestamp at or before {as_text(last)}",
         condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        parameters={
+            "providedTimestamp": as_text(timestamp),
+            "lastCommitTimestamp": as_text(last),
+            "maximumTimestamp": as_text(last),
+        },
     )
 
 

@@ -194,7 +194,8 @@ def not_a_table(storage: Storage) -> NotADeltaTableError:
     """The error for a path without a log."""
     return NotADeltaTableError(
         f"Delta table {storage.url} doesn't exist: there is no _delta_log with a commit or checkpoint. "
-        "Check the path; a folder of plain Parquet files is read with format('parquet')"
+        "Check the path; a folder of plain Parquet files is read with format('parquet')",
+        parameters={"tableName": f"`{storage.url}`"},
     )
 
 
@@ -234,7 +235,8 @@ def choose_segment(
     latest = listing.latest
     if latest < 0:
         raise NotADeltaTableError(
-            f"Delta table {listing.table} doesn't exist: its _delta_log holds no commit and no checkpoint"
+            f"Delta table {listing.table} doesn't exist: its _delta_log holds no commit and no checkpoint",
+            parameters={"tableName": f"`{listing.table}`"},
         )
     wanted = latest if version is None else version
     if wanted > latest or wanted < 0:
@@ -290,7 +292,12 @@ def version_not_found(listing: LogListing, wanted: int) -> VersionNotFoundError:
     return VersionNotFoundError(
         f"Cannot time travel Delta table {listing.table} to version {wanted}. "
         f"Available versions: [{earliest_version(listing)}, {listing.latest}].",
-        parameters={"version": wanted, "latest": listing.latest},
+        parameters={
+            "version": wanted,
+            "userVersion": wanted,
+            "earliest": earliest_version(listing),
+            "latest": listing.latest,
+        },  # fmt: skip
     )
 
 

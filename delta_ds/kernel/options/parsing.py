@@ -112,7 +112,7 @@ class OptionSet:
                 raise InvalidOptionError(
                     f"invalid value {text!r} for option {name!r}: {error}",
                     condition=option.condition,
-                    parameters={"option": name, "value": text},
+                    parameters=_wrong_value(option, name, text, error),
                 ) from error
         return given
 
@@ -156,6 +156,14 @@ class OptionSet:
             f"{STORAGE_PREFIX!r})",
             parameters={"option": name},
         )
+
+
+def _wrong_value(option: Option, name: str, text: str, error: ValueError) -> dict[str, str]:
+    """The parameters of the error, under the names that the condition has for them."""
+    told = {"name": name, "input": text, "explain": str(error)}
+    if option.condition == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE":
+        return {**told, "timeTravelKey": name}
+    return {**told, "expr": f"'{text}'"} if option.condition == "DELTA_TIMESTAMP_INVALID" else told
 
 
 def _only_path(text: str) -> str:

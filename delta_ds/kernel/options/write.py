@@ -244,7 +244,9 @@ def _check_combination(options: WriteOptions, overwrite: bool) -> None:
         )
     if (options.txn_app_id is None) != (options.txn_version is None):
         raise InvalidOptionError(
-            "an idempotent write needs both 'txnAppId' and 'txnVersion'", condition=_IDEMPOTENT
+            "an idempotent write needs both 'txnAppId' and 'txnVersion'",
+            condition=_IDEMPOTENT,
+            parameters={"reason": "one of the two options is missing"},
         )
     if options.replace_where is not None and overwrite and options.dynamic_partitions:
         raise InvalidOptionError(

@@ -180,7 +180,10 @@ def unresolved(schema: StructType, path: Path, table: str) -> SchemaError:
     return SchemaError(
         f"{table} has no column {show(path)!r}; {hint}. Nothing was changed",
         condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-        parameters={"column": show(path), "suggestion": nearest},
+        parameters={
+            "objectName": ".".join(f"`{part}`" for part in path),
+            "proposal": [f"`{n}`" for n in ([nearest] if nearest else level.names[:20])],
+        },
     )
 
 

@@ -107,7 +107,12 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaError:
         f"failed to merge the fields {show(path)!r}: {reason}, {table} in the table and {data} in the data; {hint}. "
         "Nothing was written",
         condition="DELTA_FAILED_TO_MERGE_FIELDS",
-        parameters={"field": show(path), "tableType": str(table), "dataType": str(data)},
+        parameters={
+            "currentField": show(path),
+            "updateField": show(path),
+            "tableType": str(table),
+            "dataType": str(data),
+        },  # fmt: skip
     )
 
 
@@ -133,7 +138,7 @@ def check_duplicates(schema: StructType, where: str, what: str) -> None:
             f"{what} has columns whose names are the same (case does not count): {', '.join(twice)}; rename them. "
             "Nothing was written",
             condition=f"DELTA_DUPLICATE_COLUMNS_FOUND.{where}",
-            parameters={"columns": twice},
+            parameters={"duplicateCols": twice},
         )
 
 

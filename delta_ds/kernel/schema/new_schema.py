@@ -74,7 +74,7 @@ def check_names(schema: StructType, table_name: str) -> None:
             f"column mapping: {', '.join(invalid)}; rename them, or set the table property "
             "delta.columnMapping.mode=name. Nothing was written",
             condition="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-            parameters={"columns": invalid},
+            parameters={"invalidColumnNames": invalid},
         )
 
 
@@ -101,7 +101,7 @@ def partition_column_not_found(name: str, schema: StructType, table_name: str) -
         f"{table_name} is partitioned by {name!r}, which is not in the data; its columns are "
         f"{', '.join(schema.names) or 'none'}. Nothing was written",
         condition="DELTA_PARTITION_COLUMN_NOT_FOUND",
-        parameters={"column": name},
+        parameters={"columnName": f"`{name}`", "schemaMap": schema.names},
     )
 
 

@@ -195,7 +195,7 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
         raise AppendOnlyError(
             f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
             "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
-            parameters={"table": table},
+            parameters={"table_name": table, "config": "delta.appendOnly"},
         )
 
 

@@ -88,7 +88,7 @@ class ReplaceCheck:
             f"Written data does not conform to partial table overwrite condition or constraint '{self.predicate}' "
             f"(replaceWhere). {inner}",
             condition=_MISMATCH,
-            parameters=values,
+            parameters={**values, "replaceWhere": self.predicate, "message": str(inner)},
         )
 
 

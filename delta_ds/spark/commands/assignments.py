@@ -276,7 +276,12 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
     return SchemaError(
         f"{operation}: {known.text.removesuffix('Nothing was changed')}{_NOTHING}",
         condition=condition,
-        parameters=known.parameters,
+        parameters={
+            **known.parameters,
+            "sqlExpr": show(path),
+            "clause": operation,
+            "cols": schema.names,
+        },  # fmt: skip
     )
 
 

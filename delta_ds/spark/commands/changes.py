@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ def run_changes(
 
 
 def _boundary(which: str, value: int | str | datetime) -> dict[str, str]:
-    name = "start" if which == "starting" else "end"
-    checked(value, (int, str, datetime), f"the {name} of the changes")
     if isinstance(value, int):
         return {f"{which}Version": str(value)}
     return {f"{which}Timestamp": value if isinstance(value, str) else value.isoformat()}

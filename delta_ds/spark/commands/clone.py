@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.opening import filesystem_options, open_handle
-from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.server import run
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ def run_clone(
     Handle
         On the new table.
     """
-    checked(target, str, "target")
-    checked(shallow, bool, "isShallow")
-    checked(replace, bool, "replace")
-    for name, text in checked(properties or {}, dict, "properties").items():
-        checked(name, str, "the name of a property")
-        checked(text, str, f"property {name}")
     options = filesystem_options(handle)
     run(
         handle.log,

@@ -20,7 +20,7 @@ from delta_ds.spark import settings
 from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.builder import to_kernel
 from delta_ds.spark.commands.opening import format_and_path, open_handle
-from delta_ds.spark.commands.session import checked, is_set, time_zone
+from delta_ds.spark.commands.session import is_set, time_zone
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.server import open_log, run
@@ -49,7 +49,7 @@ def run_convert(
     Handle
         On the table, which may have been one before.
     """
-    source, path = format_and_path(checked(identifier, str, "identifier"))
+    source, path = format_and_path(identifier)
     if source not in ("parquet", "delta", "pydelta"):
         raise UnsupportedOperationError(
             f"{identifier!r} cannot be converted: only a folder of Parquet files, named as "
@@ -87,7 +87,7 @@ def _parsed(text: str) -> SparkDataType:
     from pyspark.errors import PySparkException
 
     try:
-        return SparkDataType.fromDDL(checked(text, str, "partitionSchema"))
+        return SparkDataType.fromDDL(text)
     except PySparkException as error:
         problem = str(error).strip().splitlines()[0]
         raise SchemaError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.session import checked, frame
+from delta_ds.spark.commands.session import frame
 from delta_ds.spark.server import ask
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ DETAIL = {
 def run_history(handle: Handle, limit: int | None) -> DataFrame:
     """What was committed, newest first; a limit below 1 leaves nothing, as in delta-spark."""
     entries = []
-    if limit is None or checked(limit, int, "limit") > 0:
+    if limit is None or limit > 0:
         entries = ask(handle.log, DeltaLog.history, limit)
     return frame(handle.spark, entries, HISTORY)
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge_clauses import Clause, Do, When
 from delta_ds.spark.commands.merge_run import run_merge
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+@public_methods
 @dataclass(frozen=True)
 class DeltaMergeBuilder:
     """A merge of a source into a table: clauses are added one by one, `execute` runs it.
@@ -40,9 +43,9 @@ class DeltaMergeBuilder:
         condition
             Over both sides; None: all of them.
         set
-            By column of the table (`s.a` for a field) an expression over both sides.
+            By column of the table (`s.a` for a field) an expression over both sides. It has to be given.
         """
-        return self._with("matched", "update", condition, dict(set or {}))
+        return self._with("matched", "update", condition, _given("set", set))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Update all columns of matched rows with the columns of the same name in the source."""
@@ -64,7 +67,7 @@ class DeltaMergeBuilder:
         values
             By column of the table an expression over the source; other columns get their default, or null.
         """
-        return self._with("not_matched", "insert", condition, dict(values or {}))
+        return self._with("not_matched", "insert", condition, _given("values", values))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Insert unmatched rows of the source, by the names of their columns."""
@@ -74,7 +77,7 @@ class DeltaMergeBuilder:
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
     ) -> DeltaMergeBuilder:
         """Update rows of the table that no row of the source matches; expressions see the table only."""
-        return self._with("not_matched_by_source", "update", condition, dict(set or {}))
+        return self._with("not_matched_by_source", "update", condition, _given("set", set))
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete rows of the table that no row of the source matches."""
@@ -109,3 +112,12 @@ class DeltaMergeBuilder:
     ) -> DeltaMergeBuilder:
         clause = Clause(when, do, condition, assignments)
         return replace(self, _clauses=(*self._clauses, clause))
+
+
+def _given(name: str, assignments: Mapping[str, str | Column] | None) -> dict[str, str | Column]:
+    if assignments is None:
+        raise InvalidOptionError(
+            f"{name!r} of a clause of a merge is missing: columns and what they get, as in "
+            f"{name}={{'column': 'expression'}}; for all columns of the source there is a method ...All()"
+        )
+    return dict(assignments)

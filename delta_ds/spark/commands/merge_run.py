@@ -205,6 +205,7 @@ class _Merge:
                 "to modify the same target row, so that it is not known which one counts. Make the rows of the source "
                 "unique by the columns of the condition. Nothing was changed",
                 condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+                parameters={"usageReference": "https://docs.delta.io/latest/delta-update.html"},
             )
 
     # --- what is written

@@ -25,9 +25,10 @@ from delta_ds.kernel.commands.optimize.request import (
     settings_of,
 )
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.commands.session import checked, time_zone
+from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.server import fetch, is_connect, run
@@ -78,6 +79,7 @@ SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind
 _DESCRIPTION = "spark.job.description"
 
 
+@public_methods
 class DeltaOptimizeBuilder:
     """Which files of a table get a better layout, and which; made by `DeltaTable.optimize`.
 
@@ -99,7 +101,7 @@ class DeltaOptimizeBuilder:
         partitionFilter
             Spark SQL over partition columns.
         """
-        self._where = (*self._where, checked(partitionFilter, str, "partitionFilter"))
+        self._where = (*self._where, partitionFilter)
         return self
 
     def executeCompaction(self) -> DataFrame:
@@ -130,8 +132,8 @@ class DeltaOptimizeBuilder:
             A column does not exist, is a partition column, or has no order or no statistics; or the table is
             clustered, and so has an order of its own. Else as `executeCompaction`.
         """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
-        return self._execute(ZORDER, [checked(name, str, "a column of executeZOrderBy") for name in names])
+        given: Sequence[Any] = cols[0] if len(cols) == 1 and not isinstance(cols[0], str) else cols
+        return self._execute(ZORDER, given)
 
     def executePurge(self) -> DataFrame:
         """Rewrite every file that has deleted rows, without them: `REORG TABLE ... APPLY (PURGE)`.

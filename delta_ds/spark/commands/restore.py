@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.session import checked, frame, is_set, nothing, time_zone
+from delta_ds.spark.commands.session import frame, is_set, nothing, time_zone
 from delta_ds.spark.server import ask, run
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ def run_restore(
     DataFrame
         One row, with the six columns of delta-spark; without rows and columns where the table was so already.
     """
-    if timestamp is None:
-        checked(version, int, "version")
-    else:
-        checked(timestamp, (str, datetime), "timestamp")
     spark = handle.spark
     transaction = str(uuid.uuid4())
     run(

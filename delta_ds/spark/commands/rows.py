@@ -112,17 +112,10 @@ def staging(table: str) -> Iterator[Staging]:
         try:
             yield staged
         except BaseException as error:
-            ours = told(error)
+            ours = as_delta_error(error)
             if ours is None or ours is error:
                 raise
             raise ours from error
-
-
-def told(error: BaseException) -> BaseException | None:
-    """The error of this package that an error of Spark tells; None: it tells another."""
-    from delta_ds.spark.native.row_errors import delta_error
-
-    return as_delta_error(error) or delta_error(error)
 
 
 def session_metadata(target: Target) -> Mapping[str, str | None]:

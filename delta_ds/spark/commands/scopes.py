@@ -141,7 +141,7 @@ class Scope:
                 condition="JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
                 if joins
                 else "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                parameters={"expression": found.text, "type": str(found.type)},
+                parameters={"sqlExpr": found.text, "filter": found.text, "type": str(found.type)},
             )
         return found
 
@@ -220,7 +220,8 @@ class Scope:
             return self._refusal(_RANDOM, source, clause, predicate)
         text = _first_paragraph(error)
         message = f"the {clause} of {self._what} on {self._table} cannot be resolved: {text}. {_NOTHING}"
-        parameters = {"expression": written(source), **(error.getMessageParameters() or {})}
+        parameters: dict[str, Any] = {"expression": written(source), **(error.getMessageParameters() or {})}
+        parameters |= {"sqlExpr": parameters["expression"], "clause": clause, "cols": self.frame.columns[:50]}
         if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
             if self._what == "MERGE":
                 condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"

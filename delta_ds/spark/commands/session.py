@@ -58,21 +58,6 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     return app_id, int(version)
 
 
-def checked(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
-    """An argument, if it is of a type; a boolean is no number.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is not; a `ValueError`, as delta-spark raises.
-    """
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
-        return value
-    wanted = " or ".join(one.__name__ for one in kinds)
-    raise InvalidOptionError(f"{name} needs to be {wanted}, and {value!r} is {type(value).__name__}")
-
-
 def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:
     """Rows as a DataFrame.
 

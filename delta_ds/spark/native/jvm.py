@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.errors import told
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.server import is_connect
 
@@ -224,8 +225,7 @@ def passed_on(jvm: Jvm) -> Iterator[None]:
         yield
     except DeltaError as error:
         # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
-        text = f"delta_ds.exceptions.{type(error).__name__}: {error}"
-        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(text)) from error
+        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(told(error))) from error
     except Exception as error:
         raise java_error(error) from error
 

@@ -22,7 +22,7 @@ from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.projection import Kept, Projected
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
 from delta_ds.spark.native.row_conditions import Rule, rules
-from delta_ds.spark.native.row_errors import delta_error, plain, raised
+from delta_ds.spark.native.row_errors import plain, raised
 from delta_ds.spark.native.sql_clauses import Analyst, columns_of
 from delta_ds.spark.schema import from_spark, quoted
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.write.plan import WritePlan
 
-__all__ = ["columns_of", "delta_error", "stored_rows"]
+__all__ = ["columns_of", "stored_rows"]
 
 _COLLATIONS = "__COLLATIONS"
 

@@ -24,10 +24,11 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.following import reading, renew_cached
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
+from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import file_system, hadoop_root
 from delta_ds.spark.native.stored_columns import check, stored_columns
 from delta_ds.spark.source import check_path
@@ -157,8 +158,8 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             _tidy(jvm, target, plan, found)
             staged.release()
     except Exception as error:
-        ours = delta_error(error)
-        if ours is None:
+        ours = as_delta_error(error)
+        if ours is None or ours is error:
             raise
         raise ours from error
     return TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.spark.server import is_connect
-from delta_ds.spark.session import patching, state, streams
+from delta_ds.spark.session import patching, reports, state, streams
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import read, with_path
 from delta_ds.spark.session.writer_v2 import PathWriter
@@ -41,6 +41,7 @@ def install(spark: SparkSession) -> None:
     with _lock:
         for patch in _patches(is_connect(spark)):
             patching.apply(*patch)
+        reports.install(is_connect(spark))
         if is_connect(spark):
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
         else:
@@ -62,6 +63,7 @@ def uninstall(spark: SparkSession) -> None:
         if not any(is_connect(session) == connect for session in _sessions):
             for owner, name, _, _ in _patches(connect):
                 patching.undo(owner, name)
+            reports.uninstall(connect)
 
 
 def is_installed(spark: SparkSession) -> bool:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from delta_ds.spark.errors import delta_errors
+
 logger = logging.getLogger("delta_ds")
 
 # Takes the original, the object and the named arguments of a call.
@@ -49,7 +51,8 @@ def apply(owner: type, name: str, concerns: Callable[[Any, dict[str, Any]], bool
         arguments.pop(next(iter(signature.parameters)))
         if not concerns(self, arguments):
             return original(self, *positional, **named)
-        return handle(original, self, arguments)
+        with delta_errors():
+            return handle(original, self, arguments)
 
     setattr(replacement, _ORIGINAL, original)
     setattr(owner, name, replacement)

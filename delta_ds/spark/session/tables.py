@@ -70,7 +70,8 @@ def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -
     if table is None:
         raise NotADeltaTableError(
             f"{call} adds to a table that is there, but there is none at the path. Create it first, with "
-            "df.write.format('pydelta').save(path) or df.writeTo(...).create(). Nothing was written"
+            "df.write.format('pydelta').save(path) or df.writeTo(...).create(). Nothing was written",
+            parameters={"tableName": f"`{dict(options).get('path', '')}`"},
         )
     return table
 

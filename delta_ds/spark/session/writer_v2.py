@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.options.write import ERROR
 from delta_ds.kernel.properties import PREFIX
+from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.conditions import column_name, sql_of
 from delta_ds.spark.session.identifiers import is_ours
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _EVERYTHING = "true"
 
 
+@public_methods
 class PathWriter:
     """Says what to write, then writes: like `pyspark.sql.DataFrameWriterV2`, for a table by its path."""
 

@@ -17,6 +17,7 @@ from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark import settings
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.job_failures import failed_jobs
 from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.identifiers import quoted
@@ -162,7 +163,8 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         from delta_ds.spark.native.jvm import NotNative
 
         try:
-            native.save(df, options, overwrite=overwrite)
+            with failed_jobs(f"the write to {_path(options)}"):
+                native.save(df, options, overwrite=overwrite)
             return
         except NotNative as why:
             logger.warning("portable_write reason=%s", why.reason)
@@ -260,6 +262,10 @@ def with_settings(
         said[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
     given = {name.lower() for name in options}
     return {**options, **{name: text for name, text in said.items() if name.lower() not in given}}
+
+
+def _path(options: Mapping[str, str]) -> str:
+    return next((text for name, text in options.items() if name.lower() == "path"), "a table without path")
 
 
 def _has_path(options: Mapping[str, str]) -> bool:

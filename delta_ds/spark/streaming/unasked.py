@@ -14,9 +14,11 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from delta_ds.kernel.streaming.offsets import StreamOffset
+from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.streaming.reader import DeltaStreamReader
 
 
+@tells_parameters
 class UnaskedReader(DeltaStreamReader):
     """Answers `latestOffset()` by what it was asked before."""
 

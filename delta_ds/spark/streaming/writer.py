@@ -22,6 +22,7 @@ from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 from delta_ds.spark.writer import compact_as_planned, engine_info
 
@@ -53,6 +54,7 @@ class BatchMessage(WriterCommitMessage):
     plan: WritePlan | None
 
 
+@tells_parameters
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches; nothing counts before `commit`.
 

@@ -166,7 +166,7 @@ def test_unknown_zone_is_refused() -> None:
 def test_suggestion_is_given_to_programs_too() -> None:
     with pytest.raises(PredicateError) as caught:
         bound("dya = '2024-01-01'")
-    assert caught.value.parameters == {"column": "dya", "suggestion": "day"}
+    assert caught.value.parameters == {"objectName": "`dya`", "proposal": ["`day`"]}
 
 
 def test_current_time_is_a_constant() -> None:

@@ -119,7 +119,8 @@ def test_other_types_are_refused_with_both_of_them(table: DataType | str, data: 
         merge_schemas(struct(s=struct(c=table)), struct(s=struct(C=data)))
     assert caught.value.condition == "DELTA_FAILED_TO_MERGE_FIELDS"
     assert caught.value.parameters == {
-        "field": "s.c",
+        "currentField": "s.c",
+        "updateField": "s.c",
         "tableType": str(typed(table)),
         "dataType": str(typed(data)),
     }

@@ -35,7 +35,7 @@ from delta_ds.spark.commands.assignments import (
 )
 from delta_ds.spark.commands.scopes import Scope
 from delta_ds.spark.commands.store_casts import can_assign, may_fail
-from delta_ds.spark.native.row_errors import delta_error
+from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.schema import from_spark, quoted, to_spark
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def test_value_that_a_column_cannot_hold_is_an_error_without_ansi_too(
             _updated(spark, {"v": expression})
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
-    told = delta_error(failed.value)
+    told = as_delta_error(failed.value)
     assert told is not None
     assert told.condition == condition
     assert said in str(told)

@@ -83,9 +83,14 @@ def test_moments_are_meant_in_the_session_time_zone(berlin: SparkSession, tmp_pa
     ("method", "argument", "kind", "words"),
     [
         ("restoreToVersion", 99, VersionNotFoundError, "DELTA_CANNOT_RESTORE_TABLE_VERSION"),
-        ("restoreToVersion", "1", InvalidOptionError, "version needs to be int"),
-        ("restoreToVersion", True, InvalidOptionError, "version needs to be int"),
-        ("restoreToTimestamp", 5, InvalidOptionError, "timestamp needs to be str or datetime"),
+        ("restoreToVersion", "1", InvalidOptionError, "'version' of restoreToVersion needs to be int"),
+        ("restoreToVersion", True, InvalidOptionError, "'version' of restoreToVersion needs to be int"),
+        (
+            "restoreToTimestamp",
+            5,
+            InvalidOptionError,
+            "'timestamp' of restoreToTimestamp needs to be str or datetime",
+        ),
         ("restoreToTimestamp", "soon", InvalidOptionError, "DELTA_TIMESTAMP_INVALID"),
         ("restoreToTimestamp", datetime(2024, 1, 1), InvalidOptionError, "no time zone"),
         (
@@ -146,9 +151,13 @@ def test_shallow_clones_stand_on_the_files_of_their_source(spark: SparkSession, 
         ((str(tmp_path / "d"),), UnsupportedOperationError, "DELTA_UNSUPPORTED_DEEP_CLONE"),
         ((str(tmp_path / "c"), True), TableExistsError, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
         ((str(tmp_path / "c"), True, True), UnsupportedOperationError, "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"),
-        ((1, True), InvalidOptionError, "target needs to be str"),
-        ((str(tmp_path / "d"), 1), InvalidOptionError, "isShallow needs to be bool"),
-        ((str(tmp_path / "d"), True, False, {"a": 1}), InvalidOptionError, "property a needs to be str"),
+        ((1, True), InvalidOptionError, "'target' of clone needs to be str"),
+        ((str(tmp_path / "d"), 1), InvalidOptionError, "'isShallow' of clone needs to be bool"),
+        (
+            (str(tmp_path / "d"), True, False, {"a": 1}),
+            InvalidOptionError,
+            "'properties' of clone needs to be",
+        ),
     ):
         with pytest.raises(kind, match=words):
             source.clone(*arguments)

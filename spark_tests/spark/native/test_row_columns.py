@@ -27,9 +27,10 @@ from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.replacing import plan_replacing
 from delta_ds.spark import schema as schemas
+from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_casts import Caster
-from delta_ds.spark.native.row_columns import columns_of, delta_error, stored_rows
+from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.row_conditions import quoted
 
 pytestmark = pytest.mark.spark
@@ -142,8 +143,8 @@ def by_spark(df: DataFrame, path: str, zone: str = "UTC", **options: str) -> pa.
     try:
         return frame.toArrow()
     except Exception as error:
-        found = delta_error(error)
-        if found is None:
+        found = as_delta_error(error)
+        if found is None or found is error:
             raise
         raise found from error
 
@@ -646,7 +647,7 @@ def test_whole_plan_takes_what_only_spark_evaluates(spark: SparkSession, tmp_pat
     assert stored_rows(df, planned).toArrow().to_pylist() == [{"i": 1, "g": [2]}, {"i": 2, "g": [3]}]
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark wraps around it
         stored_rows(spark.sql("select 0 i"), planned).collect()
-    found = delta_error(caught.value)
+    found = as_delta_error(caught.value)
     assert found is not None
     assert found.parameters["values"] == {"g": "[1]"}
 
@@ -724,7 +725,7 @@ def test_violation_is_found_in_a_failed_parquet_write_too(spark: SparkSession, t
     df = spark.range(0, 1000, 1, 3).selectExpr("id", "uuid() s")
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark wraps around it
         stored_rows(df, plan(df, path, native=True)).write.partitionBy("s").parquet(str(tmp_path / "out"))
-    found = delta_error(caught.value)
+    found = as_delta_error(caught.value)
     assert isinstance(found, InvariantViolationError)
     assert found.parameters["values"] == {"id": "900"}
 
@@ -762,7 +763,7 @@ def test_identity_columns_are_left_to_the_portable_path(spark: SparkSession, tmp
     'raise_error(pydelta-violation:{"text": ["a", "b"], "condition": "c", "parameters": {}, "names": [], "types": []})',
 ])  # fmt: skip
 def test_error_of_something_else_is_not_ours(text: str) -> None:
-    assert delta_error(RuntimeError(text)) is None
+    assert as_delta_error(RuntimeError(text)) is None
 
 
 @pytest.mark.parametrize("name", ["constraint broken", "text too long", "nested renamed only", "defaults",

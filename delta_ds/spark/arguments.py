@@ -1,0 +1,130 @@
+"""What users call: arguments are checked by what annotations say, and errors are those of Spark.
+
+Most of what users write is used much later, by Spark or in another process, where a wrong type would come up as an
+error about something else, or not at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Union
+
+from delta_ds.exceptions import InvalidArgumentError
+from delta_ds.spark.errors import delta_errors, each_method
+from delta_ds.spark.job_failures import failed_jobs
+
+_C = TypeVar("_C", bound=type)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def public_methods(owner: _C) -> _C:
+    """A class whose public methods check their arguments and raise errors of Spark; see `delta_errors`."""
+    return each_method(owner, public)
+
+
+def public(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that checks its arguments and raises errors of Spark; see `delta_errors`."""
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        with delta_errors():
+            check_arguments(function, arguments, keywords)
+        with delta_errors(), failed_jobs(_told(function, arguments)):
+            return function(*arguments, **keywords)
+
+    return called
+
+
+def _told(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
+    handle = getattr(arguments[0], "_handle", None) if arguments else None
+    return f"{function.__name__}()" + (f" on the table {handle.where}" if handle is not None else "")
+
+
+def check_arguments(
+    function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> None:
+    """Refuse arguments that a public function or method does not take.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is of another type than its annotation says. A `bool` is no number here, and a `str` no sequence.
+    TypeError
+        One is missing, or not known.
+    """
+    signature = inspect.signature(function)
+    hints = _hints(function)
+    for name, value in signature.bind(*arguments, **keywords).arguments.items():
+        hint = hints.get(name, Any)
+        if signature.parameters[name].kind in _VARIADIC:
+            values = value if isinstance(value, tuple) else tuple(value.values())
+        else:
+            values = (value,)
+        for one in values:
+            if not _fits(one, hint):
+                raise InvalidArgumentError(
+                    f"{name!r} of {function.__name__} needs to be {_said(hint)}, and {one!r} is "
+                    f"{type(one).__name__}",
+                    parameters={
+                        "arg_name": name,
+                        "expected_type": _said(hint),
+                        "arg_type": type(one).__name__,
+                    },  # fmt: skip
+                )
+
+
+@functools.cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    # Names that modules import for type checkers only; those of results may be left open.
+    known: dict[str, type] = {kind.__name__: kind for kind in (Column, DataFrame, SparkSession)}
+    known |= {f"Spark{kind.__name__}": kind for kind in (DataType, StructType)}
+    parameters = {name: text for name, text in function.__annotations__.items() if name != "return"}
+    carrier = types.SimpleNamespace(__annotations__=parameters)
+    return typing.get_type_hints(carrier, function.__globals__, known)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is not None and issubclass(origin, Mapping):
+        keys, values = inner
+        return isinstance(value, Mapping) and all(
+            _fits(k, keys) and _fits(v, values) for k, v in value.items()
+        )
+    if origin is not None and issubclass(origin, Sequence):
+        return isinstance(value, (list, tuple)) and all(_fits(one, inner[0]) for one in value)
+    return _is(value, origin or hint)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    from pyspark.sql import SparkSession
+
+    if kind is SparkSession:
+        # One of Spark Connect has no base in common with it.
+        return any(base.__name__ == kind.__name__ for base in type(value).__mro__)
+    if kind in (int, float):
+        return isinstance(value, (int, kind)) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _said(hint: Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_said(one) for one in inner)
+    if origin is not None and issubclass(origin, Mapping):
+        return f"a dict of {_said(inner[0])} to {_said(inner[1])}"
+    if origin is not None and issubclass(origin, Sequence):
+        return f"a list of {_said(inner[0])}"
+    if hint is type(None):
+        return "None"
+    return "anything" if hint is Any else getattr(origin or hint, "__name__", str(hint))

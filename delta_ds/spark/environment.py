@@ -1,0 +1,86 @@
+"""What a session lacks: Python for its workers, or a format; noticed by `register`, and told where it makes Spark fail.
+
+Spark runs the data source and tasks in Python processes of its own, with the `python3` of PATH unless PYSPARK_PYTHON
+names another: not always the Python of the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# By the names that they are imported under.
+_NEEDED = ("delta_ds", "pyarrow", "numpy", "fsspec", "sqlglot", "pyroaring")
+_SECONDS = 30
+_LOOK = (
+    "import importlib.util, json, sys; "
+    "print(json.dumps([list(sys.version_info[:2]), [n for n in sys.argv[1:] if importlib.util.find_spec(n) is None]]))"
+)
+_MISSING = re.compile(rf"ModuleNotFoundError: No module named '(?P<name>{'|'.join(_NEEDED)})\b")
+_NO_DELTA = re.compile(r"\[DATA_SOURCE_NOT_FOUND\] [^.]*: `?delta`?\. ")
+
+
+def foreign_workers(spark: SparkSession) -> str | None:
+    """Why the Python workers of a classic session cannot run this package; None: they can, as far as is seen here.
+
+    Looks at the machine of the driver only, and starts no job. Where workers have the Python of this process, there is
+    nothing to look at.
+    """
+    python = str(spark.sparkContext.pythonExec)
+    found = shutil.which(python)
+    if found == sys.executable:
+        return None
+    problem = _problem(found) if found is not None else "which is not there"
+    return None if problem is None else f"Spark's Python workers run {python!r}, {problem}; {_way_out()}"
+
+
+@functools.cache
+def _problem(python: str) -> str | None:
+    try:
+        done = subprocess.run(
+            [python, "-c", _LOOK, *_NEEDED], capture_output=True, text=True, timeout=_SECONDS, check=True
+        )
+        version, missing = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return f"which cannot be asked what it has ({type(error).__name__})"
+    if tuple(version) != sys.version_info[:2]:
+        return f"which is Python {'.'.join(map(str, version))}, and this is {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"which lacks {', '.join(missing)}" if missing else None
+
+
+def _way_out() -> str:
+    return f"set PYSPARK_PYTHON={sys.executable} before the session is made"
+
+
+def explained(exception: BaseException) -> UnsupportedOperationError | None:
+    """What a failure means that comes from something missing; None where it comes from something else."""
+    from delta_ds.spark.source import FORMAT
+
+    text = str(exception)
+    missing = _MISSING.search(text)
+    # What workers lack for somebody else's functions is none of our business.
+    if missing is not None and "delta_ds" in text:
+        return UnsupportedOperationError(
+            f"Spark's Python workers cannot import {missing['name']!r}: they run another Python than this program; "
+            f"{_way_out()}, and install delta-ds on every machine",
+            condition="DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE",
+            parameters={"module": missing["name"]},
+        )
+    if _NO_DELTA.search(text.partition("\n")[0]):
+        return UnsupportedOperationError(
+            f"there is no data source 'delta' in this session, which has no jar of delta-spark; Delta tables are read "
+            f"and written by format({FORMAT!r}), as in spark.read.format({FORMAT!r}).load(path)",
+            condition="DATA_SOURCE_NOT_FOUND",
+            parameters={"provider": "delta"},
+        )
+    return None
