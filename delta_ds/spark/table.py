@@ -144,6 +144,7 @@ class DeltaTable(TableDescription):
     def toDF(self) -> DataFrame:
         """The rows of the latest version."""
         df = read(self._handle.spark, self._handle.options)
+        self._handle.given.append(df)
         return df.alias(self._handle.alias) if self._handle.alias else df
 
     def changes(

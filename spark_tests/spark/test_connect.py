@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, current_timestamp
 
 import delta_ds
 from delta_ds import DeltaLog, DeltaTable, DeltaTableBuilder, IdentityGenerator
@@ -845,6 +845,34 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
     assert rows == sorted({**kept, 95: -1, 96: -1, **dict.fromkeys(range(101, 105), -1)}.items())
     assert changed == ["delete"] * 3 + ["insert"] * 4 + ["update_postimage"] * 2 + ["update_preimage"] * 2
     assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_command_has_one_time_of_day_at_the_server(client: Client, tmp_path: Path, vectors: str) -> None:
+    def program(spark: SparkSession, path: str) -> list[Any]:
+        times = "timestamp_micros(unix_micros(now()) + (id - 50) * 50000) AS ts"
+        rows = spark.range(0, 400, 1, 2).selectExpr("id", times, "cast(null AS timestamp) AS at")
+        write(rows, path, **{"delta.enableDeletionVectors": vectors})
+        table = DeltaTable.forPath(spark, path).alias("t")
+
+        def now() -> list[Any]:
+            return [tuple(row) for row in table.toDF().collect()]
+
+        updated = table.update(col("ts") > current_timestamp(), {"at": "now()"}).first()[0], now()
+        merge = table.merge(spark.range(0, 200).alias("s"), "t.id = s.id")
+        merge = merge.whenMatchedUpdate("t.ts > now()", {"at": "current_timestamp()"})
+        merge = merge.whenNotMatchedBySourceUpdate("t.ts > current_timestamp()", {"at": "now()"})
+        merged = merge.execute().first()[0], now()
+        return [updated, merged, table.delete("ts > current_timestamp()").first()[0], now()]
+
+    updated, merged, deleted, left = client(program, str(tmp_path / "t"))
+    for count, rows in (updated, merged):
+        assert sorted(row[0] for row in rows) == list(range(400))
+        moment = max(at for _, _, at in rows if at)
+        assert {n for n, _, at in rows if at == moment} == {n for n, ts, _ in rows if ts > moment}
+        assert count == sum(ts > moment for _, ts, _ in rows)
+    assert deleted + len(left) == 400
+    assert {n for n, _, _ in left} == set(range(400 - deleted))
 
 
 @pytest.mark.skipif(not FULL, reason="queries on a server take minutes: DELTA_DS_FULL=1")

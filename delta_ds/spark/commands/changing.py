@@ -20,6 +20,7 @@ from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
+from delta_ds.spark.commands.scopes import check_names
 from delta_ds.spark.commands.session import session_transaction
 from delta_ds.spark.commands.target import Target
 from delta_ds.spark.frames import frame_of
@@ -65,6 +66,7 @@ class Change(AbstractContextManager["Change"]):
         self.operation = operation
         self.target = Target(handle)
         self.target.ask(check_changeable, operation, removes)
+        check_names(self.target.schema.names, "table", handle.where, operation)
         self._txn = session_transaction(self.target.spark)
         self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
         self._how: dict[str, Any] = {}

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel.commands.row_changes.candidates import Files
 from delta_ds.kernel.commands.row_changes.task import ACTION, COPY, DELETE
 from delta_ds.spark.commands.changing import Change, affected, by_path
+from delta_ds.spark.commands.kept import kept, may_change
 from delta_ds.spark.commands.positions import counts, positions
 from delta_ds.spark.commands.predicates import predicate_of, reads_only
 from delta_ds.spark.commands.rows import before_columns
 from delta_ds.spark.commands.scopes import Resolved, Scope
+from delta_ds.spark.commands.target_source import FILE, HIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.commands.target import Target
 
 _OPERATION = "DELETE"
+_GONE = f"{HIDDEN}gone"
 
 
 def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
@@ -53,21 +56,21 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
 
 def _delete(change: Change, condition: str | Column) -> int | None:
     target = change.target
-    resolved = matching(target, target.frame(target.no_files), condition, _OPERATION)
+    sample = target.frame(target.no_files)
+    resolved = matching(target, sample, condition, _OPERATION)
     predicate = predicate_of(target, resolved)
     if reads_only(target, resolved, target.metadata.partition_columns):
-        return _remove(change, target.files_in_partitions(condition), predicate, resolved.text)
+        return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)
     files = target.files(predicate)
-    frame = target.frame(files)
-    hits = frame.where(matching(target, frame, condition, _OPERATION).column)
     if change.plan.marks_rows:
-        return _mark(change, files, hits, predicate, resolved.text)
-    return _rewrite(change, files, hits, predicate, condition, resolved.text)
+        return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
+    return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
 
 
 def matching(target: Target, frame: DataFrame, condition: str | Column, operation: str) -> Resolved:
-    """A condition on the rows of a frame of the target."""
-    return Scope(frame, target.handle.where, operation).predicate(condition, "condition")
+    """A condition on the rows of a frame of the target; it can be evaluated on all frames of it."""
+    scope = Scope(frame, target.handle.where, operation, settled=target.settled)
+    return scope.predicate(condition, "condition")
 
 
 def _remove(change: Change, files: Files, predicate: Expression | None, text: str) -> int | None:
@@ -97,17 +100,23 @@ def _mark(change: Change, files: Files, hits: DataFrame, predicate: Expression |
 
 
 def _rewrite(
-    change: Change,
-    files: Files,
-    hits: DataFrame,
-    predicate: Expression | None,
-    condition: str | Column,
-    text: str,
+    change: Change, files: Files, condition: Resolved, predicate: Expression | None, *, keeps: bool
 ) -> int:
-    """Write the other rows of the files anew in which rows match."""
+    """Write the other rows of the files anew in which rows match.
+
+    Parameters
+    ----------
+    keeps
+        Whether the condition could be another one when it is evaluated again.
+    """
     from pyspark.sql import functions as F
 
-    found = counts(hits)
+    target = change.target
+    gone = F.coalesce(condition.column, F.lit(False)).alias(_GONE)
+    looked_at = target.frame(files).select("*", gone)
+    if keeps:
+        looked_at = kept(looked_at)
+    found = counts(looked_at.where(looked_at[_GONE]))
     if not found:
         return 0
     scanned = change.elapsed_ms()
@@ -115,22 +124,24 @@ def _rewrite(
     partly = [number for number, count in found.items() if count != sizes[number]]
     copied = 0
     if partly:
-        target = change.target
         # Readers of changes look at change files only, once there are any.
         records = change.plan.records_changes
-        frame = target.frame(files.only(list(found) if records else partly))
-        gone = F.coalesce(matching(target, frame, condition, _OPERATION).column, F.lit(False))
+        wanted = list(found) if records else partly
+        if keeps:
+            frame = looked_at.where(looked_at[FILE].isin(wanted))
+        else:
+            frame = target.frame(files.only(wanted)).select("*", gone)
         if records:
-            action = F.when(gone, F.lit(DELETE)).otherwise(F.lit(COPY)).cast("tinyint")
+            action = F.when(frame[_GONE], F.lit(DELETE)).otherwise(F.lit(COPY)).cast("tinyint")
             frame = frame.select("*", *before_columns(target, frame), action.alias(ACTION))
         else:
-            frame = frame.where(~gone)
-        copied = sum(result.rows for result in change.write(frame))
+            frame = frame.where(~frame[_GONE])
+        copied = sum(result.rows for result in change.write(frame.drop(_GONE)))
     rows = sum(found.values())
     change.commit(
         predicate,
         removed=list(by_path(files, found)),
-        parameters=_parameters(text),
+        parameters=_parameters(condition.text),
         metrics={
             "numDeletedRows": rows,
             "numCopiedRows": copied,

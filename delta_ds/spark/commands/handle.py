@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.spark.server import Log
 
@@ -28,6 +30,8 @@ class Handle:
         Read options: `path`, and `storage.*` and `fs.*` settings.
     alias
         The name by which expressions may call the table.
+    given
+        The newest of the DataFrames of the table that its user was given: expressions may hold columns of them.
     """
 
     spark: SparkSession
@@ -35,3 +39,4 @@ class Handle:
     where: str
     options: Mapping[str, str] = field(repr=False)
     alias: str | None = None
+    given: deque[DataFrame] = field(default_factory=partial(deque, maxlen=16), repr=False, compare=False)

@@ -24,6 +24,8 @@ from delta_ds.spark.commands.scopes import SEARCH_CONDITION, Resolved, Scope
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.spark.native.settled import Settled
+
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Do = Literal["update", "delete", "insert"]
 
@@ -181,6 +183,7 @@ def plan_merge(
     identities: Collection[str] = (),
     defaults: Collection[str] = (),
     alias: str | None = None,
+    settled: Settled | None = None,
 ) -> MergePlan:
     """Resolve a MERGE.
 
@@ -208,6 +211,8 @@ def plan_merge(
         Columns that the table finds values for in inserts; what may be given is told by `schema`.
     alias
         The name by which the table's columns may be qualified where they are assigned to.
+    settled
+        See `Scope`.
 
     Raises
     ------
@@ -220,9 +225,9 @@ def plan_merge(
         schema,
         Side(target, schema),
         Side.of(source),
-        Scope(joined, table, "MERGE"),
-        Scope(target, table, "MERGE", joined=joined, label="target"),
-        Scope(source, table, "MERGE", joined=joined, label="source"),
+        Scope(joined, table, "MERGE", settled=settled),
+        Scope(target, table, "MERGE", joined=joined, settled=settled, label="target"),
+        Scope(source, table, "MERGE", joined=joined, settled=settled, label="source"),
         table,
         evolve,
         alias,

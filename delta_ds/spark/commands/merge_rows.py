@@ -65,13 +65,26 @@ class Sides:
             "not_matched": frame[FILE].isNull(),
             "not_matched_by_source": frame[SOURCE].isNull(),
         }
-        chosen = F.lit(NONE)
-        for number, clause in reversed(list(enumerate(self.plan.clauses))):
+        branches = []
+        for number, clause in enumerate(self.plan.clauses):
             applies = kinds[clause.when]
             if clause.condition is not None:
                 applies = applies & F.coalesce(clause.condition.column, F.lit(False))
-            chosen = F.when(applies, F.lit(number)).otherwise(chosen)
-        return frame.select("*", chosen.alias(CLAUSE))
+            branches.append((applies, F.lit(number)))
+        return frame.select("*", _case(branches, F.lit(NONE)).alias(CLAUSE))
+
+
+def _case(branches: Sequence[tuple[Column, Column]], otherwise: Column) -> Column:
+    """The value of the first branch whose condition holds: one flat CASE, however many there are."""
+    from pyspark.sql import functions as F
+
+    if not branches:
+        return otherwise
+    (condition, value), *others = branches
+    case = F.when(condition, value)
+    for condition, value in others:
+        case = case.when(condition, value)
+    return case.otherwise(otherwise)
 
 
 def rewritten_rows(
@@ -82,6 +95,7 @@ def rewritten_rows(
     *,
     inserts_only: bool,
     by_source: bool,
+    repeated: bool,
 ) -> DataFrame:
     """The rows that a merge writes once it is known where rows change, see `write_changed_rows`.
 
@@ -99,18 +113,13 @@ def rewritten_rows(
         Whether no row of the table changes.
     by_source
         Whether rows that the source does not match may change.
+    repeated
+        Whether several rows of the source match a row that is deleted.
     """
     from pyspark.sql import functions as F
 
-    inserts = any(clause.do == "insert" for clause in sides.plan.clauses)
     marks = change.plan.marks_rows
-    if inserts_only:
-        how = "left"
-    elif marks and not by_source:
-        how = "left" if inserts else "inner"
-    else:
-        how = "full" if inserts else "right"
-    frame = sides.joined(how)
+    frame = sides.joined("left" if inserts_only else _join(sides, marks, by_source))
     stays = frame[FILE].isNotNull() if not inserts_only else F.lit(False)
     if touched is not None and not inserts_only:
         stays = frame[FILE].isin(touched.numbers.to_pylist())
@@ -121,26 +130,52 @@ def rewritten_rows(
     changes, stays = changes & ~gone, stays & ~gone
     keeps = not (marks or inserts_only)
     kept = changes | stays if keeps else changes
-    return _Values(sides, change, special, frame.where(kept), keeps=keeps).frame().drop(CLAUSE)
+    values = _Values(sides, change, special, frame.where(kept), keeps=keeps)
+    return _as_written(values.frame(), change, repeated)
 
 
-def marked_rows(sides: Sides, change: Change, special: SpecialColumns) -> DataFrame:
-    """What becomes of the rows of the source, where rows of the table are only marked, in one join.
+def all_rows(sides: Sides, change: Change, special: SpecialColumns, *, by_source: bool) -> DataFrame:
+    """What becomes of all rows of the join, before it is known where rows change.
 
     Returns
     -------
     DataFrame
-        As of `rewritten_rows`, with `CLAUSE`, `FILE` and `ROW` (null for a row that matches none of the table), and
-        with rows that no clause changes.
+        As of `rewritten_rows`, with `CLAUSE`, and `FILE` and `ROW`, null for a row that matches none of the table,
+        and `SOURCE`, null for a row that the source does not match; and with rows that no clause changes.
     """
+    marks = change.plan.marks_rows
+    frame = sides.joined(_join(sides, marks, by_source))
+    return _Values(sides, change, special, frame, keeps=not marks).frame(frame[SOURCE])
+
+
+def written_rows(
+    sides: Sides, change: Change, rows: DataFrame, touched: Files, *, repeated: bool
+) -> DataFrame:
+    """Those of `all_rows` that are written; arguments as of `rewritten_rows`."""
+    wanted = rows[CLAUSE] != NONE
+    if not change.plan.marks_rows:
+        wanted = wanted | rows[FILE].isin(touched.numbers.to_pylist())
+    return _as_written(rows.where(wanted & ~_gone(sides, change, rows)).drop(SOURCE), change, repeated)
+
+
+def _join(sides: Sides, marks: bool, by_source: bool) -> str:
+    """The join in which all rows are that may be written; the source is on its left."""
     inserts = any(clause.do == "insert" for clause in sides.plan.clauses)
-    frame = sides.joined("left" if inserts else "inner")
-    return _Values(sides, change, special, frame, keeps=False).frame(frame[FILE], frame[ROW])
+    if marks and not by_source:
+        return "left" if inserts else "inner"
+    return "full" if inserts else "right"
 
 
-def written_rows(sides: Sides, change: Change, marked: DataFrame) -> DataFrame:
-    """Those of `marked_rows` that are written."""
-    rows = marked.where((marked[CLAUSE] != NONE) & ~_gone(sides, change, marked))
+def _as_written(rows: DataFrame, change: Change, repeated: bool) -> DataFrame:
+    """Rows without their places; each deleted row once, however often the source matches it.
+
+    Source: delta-spark, `ClassicMergeExecutor.deduplicateCDFDeletes`.
+    """
+    if repeated and change.plan.records_changes:
+        from pyspark.sql import functions as F
+
+        gone = rows[ACTION] == F.lit(DELETE)
+        rows = rows.where(~gone).union(rows.where(gone).dropDuplicates([FILE, ROW]))
     return rows.drop(CLAUSE, FILE, ROW)
 
 
@@ -170,7 +205,7 @@ class _Values:
         self._table = change.target.handle.where
 
     def frame(self, *more: Column) -> DataFrame:
-        """The rows with their values, and in `CLAUSE` what changes them; with more columns of the join."""
+        """The rows with their values and places, in `CLAUSE` what changes them, and more columns of the join."""
         fields = list(self._plan.schema)
         computed = {g.column for g in self._change.plan.write.rows.generated}
         columns = [
@@ -178,12 +213,11 @@ class _Values:
             for n, field in enumerate(fields)
             if field.name not in computed
         ]
-        hidden = [self._frame[CLAUSE], self._action(), *self._hidden(), *more]
+        places = [self._frame[name] for name in (CLAUSE, FILE, ROW)]
+        hidden = [*places, self._action(), *self._hidden(), *more]
         return self._with_generated(self._frame.select(*columns, *hidden), computed)
 
     def _value(self, n: int, field: StructField) -> Column:
-        from pyspark.sql import functions as F
-
         given: list[tuple[int, Column]] = []
         for number, clause in enumerate(self._plan.clauses):
             if clause.values is not None:
@@ -194,10 +228,9 @@ class _Values:
 
             if same_column(self._change.target.spark, [value for _, value in given]):
                 return given[0][1]
-        value = self._plan.carried[n] if self._keeps else StoreCast(self._table, True).null(field.type)
-        for number, new in reversed(given):
-            value = F.when(self._frame[CLAUSE] == number, new).otherwise(value)
-        return value
+        unchanged = self._plan.carried[n] if self._keeps else StoreCast(self._table, True).null(field.type)
+        chosen = self._frame[CLAUSE]
+        return _case([(chosen == number, value) for number, value in given], unchanged)
 
     def _found_by_table(self, field: StructField, clause: ResolvedClause) -> Column:
         """The value of a column that a clause does not give."""
@@ -205,7 +238,7 @@ class _Values:
         if field.name not in self._special.defaults or clause.do != "insert":
             # Generated and identity values come later.
             return cast.null(field.type)
-        scope = Scope(self._sides.source, self._table, "MERGE")
+        scope = Scope(self._sides.source, self._table, "MERGE", settled=self._change.target.settled)
         default = scope.resolve(self._special.defaults[field.name], "default")
         return cast.cast(default.column, default.type, field.type, field.name)
 
@@ -223,19 +256,22 @@ class _Values:
                 continue
             field = self._plan.schema.find(name)
             assert field is not None
-            value = Scope(found, self._table, "MERGE").resolve(text, "generated column")
+            scope = Scope(found, self._table, "MERGE", settled=self._change.target.settled)
+            value = scope.resolve(text, "generated column")
             made = StoreCast(self._table, True).cast(value.column, value.type, field.type, name)
             column = F.when(found[CLAUSE].isin(missing), made).otherwise(found[quoted(name)])
-            found = found.withColumn(quoted(name), column)
+            found = found.withColumn(name, column)
         return found
 
     def _action(self) -> Column:
         from pyspark.sql import functions as F
 
-        action = F.lit(COPY)
+        numbers: dict[str, list[int]] = {}
         for number, clause in enumerate(self._plan.clauses):
-            action = F.when(self._frame[CLAUSE] == number, F.lit(_CODES[clause.do])).otherwise(action)
-        return action.cast("tinyint").alias(ACTION)
+            numbers.setdefault(clause.do, []).append(number)
+        found = self._frame[CLAUSE]
+        branches = [(found.isin(those), F.lit(_CODES[do])) for do, those in numbers.items()]
+        return _case(branches, F.lit(COPY)).cast("tinyint").alias(ACTION)
 
     def _hidden(self) -> Sequence[Column]:
         """Row ids, and the rows as they were."""

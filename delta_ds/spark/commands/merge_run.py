@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
@@ -12,6 +12,7 @@ from delta_ds.kernel.commands.row_changes.plan import evolved_table, special_col
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.spark.commands.changing import Change, by_path
 from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.kept import kept_or_cached, may_change
 from delta_ds.spark.commands.merge_clauses import (
     Clause,
     MergePlan,
@@ -20,13 +21,21 @@ from delta_ds.spark.commands.merge_clauses import (
     plan_merge,
 )
 from delta_ds.spark.commands.merge_matches import Matches, find_matches, matches_in
-from delta_ds.spark.commands.merge_rows import Sides, marked_rows, rewritten_rows, written_rows
-from delta_ds.spark.commands.merge_source import SOURCE, has_usable_bounds, look_at, steady, within
+from delta_ds.spark.commands.merge_rows import Sides, all_rows, rewritten_rows, written_rows
+from delta_ds.spark.commands.merge_source import (
+    SOURCE,
+    has_usable_bounds,
+    look_at,
+    same_columns,
+    steady,
+    within,
+)
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
+from delta_ds.spark.commands.scopes import check_names
 from delta_ds.spark.commands.session import is_set
 from delta_ds.spark.commands.target import Target
-from delta_ds.spark.commands.target_source import FILE
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.schema import quoted
 from delta_ds.spark.settings import AUTO_MERGE
 
 if TYPE_CHECKING:
@@ -44,6 +53,7 @@ def run_merge(
     """Run a merge; see `DeltaMergeBuilder.execute`."""
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
+    check_names(source.columns, "source", handle.where, _OPERATION)
     removes = any(clause.do != "insert" for clause in clauses)
     with Change(handle, _OPERATION, removes=removes) as change:
         counts = (0, 0, 0, 0)
@@ -93,20 +103,26 @@ class _Merge:
         self._inserts = any(clause.do == "insert" for clause in clauses)
         self._changes_rows = any(clause.do != "insert" for clause in clauses)
         self._by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
+        self._plan: MergePlan | None = None
 
     def run(self) -> tuple[int, int, int, int]:
         """How many rows were affected, updated, deleted and inserted."""
         change, target = self._change, self._target
         # What does not fit is told before the source is computed.
-        self._sides(target.no_files)
-        started = change.elapsed_ms()
-        self._source = steady(self._source)
         sample = self._sides(target.no_files)
+        started = change.elapsed_ms()
+        given, self._source = self._source, steady(self._source)
+        if target.is_connect or not same_columns(given, self._source):
+            self._plan = None
+            sample = self._sides(target.no_files)
+        else:
+            sample = replace(sample, source=self._marked_source())
         self._settle(sample.plan)
         materialized = change.elapsed_ms()
         read, files, source_rows = self._candidates(sample)
-        if change.plan.marks_rows and not self._by_source and self._changes_rows:
-            found = self._mark(files)
+        marks = change.plan.marks_rows and not self._by_source
+        if self._changes_rows and (marks or self._may_change(sample)):
+            found = self._at_once(files)
         else:
             found = self._rewrite(sample, files)
         counts = self._counts(found)
@@ -134,11 +150,10 @@ class _Merge:
 
     def _sides(self, files: Files) -> Sides:
         """Source and some files of the table, and what the clauses mean for the two."""
-        from pyspark.sql import functions as F
-
         target = self._target
-        source = self._source.select("*", F.lit(True).alias(SOURCE))
-        rows = target.frame(files)
+        source, rows = self._marked_source(), target.frame(files)
+        if self._plan is not None:
+            return Sides(self._plan, source, rows)
         plan = plan_merge(
             schema=target.schema,
             target=rows,
@@ -154,12 +169,28 @@ class _Merge:
             identities=self._special.identities,
             defaults=self._special.defaults,
             alias=target.handle.alias,
+            settled=target.settled,
         )
+        if not target.is_connect:
+            # What is resolved once means the same for all files; on Spark Connect it belongs to these very frames.
+            self._plan = plan
         if plan.source_values:
             source = source.withColumns(dict(plan.source_values))
         if plan.target_values:
             rows = rows.withColumns(dict(plan.target_values))
         return Sides(plan, source, rows)
+
+    def _marked_source(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        return self._source.select("*", F.lit(True).alias(SOURCE))
+
+    def _may_change(self, sample: Sides) -> bool:
+        """Whether what the clauses say could be something else in a second query."""
+        values = [
+            value for clause in sample.plan.clauses for value in clause.values or () if value is not None
+        ]
+        return may_change(sample.joined("inner"), values)
 
     def _settle(self, plan: MergePlan) -> None:
         changing = [c for c in plan.clauses if c.do != "delete"]
@@ -188,18 +219,17 @@ class _Merge:
         read = target.understood(demands)
         keys = [] if self._by_source else keys_of(target, sample.plan.on, sample.target, sample.source)
         usable = [(f, value) for f, value in keys if has_usable_bounds(f.type)]
-        facts = look_at(sample.source, [value for _, value in usable])
+        facts = look_at(sample.source, [(field.type, value) for field, value in usable])
         for (field, _), (low, high) in zip(usable, facts.bounds, strict=True):
             demands += within(field.name, field.type, low, high)
         narrowed = target.understood(demands)
         return read, target.files(narrowed), facts.rows
 
     def _refuse_ambiguity(self, matches: Matches) -> None:
-        only_deletes = [c for c in self._clauses if c.when == "matched"]
-        harmless = (
-            len(only_deletes) == 1 and only_deletes[0].do == "delete" and only_deletes[0].condition is None
-        )
-        if matches.ambiguous and not harmless and only_deletes:
+        """Refuse a row of the table that several rows of the source match, but where all of them delete it."""
+        matched = [c for c in self._clauses if c.when == "matched"]
+        harmless = len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None
+        if matches.ambiguous and not harmless:
             raise UnsupportedOperationError(
                 f"Cannot perform Merge into {self._target.handle.where} as multiple source rows matched and attempted "
                 "to modify the same target row, so that it is not known which one counts. Make the rows of the source "
@@ -210,23 +240,21 @@ class _Merge:
 
     # --- what is written
 
-    def _mark(self, files: Files) -> _Found:
+    def _at_once(self, files: Files) -> _Found:
         """One join finds rows and makes the new ones; its result is kept, and looked at twice."""
-        from pyspark import StorageLevel
-
         change, sides = self._change, self._sides(files)
-        marked = marked_rows(sides, change, self._special).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            matches = matches_in(marked, marked[FILE].isNotNull(), sides, positions=True)
+        rows = all_rows(sides, change, self._special, by_source=self._by_source)
+        with kept_or_cached(rows) as rows:
+            marks = change.plan.marks_rows
+            matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
             self._refuse_ambiguity(matches)
             scanned = change.elapsed_ms()
             written = 0
-            deletes_only = all(clause.do == "delete" for clause in self._clauses)
+            touched = files.only(matches.changed_files)
+            deletes_only = marks and all(clause.do == "delete" for clause in self._clauses)
             if not deletes_only or change.plan.records_changes:
-                written = self._write(written_rows(sides, change, marked))
-        finally:
-            marked.unpersist()
-        return _Found(matches, files.only(matches.changed_files), written, scanned)
+                written = self._write(written_rows(sides, change, rows, touched, repeated=matches.ambiguous))
+        return _Found(matches, touched, written, scanned)
 
     def _rewrite(self, sample: Sides, files: Files) -> _Found:
         """Find the files in which rows change, then write what becomes of them."""
@@ -243,7 +271,7 @@ class _Merge:
             sides = self._sides(files if self._inserts else touched)
             frame = rewritten_rows(
                 sides, change, self._special, touched if len(touched) < len(files) else None,
-                inserts_only=not len(touched), by_source=self._by_source,
+                inserts_only=not len(touched), by_source=self._by_source, repeated=matches.ambiguous,
             )  # fmt: skip
             written = self._write(frame)
         return _Found(matches, touched, written, scanned)
@@ -252,7 +280,7 @@ class _Merge:
         partitions = self._target.metadata.partition_columns
         if partitions and self._changes_rows:
             # A join leaves rows of every partition in every task.
-            frame = frame.hint("rebalance", *partitions)
+            frame = frame.hint("rebalance", *map(quoted, partitions))
         return sum(result.rows for result in self._change.write(frame))
 
     def _counts(self, found: _Found) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Whether a row of the join has a row of the source.
 SOURCE = f"{HIDDEN}source"
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 # Reading these again gives the same rows, at no cost worth speaking of.
 _STEADY = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 
@@ -31,7 +33,7 @@ class SourceFacts:
     rows
         How many.
     bounds
-        For each key the smallest and the largest value, None without any.
+        For each key the smallest and the largest value, None without any; dates as days since 1970, text in UTF-8.
     """
 
     rows: int
@@ -48,6 +50,13 @@ def steady(source: DataFrame) -> DataFrame:
     return source.localCheckpoint(eager=True)
 
 
+def same_columns(given: DataFrame, kept: DataFrame) -> bool:
+    """Whether what was resolved on the source as it was given means the same on what was kept of it."""
+    from delta_ds.spark.native.resolution import same_output
+
+    return given is kept or same_output(given, kept)
+
+
 def _is_steady(source: DataFrame) -> bool:
     plan = source._jdf.queryExecution().analyzed()
     while plan.nodeName() == "SubqueryAlias":
@@ -55,14 +64,36 @@ def _is_steady(source: DataFrame) -> bool:
     return plan.nodeName() in _STEADY
 
 
-def look_at(source: DataFrame, keys: Sequence[SparkColumn]) -> SourceFacts:
+def look_at(source: DataFrame, keys: Sequence[tuple[DataType, SparkColumn]]) -> SourceFacts:
     """Count the rows and find the bounds of keys, in one pass."""
     from pyspark.sql import functions as F
 
-    wanted = [bound(key) for key in keys for bound in (F.min, F.max)]
+    wanted = [_told(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
     found = source.agg(F.count(F.lit(1)), *wanted).collect()[0]
     bounds = list(zip(found[1::2], found[2::2], strict=True))
     return SourceFacts(found[0], bounds)
+
+
+def _told(kind: DataType, bound: SparkColumn) -> SparkColumn:
+    """A bound in a form in which Python holds all that Spark does."""
+    from pyspark.sql import functions as F
+
+    if kind == DATE:
+        return F.unix_date(bound)
+    return bound.cast("binary") if kind == STRING else bound
+
+
+def _understood(kind: DataType, bound: Any) -> Any:
+    """A bound as the kernel's literals have it; None: they cannot say it."""
+    if kind == DATE:
+        day = bound + _EPOCH
+        return datetime.date.fromordinal(day) if 1 <= day <= datetime.date.max.toordinal() else None
+    if kind == STRING:
+        try:
+            return bytes(bound).decode()
+        except UnicodeDecodeError:
+            return None
+    return bound
 
 
 def has_usable_bounds(kind: DataType) -> bool:
@@ -71,11 +102,11 @@ def has_usable_bounds(kind: DataType) -> bool:
 
 
 def within(name: str, kind: DataType, low: Any, high: Any) -> list[Expression]:
-    """That a column lies between bounds; without bounds no row has a key that equals anything."""
+    """That a column lies between bounds, as `look_at` tells them; without any no row has a key that equals anything."""
     if low is None:
         return [Literal(False)]
     column = Column((name,))
+    known = ((comparison, _understood(kind, bound)) for comparison, bound in ((">=", low), ("<=", high)))
     return [
-        Call(">=", (column, Literal(low, kind))),
-        Call("<=", (column, Literal(high, kind))),
+        Call(comparison, (column, Literal(bound, kind))) for comparison, bound in known if bound is not None
     ]

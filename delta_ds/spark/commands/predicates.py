@@ -30,7 +30,17 @@ def predicate_of(target: Target, condition: Resolved) -> Expression | None:
         return target.understood(parts)
     if not isinstance(condition.source, str):
         return None
-    return target.understood(_parsed(condition.source, target.handle.alias))
+    whole = _parsed(condition.source, target.handle.alias)
+    return target.understood([part for each in whole for part in conjuncts(each) if not _moves(part)])
+
+
+def _moves(tree: Expression) -> bool:
+    """Whether an expression speaks of the present, which is another one whenever it is bound."""
+    if isinstance(tree, Cast):
+        return _moves(tree.child)
+    if not isinstance(tree, Call):
+        return False
+    return tree.name in ("current_timestamp", "current_date") or any(map(_moves, tree.args))
 
 
 def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
@@ -57,7 +67,7 @@ def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> l
     alias = target.handle.alias
     if not isinstance(condition.source, str) or alias is None:
         return []
-    parts = (piece for whole in _tree(condition.source) for piece in conjuncts(whole))
+    parts = (p for whole in _tree(condition.source) for p in conjuncts(whole) if not _moves(p))
     return [
         _unqualified(part, alias)
         for part in parts

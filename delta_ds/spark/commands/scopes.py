@@ -9,7 +9,7 @@ Source: delta-spark, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `Preproces
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from delta_ds.spark.server import is_connect
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.settled import Settled
 
 HIDDEN = "__pydelta_"
 SEARCH_CONDITION = "search condition"
@@ -83,17 +85,28 @@ class Scope:
         The command, in capitals: conditions of errors depend on it.
     joined
         The frame that the expressions will be evaluated in, where it is another one.
+    settled
+        What expressions mean by the present, and by columns of frames of the table; None: whatever they mean to the
+        query that evaluates them.
     label
         What tells the names of this scope's projections from those of others.
     """
 
     def __init__(
-        self, frame: DataFrame, table: str, what: str, *, joined: DataFrame | None = None, label: str = ""
+        self,
+        frame: DataFrame,
+        table: str,
+        what: str,
+        *,
+        joined: DataFrame | None = None,
+        settled: Settled | None = None,
+        label: str = "",
     ) -> None:
         hidden = [name for name in frame.columns if name.startswith(HIDDEN)]
         self.frame = frame.drop(*hidden) if hidden else frame
         self.projections: dict[str, Column] = {}
         self._joined = joined
+        self._settled = settled
         self._table, self._what, self._label = table, what, label
         self._connect = is_connect(frame.sparkSession)
 
@@ -151,7 +164,7 @@ class Scope:
         from pyspark.errors import PySparkException
 
         try:
-            columns = [_column(e) for e in expressions]
+            columns = [self._column(e) for e in expressions]
             if self._connect:
                 return self._on_server(columns, expressions, clause, predicate)
             return self._in_jvm(columns, expressions, clause, predicate)
@@ -160,13 +173,21 @@ class Scope:
                 return [r for e in expressions for r in self._resolved([e], clause, predicate=predicate)]
             raise self._failure(error, expressions[0], clause, predicate) from error
 
+    def _column(self, expression: Any) -> Column:
+        from pyspark.sql import Column
+        from pyspark.sql import functions as F
+
+        if not isinstance(expression, Column):
+            return F.expr(expression) if isinstance(expression, str) else F.lit(expression)
+        return expression if self._settled is None else self._settled.columns(expression, self.frame)
+
     def _in_jvm(
         self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
     ) -> list[Resolved]:
         from delta_ds.spark.native.resolution import resolve
 
         selected = self.frame.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
-        found = resolve(self.frame, selected)
+        found = resolve(self.frame, selected, self._settled)
         if found is None:
             if len(sources) > 1:
                 return [r for s in sources for r in self._resolved([s], clause, predicate=predicate)]
@@ -251,15 +272,6 @@ class Scope:
         )
 
 
-def _column(expression: Any) -> Column:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F
-
-    if isinstance(expression, Column):
-        return expression
-    return F.expr(expression) if isinstance(expression, str) else F.lit(expression)
-
-
 def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
     """A projection that Spark refuses to analyse with anything that a command refuses.
 
@@ -274,6 +286,22 @@ def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> D
     else:
         checked = frame.join(frame.sparkSession.range(0).select(), condition, "left_semi")
     return checked.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
+
+
+def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
+    """Refuse columns that are called as those are which a command adds to rows.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Such a column would be taken for the command's own.
+    """
+    own = [name for name in names if name.lower().startswith(HIDDEN)]
+    if own:
+        raise UnsupportedOperationError(
+            f"the {of} has a column {own[0]!r}, but in {what} on {table} names that begin with {HIDDEN} are kept for "
+            f"places of rows and the like. Rename the column. {_NOTHING}"
+        )
 
 
 def written(source: Any) -> str:

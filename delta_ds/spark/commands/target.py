@@ -19,6 +19,7 @@ from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.scopes import Resolved
 from delta_ds.spark.commands.target_source import (
     FILE,
     FORMAT,
@@ -35,6 +36,8 @@ from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, is_off
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.settled import Settled
 
 logger = logging.getLogger("delta_ds")
 
@@ -81,6 +84,7 @@ class Target:
         self.spark = handle.spark
         self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
         self._snapshot: Snapshot | None = None
+        self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
             self._snapshot = handle.log.snapshot()
         pinned: Any = self._snapshot or fetch(handle.log, _pin)
@@ -129,12 +133,34 @@ class Target:
         -------
         DataFrame
             The table's columns, then `FILE` (int), `ROW` (bigint, the position in the file) and, where the table
-            tracks rows, `ROW_ID` and `ROW_VERSION` (bigint).
+            tracks rows, `ROW_ID` and `ROW_VERSION` (bigint). In classic sessions all frames of a target have the
+            same columns: what was resolved on one of them can be evaluated on every other.
         """
         found = None if self.tracked else self._native(files)
         if found is None:
             found = self._portable(files)
-        return self._named(found)
+        if self._first is None:
+            self._first = found
+        return self._named(self._in_same_columns(found))
+
+    def _in_same_columns(self, frame: DataFrame) -> DataFrame:
+        if self.is_connect or self._first is None or frame is self._first:
+            return frame
+        from delta_ds.spark.native.resolution import under_ids
+
+        return under_ids(frame, self._first)
+
+    @cached_property
+    def settled(self) -> Settled | None:
+        """What expressions of the command mean by the present, and by columns of `toDF()`; None on Spark Connect.
+
+        There, what may differ is computed once, and kept.
+        """
+        if self.is_connect:
+            return None
+        from delta_ds.spark.native.settled import Settled
+
+        return Settled(self._first or self.frame(self.no_files), self.handle.given)
 
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame
@@ -194,15 +220,15 @@ class Target:
         found: Files = self.ask(candidates, predicate, self.timezone)
         return found
 
-    def files_in_partitions(self, condition: str | Column) -> Files:
+    def files_in_partitions(self, condition: Resolved) -> Files:
         """The files whose partition values match a condition that reads partition columns only, by Spark."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         tuples, codes = self.ask(partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, [list(range(tuples.num_rows))])
-        frame = self._named(frame_of(self.spark, numbered))
-        kept = sorted(row[0] for row in frame.where(condition).select(TUPLE).collect())
+        frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
+        kept = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
         chosen = pc.is_in(codes, value_set=pa.array(kept, pa.int64()))
         files = self.all_files
         return Files(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))

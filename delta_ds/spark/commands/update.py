@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.commands.row_changes.candidates import Files
 from delta_ds.kernel.commands.row_changes.plan import generated_columns
 from delta_ds.kernel.commands.row_changes.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.changing import Change, affected, by_path
 from delta_ds.spark.commands.delete import matching
+from delta_ds.spark.commands.kept import kept, may_change
 from delta_ds.spark.commands.positions import counts, positions
 from delta_ds.spark.commands.predicates import predicate_of
 from delta_ds.spark.commands.rows import before_columns
 from delta_ds.spark.commands.scopes import Scope
+from delta_ds.spark.commands.target_source import FILE, HIDDEN, ROW
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle
 
 _OPERATION = "UPDATE"
+_MATCHES = f"{HIDDEN}matches"
 
 
 def run_update(
@@ -69,34 +71,48 @@ class _Update:
         condition: str | Column | None,
         assignments: Mapping[str, str | Column],
     ) -> None:
+        from pyspark.sql import functions as F
+
         self._change = change
         self._target = change.target
         self._condition = condition
         self._assignments = assignments
         self._assigned: set[str] = set()
+        self._matches: Column = F.lit(True)
+        self._values: dict[str, Column] = {}
 
     def run(self) -> int:
+        """How many rows were updated."""
+        from pyspark.sql import functions as F
+
         change, target = self._change, self._target
         sample = target.frame(target.no_files)
-        # Everything is resolved before any row is looked at.
-        self._values(sample)
+        # Everything is resolved before any row is looked at, and once: what it means stays the same.
+        self._values = self._resolved_values(sample)
         given = {name.lower() for name in self._assigned}
         generated = target.ask(generated_columns)
         change.settle(computed=[name for name in generated if name.lower() not in given])
         predicate, text = None, None
         if self._condition is not None:
             resolved = matching(target, sample, self._condition, _OPERATION)
+            self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
-        frame = target.frame(files)
-        hits = frame if self._condition is None else frame.where(self._matches(frame))
+        after = None
+        if may_change(sample, [self._matches, *self._values.values()]):
+            after = kept(self._after(target.frame(files)))
+        hits = target.frame(files).where(self._matches) if after is None else after.where(after[_MATCHES])
         marked = positions(hits) if change.plan.marks_rows else {}
         found = counts(hits) if not change.plan.marks_rows else {n: len(p) for n, p in marked.items()}
         rows = sum(found.values())
         if not rows:
             return 0
         scanned = change.elapsed_ms()
-        copied = self._rewrite(files.only(list(found))) - rows
+        if after is None:
+            after = self._after(target.frame(files.only(list(found))))
+        else:
+            after = after.where(after[FILE].isin(list(found)))
+        copied = sum(result.rows for result in change.write(after.drop(FILE, ROW, _MATCHES))) - rows
         change.commit(
             predicate,
             removed=[] if change.plan.marks_rows else list(by_path(files, found)),
@@ -111,24 +127,18 @@ class _Update:
         )
         return rows
 
-    def _matches(self, frame: DataFrame) -> Column:
+    def _resolved_values(self, frame: DataFrame) -> dict[str, Column]:
+        """The new values of the columns that get some."""
         from pyspark.sql import functions as F
 
-        if self._condition is None:
-            return F.lit(True)
-        found = matching(self._target, frame, self._condition, _OPERATION).column
-        return F.coalesce(found, F.lit(False))
-
-    def _values(self, frame: DataFrame) -> dict[str, Column]:
-        """The new values of the columns that get some."""
         target = self._target
-        scope = Scope(frame, target.handle.where, _OPERATION)
+        scope = Scope(frame, target.handle.where, _OPERATION, settled=target.settled)
         alias = target.handle.alias
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
         columns = assign(
             target.schema,
-            lambda name: frame[quoted(name)],
+            lambda name: F.col(quoted(name)),
             list(zip(assignments, values, strict=True)),
             table=target.handle.where,
             operation=_OPERATION,
@@ -138,26 +148,30 @@ class _Update:
         named = zip(target.schema.names, columns, strict=True)
         return {name: column for name, column in named if name in self._assigned and column is not None}
 
-    def _rewrite(self, files: Files) -> int:
-        """Write the updated rows, and those that stay in files that are replaced; returns how many."""
+    def _after(self, frame: DataFrame) -> DataFrame:
+        """The updated rows, and those that stay in files that are replaced, with their places.
+
+        Returns
+        -------
+        DataFrame
+            See `write_changed_rows`; then `FILE`, `ROW`, and whether the row is updated.
+        """
         from pyspark.sql import functions as F
 
         change, target = self._change, self._target
-        frame = target.frame(files)
-        matches = self._matches(frame)
+        matches = self._matches
         if change.plan.marks_rows:
             # The other rows stay where they are.
             frame = frame.where(matches)
             matches = F.lit(True)
-        values = self._values(frame)
         computed = {g.column for g in change.plan.write.rows.generated}
         columns = []
         for name in target.schema.names:
             if name in computed:
                 continue
             column = frame[quoted(name)]
-            if name in values:
-                column = F.when(matches, values[name]).otherwise(column)
+            if name in self._values:
+                column = F.when(matches, self._values[name]).otherwise(column)
             columns.append(column.alias(name))
         action = F.when(matches, F.lit(UPDATE)).otherwise(F.lit(COPY)).cast("tinyint")
         columns.append(action.alias(ACTION))
@@ -166,4 +180,4 @@ class _Update:
             columns += [frame[ROW_ID], version.alias(ROW_VERSION)]
         if change.plan.records_changes:
             columns += before_columns(target, frame)
-        return sum(result.rows for result in change.write(frame.select(*columns)))
+        return frame.select(*columns, frame[FILE], frame[ROW], matches.alias(_MATCHES))

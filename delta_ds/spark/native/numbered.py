@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.spark.native.file_index import FILE_NUMBER
 from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.native.scan import hadoop_root, scan
+from delta_ds.spark.native.scan import hadoop_root, row_index, scan
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -59,5 +59,5 @@ def numbered_rows(
         timezone=timezone,
     )
     own = [frame[quoted(name)] for name in snapshot.schema.names]
-    place = (frame[FILE_NUMBER].alias(names[0]), frame["_metadata.row_index"].alias(names[1]))
+    place = (frame[FILE_NUMBER].alias(names[0]), row_index(frame).alias(names[1]))
     return frame.select(*own, *place)

@@ -15,6 +15,8 @@ from delta_ds.spark.native.jvm import Jvm
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from delta_ds.spark.native.settled import Settled
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -38,13 +40,15 @@ class Expression:
     subquery: bool
 
 
-def resolve(frame: DataFrame, selected: DataFrame) -> list[Expression] | None:
+def resolve(frame: DataFrame, selected: DataFrame, settled: Settled | None = None) -> list[Expression] | None:
     """The expressions of a projection.
 
     Parameters
     ----------
     selected
         A `frame.select(...)` in which every column is an expression with an alias.
+    settled
+        What stands in them for the time and its like; None: each query finds that anew.
 
     Returns
     -------
@@ -56,7 +60,7 @@ def resolve(frame: DataFrame, selected: DataFrame) -> list[Expression] | None:
     if plan.nodeName() != "Project" or not plan.child().fastEquals(jvm.logical_plan(frame)):
         return None
     subqueries = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
-    projected = plan.projectList()
+    projected = (settled(plan) if settled else plan).projectList()
     found = []
     for at in range(projected.size()):
         expression = projected.apply(at).child()
@@ -74,6 +78,34 @@ def attributes(frame: DataFrame) -> list[Column]:
     jvm = Jvm.of(frame.sparkSession)
     output = jvm.logical_plan(frame).output()
     return [jvm.column(output.apply(at)) for at in range(output.size())]
+
+
+def same_output(one: DataFrame, other: DataFrame) -> bool:
+    """Whether two frames have the same columns by their ids, in the same order."""
+    jvm = Jvm.of(one.sparkSession)
+    outputs = [jvm.logical_plan(frame).output() for frame in (one, other)]
+    ids = [[output.apply(at).exprId() for at in range(output.size())] for output in outputs]
+    return len(ids[0]) == len(ids[1]) and all(a.equals(b) for a, b in zip(*ids, strict=True))
+
+
+def under_ids(frame: DataFrame, ids: DataFrame) -> DataFrame:
+    """The rows of a frame under the ids that columns of the same names have in another one.
+
+    What was resolved on the other frame means the same on this one.
+    """
+    jvm = Jvm.of(frame.sparkSession)
+    plan, wanted = jvm.logical_plan(frame), jvm.logical_plan(ids).output()
+    catalyst = jvm.jvm.org.apache.spark.sql.catalyst
+    known = {str(wanted.apply(at).name()): wanted.apply(at).exprId() for at in range(wanted.size())}
+    named = []
+    for at in range(plan.output().size()):
+        column = plan.output().apply(at)
+        name, metadata = str(column.name()), jvm.some(column.metadata())
+        ident = known.get(name)
+        if ident is not None:
+            column = catalyst.expressions.Alias(column, name, ident, jvm.seq([]), metadata, jvm.seq([]))
+        named.append(column)
+    return jvm.data_frame(catalyst.plans.logical.Project(jvm.seq(named), plan))
 
 
 def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:

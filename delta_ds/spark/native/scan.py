@@ -125,6 +125,9 @@ def scan(
     """
     jvm = Jvm.of(spark)
     found = scan_columns(snapshot, columns)
+    own = [name for name in found.output.names if name.lower() in (DELETED, FILE_NUMBER)]
+    if own:
+        raise NotNative(f"a column is called {own[0]}, as one that the scan adds")
     if root is None:
         root = local_root(snapshot)
         check_names(snapshot)
@@ -160,10 +163,15 @@ def _is_live(jvm: Jvm, frame: DataFrame) -> Column:
     """Whether a row is not deleted; the bitmap ends with the last deleted row of the file."""
     from pyspark.sql import functions as F
 
-    bitmap, row = frame[DELETED], frame["_metadata.row_index"]
+    bitmap, row = frame[DELETED], row_index(frame)
     # CASE keeps the order: the bit is looked up only where the bitmap has one.
     deleted = F.when(row < F.octet_length(bitmap).cast("bigint") * 8, jvm.is_set(bitmap, row.cast("int")))
     return ~F.coalesce(deleted, F.lit(False))
+
+
+def row_index(frame: DataFrame) -> Column:
+    """The position of a row in its file (bigint), also where the table has a column called `_metadata`."""
+    return frame.metadataColumn("_metadata").getField("row_index")
 
 
 def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:

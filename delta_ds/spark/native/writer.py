@@ -31,6 +31,7 @@ from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import file_system, hadoop_root
 from delta_ds.spark.native.stored_columns import check, stored_columns
+from delta_ds.spark.schema import quoted
 from delta_ds.spark.source import check_path
 from delta_ds.spark.writer import compact_as_planned, engine_info
 
@@ -176,7 +177,7 @@ def _write_files(
     frame, partitions = stored_columns(rows, plan.files)
     if _is_optimized(plan):
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
-        frame = frame.hint("rebalance", *partitions)
+        frame = frame.hint("rebalance", *map(quoted, partitions))
     settled = {
         **_WRITER_OPTIONS,
         **hadoop_options,
