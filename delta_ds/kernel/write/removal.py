@@ -129,7 +129,10 @@ def _remove_matching(
     plan: WritePlan, transaction: Transaction, snapshot: Snapshot, staged: StagedFiles
 ) -> Removed:
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
-    candidates = transaction.scan(plan.options.replace_where, timezone=plan.rows.timezone).pruning.rows
+    # At the time that the write's own rows are held against, not at that of now.
+    assert plan.replacing.guarded is not None
+    predicate = plan.replacing.guarded.condition.clause.tree
+    candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
     if plan.replacing.by_partition:
         removed = _remove(plan, transaction, snapshot, candidates)
         removed.deleted = _count_rows(snapshot, candidates)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,26 @@ def test_append_adds_rows_and_overwrite_replaces_them(tmp_path: Path) -> None:
     assert write(tmp_path, sales((7, 1, 1)), "overwrite") == 2
     assert (ids(tmp_path, 1), ids(tmp_path)) == ([1, 2, 3, 4, 5, 6], [7])
     assert info(tmp_path, 2)["operationMetrics"]["numRemovedFiles"] == "2"
+
+
+def test_replace_where_means_the_time_at_which_the_write_was_planned(tmp_path: Path) -> None:
+    """A row that was to come then and is past when the write ends is replaced, as the written rows are judged."""
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+    start = datetime.datetime.now(datetime.timezone.utc)
+
+    def row(id_: int, seconds: float) -> pa.RecordBatch:
+        moment = start + datetime.timedelta(seconds=seconds)
+        return pa.record_batch([pa.array([id_]), pa.array([moment], schema.field("ts").type)], schema=schema)
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        time.sleep(1.2)
+        yield row(4, 3600)
+
+    for id_, seconds in ((1, -1.0), (2, 1.0), (3, 3000.0)):
+        write(tmp_path, pa.Table.from_batches([row(id_, seconds)]))
+    late = pa.RecordBatchReader.from_batches(schema, slowly())
+    DeltaLog(tmp_path).write(late, "overwrite", {"replaceWhere": "ts > current_timestamp()"})
+    assert ids(tmp_path) == [1, 4]
 
 
 def test_append_without_rows_makes_no_version(tmp_path: Path) -> None:
