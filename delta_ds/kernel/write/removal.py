@@ -131,7 +131,7 @@ def _remove_matching(
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     # At the time that the write's own rows are held against, not at that of now.
     assert plan.replacing.guarded is not None
-    predicate = plan.replacing.guarded.condition.clause.tree
+    predicate = plan.replacing.guarded.clause.tree
     candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
     if plan.replacing.by_partition:
         removed = _remove(plan, transaction, snapshot, candidates)

@@ -80,7 +80,8 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
         if isinstance(check, Condition):
             if check.absent:
                 raise NotNative(f"{check.clause.owner} names columns that the table does not have")
-            broken, values = _broken(check, frame, analyst), _values(check, plan.table)
+            broken = _broken(check, frame, analyst, settled=told is not check)
+            values = _values(check, plan.table)
         elif isinstance(check, NotNull):
             broken, values = value(check.path).isNull(), {}
         elif isinstance(check, Length):
@@ -116,13 +117,18 @@ def value(path: tuple[str, ...]) -> Column:
 # --- expressions
 
 
-def _broken(check: Condition, frame: DataFrame, analyst: Analyst) -> Column:
+def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bool) -> Column:
+    """Whether a row breaks a condition; settled: at the time that the write was planned, as rows are replaced."""
     from pyspark.sql import functions as F
+
+    from delta_ds.kernel.expressions.sql import parse_predicate
 
     clause = check.clause
     verified = verified_column(check)
     if verified is None:
-        passed = analyst.jvm.column(analyst.resolve(frame, clause, clause.text, predicate=True))
+        moves = settled and not is_foreign(clause) and parse_predicate(clause.text) != clause.tree
+        text = str(clause.tree) if moves else clause.text
+        passed = analyst.jvm.column(analyst.resolve(frame, clause, text, predicate=True))
     else:
         text = clause.text[len(verified) + len(" <=> ") :]
         passed = value((verified,)).eqNullSafe(analyst.jvm.column(analyst.resolve(frame, clause, text)))

@@ -549,6 +549,12 @@ CASES = [
     # --- replaceWhere
     Case("replaceWhere met", [INT, TEXT], "select 1 i, 'a' s", options={"replaceWhere": "i = 1"}),
     Case(
+        "replaceWhere of a time met",
+        [column("ts", "timestamp")],
+        "select timestamp'2020-01-01 00:00:00' ts",
+        options={"replaceWhere": "ts < current_timestamp() and cast(ts as date) < current_date()"},
+    ),
+    Case(
         "replaceWhere broken",
         [INT, TEXT],
         "select 1 i, 'a' s union all select 2, 'b'",
