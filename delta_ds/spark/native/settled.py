@@ -12,29 +12,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 # All that Spark calls "current", under every name that makes another node of the tree.
-_FUNCTIONS = {
-    "current_timestamp": ("",),
-    "now": ("",),
-    "current_date": ("",),
-    "localtimestamp": ("",),
-    "current_time": ("", *map(str, range(7))),
-    "current_user": ("",),
-    "user": ("",),
-    "session_user": ("",),
-    "current_catalog": ("",),
-    "current_database": ("",),
-    "current_path": ("",),
-    "current_timezone": ("",),
-}
+_CALLS = [
+    "current_timestamp()", "now()", "current_date()", "localtimestamp()",
+    "current_time()", *(f"current_time({digits})" for digits in range(7)),
+    "current_user()", "user()", "session_user()",
+    "current_catalog()", "current_database()", "current_path()", "current_timezone()",
+]  # fmt: skip
+# Those of them that a session's Spark has, where these are not all.
+_known: WeakKeyDictionary[SparkSession, list[str]] = WeakKeyDictionary()
 
 
 class Settled:
@@ -59,18 +54,14 @@ class Settled:
             optimizer.ReplaceCurrentLike(catalogs),
             jvm.module(f"{_OPTIMIZER}.SpecialDatetimeValues$"),
         ]
-        builtin = jvm.module("org.apache.spark.sql.catalyst.analysis.FunctionRegistry$").expressions()
-        calls = [
-            f"{name}({argument}) AS v{at}_{argument}"
-            for at, (name, arguments) in enumerate(_FUNCTIONS.items())
-            if builtin.contains(name)
-            for argument in arguments
-        ]
-        asked = jvm.logical_plan(spark.range(1).selectExpr(*calls))
+        asked = self._asked(_known.get(spark, _CALLS))
+        if asked is None:
+            _known[spark] = [call for call in _CALLS if self._asked([call]) is not None]
+            asked = self._asked(_known[spark])
         answered = self._by_rules(asked)
         # A map is a partial function: what it does not hold stays as it is.
         answers = jvm.module("scala.collection.immutable.Map$").empty()
-        for at in range(len(calls)):
+        for at in range(asked.projectList().size()):
             question, answer = (plan.projectList().apply(at).child() for plan in (asked, answered))
             answers = answers.updated(question, answer)
         self._answers = answers
@@ -86,6 +77,15 @@ class Settled:
         nothing = self._jvm.jvm.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation()
         alone = projection.withNewChildren(self._jvm.seq([nothing]))
         return self._by_rules(alone.transformAllExpressionsWithSubqueries(self._answers))
+
+    def _asked(self, calls: list[str]) -> Any:
+        """A projection of calls; None where this Spark does not know one of them, or not in this session."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._jvm.logical_plan(self._jvm.spark.range(1).selectExpr(*calls))
+        except PySparkException:
+            return None
 
     def columns(self, expression: Column, frame: DataFrame) -> Column:
         """An expression of a user in which columns of frames of the table are those of the command's.

@@ -241,7 +241,7 @@ def test_a_command_has_one_time_of_day(spark: SparkSession, tmp_path: Path, layo
     """Every row tells when it was changed: that is one moment, and the rows are those that it chooses."""
     table, log = None, DeltaLog(tmp_path)
     for command in (update_now, merge_now, delete_now):
-        start = F.timestamp_micros(F.expr("unix_micros(now()) + id * 20000 - 1000000"))
+        start = F.timestamp_micros(F.expr("unix_micros(now()) + id * 60000 - 1000000"))
         rows = spark.range(0, 1000, 1, 2).select(
             "id", start.alias("ts"), F.lit(None).cast("timestamp").alias("at")
         )
