@@ -56,7 +56,9 @@ def write_rows(
     native = _native(frame, plan, target)
     if native is not None:
         return [native]
-    results = map_in_arrow(frame, _task(portable()), "result binary").collect()
+    # Whoever makes a function of columns parses their names, which may be any.
+    plain = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+    results = map_in_arrow(plain, _task(portable(), frame.columns), "result binary").collect()
     return [pickle.loads(row[0]) for row in results]
 
 
@@ -87,13 +89,16 @@ def before_columns(target: Target, frame: DataFrame) -> list[Column]:
     return [column.alias(f"{BEFORE}{n}") for n, column in enumerate(target.columns(frame))]
 
 
-def _task(plan: ChangePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(
+    plan: ChangePlan, names: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        result = write_changed_rows(plan, batches, context.partitionId() if context else 0)
+        named = (batch.rename_columns(names) for batch in batches)
+        result = write_changed_rows(plan, named, context.partitionId() if context else 0)
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], names=["result"])
 
     return write
