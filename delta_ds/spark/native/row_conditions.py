@@ -14,7 +14,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.data import char_padding
 from delta_ds.kernel.data.char_lengths import Length
 from delta_ds.kernel.data.row_checks import Condition, NotNull
-from delta_ds.kernel.data.row_plan import VERIFICATION, RowPlan
+from delta_ds.kernel.data.row_plan import VERIFICATION, RowPlan, is_foreign
 from delta_ds.kernel.expressions.tree import Call, columns
 from delta_ds.kernel.expressions.tree import Column as TreeColumn
 from delta_ds.kernel.schema.types import (
