@@ -102,7 +102,8 @@ class Settled:
         SchemaError
             `AMBIGUOUS_REFERENCE`: it names a column that the source of a merge has too, since it was made of the table.
         """
-        tree = self._jvm.expression(expression)
+        # By the session: `ExpressionUtils` wraps what is not resolved, and shows nothing of it.
+        tree = self._jvm.spark._jsparkSession.expression(expression._jc)
         named = [leaf for leaf in _items(tree.collectLeaves()) if leaf.nodeName() == "AttributeReference"]
         if not named:
             return expression
