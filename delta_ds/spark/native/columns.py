@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _PARQUET_ID = "parquet.field.id"
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
+_HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
 _READING = (EXISTS_DEFAULT, _CHAR_VARCHAR, _COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
@@ -135,6 +136,9 @@ def scan_columns(snapshot: Snapshot, table: StructType | None = None) -> ScanCol
     names = [physical_name(f, mode) for f in stored]
     if len({name.lower() for name in names}) < len(names):
         raise NotNative("the names of columns in files differ in case only")
+    own = [name for name in names if name.lower().startswith(_HIDDEN)]
+    if own:
+        raise NotNative(f"a column is called {own[0]}, as those are that the scan adds")
     renames = by_id or len(stored) < len(table) or any(_is_renamed(f, mode) for f in table)
     output = StructType(tuple(_relation_field(f, mode, by_id, renames) for f in stored))
     partitions = StructType(

@@ -125,9 +125,6 @@ def scan(
     """
     jvm = Jvm.of(spark)
     found = scan_columns(snapshot, columns)
-    own = [name for name in found.output.names if name.lower() in (DELETED, FILE_NUMBER)]
-    if own:
-        raise NotNative(f"a column is called {own[0]}, as one that the scan adds")
     if root is None:
         root = local_root(snapshot)
         check_names(snapshot)
