@@ -173,6 +173,16 @@ class Snapshot:
         """The live files as the kernel sees them; see `LiveFiles`."""
         return self.state.files
 
+    def statistics_count_nan(self) -> bool:
+        """Tell whether bounds of floats hold for NaN, too; see `log/statistics_writers.py`."""
+        return self._statistics_count_nan
+
+    @cached_property
+    def _statistics_count_nan(self) -> bool:
+        from delta_ds.kernel.log.statistics_writers import statistics_count_nan
+
+        return statistics_count_nan(self.storage, self.segment)
+
     def files(self, predicate: str | Expression | None = None, *, timezone: str = "UTC") -> pa.Table:
         """The live files, or those that may hold rows matching a predicate.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -31,11 +31,12 @@ _COMPRESSION = "zstd"
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """How the file actions of one checkpoint look."""
+    """How the file actions of one checkpoint look; `footer` is put into its files beside their schema."""
 
     stats: bool
     struct: bool
     typed: TypedColumns
+    footer: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def add(self) -> pa.StructType:
@@ -133,13 +134,14 @@ class CheckpointFile:
         In bytes, once it is closed.
     """
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, sink: BinaryIO, schema: pa.Schema, footer: Mapping[str, str]) -> None:
         self.size = 0
         self._sink = sink
         self._schema = schema
         self._writer = pq.ParquetWriter(
             sink, schema, compression=_COMPRESSION, store_schema=False, store_decimal_as_integer=True,
         )  # fmt: skip
+        self._writer.add_key_value_metadata(dict(footer))
         self._pending: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -178,11 +180,13 @@ class CheckpointFile:
 
 
 @contextmanager
-def open_file(storage: Storage, path: str, schema: pa.Schema) -> Iterator[CheckpointFile]:
-    """A checkpoint file that becomes visible when the block ends without an exception."""
+def open_file(
+    storage: Storage, path: str, schema: pa.Schema, footer: Mapping[str, str]
+) -> Iterator[CheckpointFile]:
+    """A checkpoint file that becomes visible when the block ends without an exception; `footer` goes into its own."""
     forget_hadoop_checksum(storage, path)
     with storage.replace_file(path) as sink:
-        file = CheckpointFile(sink, schema)
+        file = CheckpointFile(sink, schema, footer)
         try:
             yield file
             file.close()

@@ -48,6 +48,7 @@ from delta_ds.kernel.log.last_checkpoint import write_hint
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.spark_hash import partition_of
+from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -136,6 +137,7 @@ def write_checkpoint(
         stats=value_of(properties, "delta.checkpoint.writeStatsAsJson"),
         struct=value_of(properties, "delta.checkpoint.writeStatsAsStruct"),
         typed=typed_columns(state.protocol, state.metadata),
+        footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
     has_v2 = state.protocol.supports("v2Checkpoint")
     if has_v2 and value_of(properties, "delta.checkpointPolicy") == "v2":
@@ -176,7 +178,7 @@ def _write_classic(
     paths = _classic_paths(state.version, parts)
     counts = Counts()
     with ExitStack() as stack:
-        files = [stack.enter_context(open_file(storage, path, schema)) for path in paths]
+        files = [stack.enter_context(open_file(storage, path, schema, form.footer)) for path in paths]
         # Spark's hash of no path at all says where the actions without one go.
         files[_SEED_HASH % parts].append_table(single_table(single, schema))
         for rows in _ahead(state.file_actions(parsed_statistics=form.struct)):
@@ -262,7 +264,7 @@ def _write_sidecars(
         path = f"{SIDECAR_DIRECTORY}/{name}"
         full = counts.files + _SIDECAR_ACTIONS
         staged.add([path])
-        with open_file(storage, path, schema) as file:
+        with open_file(storage, path, schema, form.footer) as file:
             while rows is not None and counts.files < full:
                 file.append(rows.kind, action_rows(rows, form, counts))
                 rows = next(stream, None)
@@ -293,7 +295,7 @@ def _write_manifest(
     name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.parquet"
     path = f"{LOG_DIRECTORY}/{name}"
     table = single_table([*single, *({"sidecar": sidecar} for sidecar in sidecars)], schema)
-    with staged.publishing(), open_file(storage, path, schema) as file:
+    with staged.publishing(), open_file(storage, path, schema, form.footer) as file:
         file.append_table(table)
     size = len(single) + len(sidecars) + counts.files
     v2: dict[str, Any] = {"path": name, "sizeInBytes": file.size}

@@ -6,7 +6,7 @@ may be, and a comparison may be false where its opposite may be true. Null is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -101,6 +101,8 @@ class Evidence:
         The kinds of evidence that answers have been drawn from; the caller clears it.
     numbers
         Float columns whose NaN are of no interest: another part of the predicate is not true of them.
+    counts_nan
+        Whether all statistics count NaN, also where they do not say so themselves.
     """
 
     partitions: PartitionTuples
@@ -108,6 +110,7 @@ class Evidence:
     leaves: Mapping[tuple[str, ...], Leaf] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     numbers: frozenset[tuple[str, ...]] = frozenset()
+    counts_nan: Callable[[], bool] = lambda: False
 
     def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
         """Tell for each file whether a boolean expression may be `wanted` for some row."""
@@ -197,7 +200,7 @@ class Evidence:
                 low, high = bounds.or_float(low, upper=False), bounds.or_float(high, upper=True)
             if isinstance(leaf.type, DecimalType):
                 low, high = bounds.or_rounded(low, upper=False), bounds.or_rounded(high, upper=True)
-            if leaf.type in (FLOAT, DOUBLE) and column.path not in self.numbers:
+            if leaf.type in (FLOAT, DOUBLE) and column.path not in self.numbers and not self.counts_nan():
                 high = bounds.or_nan(high, unless=self.statistics.counts_nan)
         nulls = self.statistics.null_count[leaf.path]
         # Only "none" and "all" are asked for, so counts that are not tight (tightBounds=false) serve too.

@@ -9,7 +9,7 @@ Source: PROTOCOL.md, "Per-file Statistics" and "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,7 @@ def prune(
     partition_columns: Sequence[str],
     mapping_mode: str,
     timezone: str | None = None,
+    counts_nan: Callable[[], bool] = lambda: False,
 ) -> Pruning:
     """Drop the files that cannot hold a row for which the predicate is true.
 
@@ -85,6 +86,8 @@ def prune(
         Of the table at that version; column names are logical.
     timezone
         The session's zone. None if not known: what depends on it then decides only with a day to spare.
+    counts_nan
+        Whether all statistics are known to count NaN among the floats; asked only where that matters.
 
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12, PV-RW-01 to 03.
     """
@@ -103,7 +106,7 @@ def prune(
     second = _Steps(left)
     second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
     numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, by_data))
-    evidence = Evidence(tuples.take(left), statistics, leaves, numbers=numbers)
+    evidence = Evidence(tuples.take(left), statistics, leaves, numbers=numbers, counts_nan=counts_nan)
     second.apply(by_data, evidence)
     undecided = second.undecided(by_data, evidence)
     return Pruning(second.kept_rows(), (*first.reasons, *second.reasons), undecided)
