@@ -44,7 +44,7 @@ MARK = "pydelta-violation:"
 # A query plan in a message may hold the marker too, but not where Spark starts to tell an error.
 _WIDE = Context(prec=76)  # Python's own has 28 digits
 _RAISED = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Exception: )" + re.escape(MARK))
-_VALUES, _VALUE = "values", "value"
+_VALUES, _VALUE, _MESSAGE = "values", "value", "message"
 _JSON_OPTIONS = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -154,6 +154,10 @@ def _told(told: dict[str, Any]) -> DeltaError:
         values = dict(zip(told["names"], texts, strict=True))
         parameters[_VALUES] = values
         middle = _lines(values)
+        if _MESSAGE in parameters:
+            # The error that led to this one, which tells the same values.
+            nulls = _lines(dict.fromkeys(told["names"], "null"))
+            parameters[_MESSAGE] = parameters[_MESSAGE].removesuffix(nulls) + middle
     elif texts:
         (middle,) = texts
         parameters[_VALUE] = middle

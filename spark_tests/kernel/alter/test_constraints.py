@@ -57,7 +57,7 @@ def test_rows_added_while_they_are_verified_are_a_conflict(tmp_path: Path) -> No
     ("expression", "condition"),
     [
         ("id + 1", "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"),
-        ("nosuch > 1", "UNRESOLVED_COLUMN"),
+        ("nosuch > 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("id >", "PARSE_SYNTAX_ERROR"),
         ("sum(id) > 1", "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT"),
         ("rand() < 0.5", "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT"),

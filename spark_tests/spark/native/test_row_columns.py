@@ -491,7 +491,7 @@ CASES = [
         "default names a column",
         [INT, column("d", "integer", default="i")],
         "select 1 i",
-        ends="UNRESOLVED_COLUMN",
+        ends="UNRESOLVED_COLUMN.WITH_SUGGESTION",
     ),
     Case("default too large", [INT, column("d", "byte", default="1000")], "select 1 i", ends="CAST_OVERFLOW"),
     Case(
