@@ -35,6 +35,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.spark.session import reports
 from spark_tests.full_form import FULL
 from spark_tests.spark.connect_server import (
     DEPENDENCIES,
@@ -452,8 +453,43 @@ def milliseconds(moment: Any) -> int:
     return moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
 
 
+def report_as_spark_does(spark: SparkSession) -> None:
+    reports.uninstall(True)
+
+
+def report_as_ours(spark: SparkSession) -> None:
+    reports.install(True)
+
+
 class TestErrors:
-    """Spark's own exceptions hold the text; `as_delta_error` gives the class back."""
+    """Without `register` Spark's own exceptions hold the text; `as_delta_error` gives the class back."""
+
+    @pytest.fixture(autouse=True)
+    def unregistered(self, client: Client) -> Iterator[None]:
+        # Sessions that other tests have registered are in the same process.
+        client(report_as_spark_does)
+        yield
+        client(report_as_ours)
+
+    def test_in_a_registered_session_are_of_both_classes(self, client: Client) -> None:
+        def condition(spark: SparkSession) -> tuple[str | None, str | None, bool]:
+            from pyspark.errors import AnalysisException
+
+            reports.install(True)
+            try:
+                read(spark, str(SALES)).where("nothing = 1").count()
+            except DeltaError:
+                return None, None, False
+            except AnalysisException:
+                pass
+            try:
+                spark.read.format("pydelta").option("versionAsOf", 99).load(str(SALES)).count()
+            except VersionNotFoundError as error:
+                assert isinstance(error, AnalysisException)
+                return error.getCondition(), error.getSqlState(), "userVersion" in error.parameters
+            return None, None, False
+
+        assert client(condition) == ("DELTA_VERSION_NOT_FOUND", "22003", True)
 
     @pytest.mark.parametrize(
         ("options", "kind", "condition", "text"),
