@@ -836,6 +836,7 @@ FORBIDDEN: dict[str, tuple[Callable[[SparkSession, str], object], str, str]] = {
 def test_what_spark_forbids_is_refused_and_writes_nothing(client: Client, tmp_path: Path, name: str) -> None:
     attempt, kind, text = FORBIDDEN[name]
     path = str(tmp_path / "t")
+    client(report_as_spark_does)
     failure = client.failure(attempt, path)
     assert failure.kind == kind
     assert text in failure.text
