@@ -134,7 +134,9 @@ def _converted(
         elif field.name in defaults:
             stored = _default(defaults[field.name], caster, analyst)
         else:
-            stored = nulls.get(str(field.type)) or nulls.setdefault(str(field.type), caster.null(field.type))
+            if (kind := str(field.type)) not in nulls:
+                nulls[kind] = caster.null(field.type)
+            stored = nulls[kind]
         columns.append(stored.alias(field.name, metadata={}))
     return overflows, analyst.project(given, columns)
 

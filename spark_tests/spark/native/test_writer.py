@@ -143,6 +143,16 @@ def test_constraint_that_breaks_leaves_nothing_behind(spark: SparkSession, tmp_p
     assert DeltaLog(path).snapshot().version == 1
 
 
+def test_columns_that_the_rows_lack_are_null_whatever_their_number(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    spark.sql("select 1L id, 1 a, 2 b, 'x' c, 3 d").write.format("pydelta").save(path)
+    spark.range(2, 3).write.format("pydelta").mode("append").save(path)
+    expected = spark.sql("select 1L id, 1 a, 2 b, 'x' c, 3 d union all select 2L, null, null, null, null")
+    assert_df_equality(spark.read.format("pydelta").load(path).orderBy("id"), expected, ignore_nullable=True)
+
+
 def test_write_without_rows_leaves_no_folder(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     save(spark.range(3), {"path": str(path)}, overwrite=False)
