@@ -16,6 +16,7 @@ import delta_ds
 from delta_ds import DeltaLog
 from delta_ds.spark import pushdown
 from delta_ds.spark.batch import DeltaReader, SlicePartition
+from delta_ds.spark.session.reading import NATIVE_SCAN_CONF
 from delta_ds.spark.source import DeltaSource, PushdownSource
 
 CONF = pushdown.PUSHDOWN_CONF
@@ -38,9 +39,11 @@ class TestInSpark:
     def vouching(self, spark: SparkSession) -> Iterator[SparkSession]:
         """The session after `register(spark, pushdown=True)`, whose native scan is off."""
         delta_ds.register(spark, pushdown=True)
-        delta_ds.unregister(spark)
+        spark.conf.set(NATIVE_SCAN_CONF, "false")
         yield spark
+        spark.conf.unset(NATIVE_SCAN_CONF)
         spark.conf.unset(CONF)
+        delta_ds.unregister(spark)
         delta_ds.register(spark)
 
     def test_files_are_skipped_where_the_session_vouches(self, vouching: SparkSession, sales: str) -> None:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 
 if TYPE_CHECKING:
@@ -230,7 +231,8 @@ def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
 
 def _of_precision(values: pa.Array) -> pa.Array:
     """Arrow's JSON reader lets numbers pass that have a digit too many, such as 1e20 for decimal(38,18)."""
-    most = pa.scalar(Decimal(10**values.type.precision - 1).scaleb(-values.type.scale, _WIDE), values.type)
+    largest = Decimal(10**values.type.precision - 1).scaleb(-values.type.scale, _WIDE)
+    most = texts([f"{largest:f}"])[0].cast(values.type)
     fits = pc.and_(pc.less_equal(values, most), pc.greater_equal(values, pc.negate(most)))
     return values if pc.all(fits).as_py() is not False else pc.if_else(fits, values, _null(values.type))
 

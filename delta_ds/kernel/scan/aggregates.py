@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.data.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.evidence import Leaf, is_opaque, resolve
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers
@@ -243,7 +244,7 @@ def _extreme(function: str, bounds: pa.Array, attained: pa.BooleanArray) -> pa.S
     found = pc.min(bounds) if function == "min" else pc.max(bounds)
     if pa.types.is_floating(bounds.type):
         # Arrow passes NaN over, and which zero Spark returns depends on the order of rows.
-        zero = pc.equal(found, pa.array([0], found.type)[0]).as_py()
+        zero = pc.equal(found, integers([0])[0].cast(found.type)).as_py()
         if zero or pc.any(pc.is_nan(bounds)).as_py():
             return None
     return found if pc.any(pc.and_(attained, pc.equal(bounds, found))).as_py() else None

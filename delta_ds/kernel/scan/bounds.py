@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.schema.types import (
     BINARY,
     DOUBLE,
@@ -302,9 +302,9 @@ def or_rounded(side: pa.Array, *, upper: bool) -> pa.Array:
     if not doubtful.true_count:
         return side
     wide = pa.decimal256(_WIDEST_DECIMAL - 2, 0)
-    slack = pc.multiply(pc.abs(whole.cast(pa.float64())), pa.scalar(_OFF_BY)).cast(wide, safe=False)
+    slack = pc.multiply(pc.abs(whole.cast(pa.float64())), scalar_of(_OFF_BY, DOUBLE)).cast(wide, safe=False)
     moved = (pc.add if upper else pc.subtract)(whole.cast(wide), slack)
-    most = pa.scalar(Decimal(10**kind.precision - 1), moved.type)
+    most = texts([str(10**kind.precision - 1)])[0].cast(moved.type)
     moved = pc.min_element_wise(moved, most) if upper else pc.max_element_wise(moved, pc.negate(most))
     return pc.if_else(doubtful, _with_scale(moved.cast(whole.type), kind), side)
 

@@ -158,7 +158,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.arrays import integers
+    from delta_ds.kernel.log.arrays import integers, texts
 
     if not table.num_rows:
         return
@@ -166,7 +166,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     values = table["partitionValues"].combine_chunks()
     columns = {stored: pc.struct_field(values, stored).cast(pa.string()) for _, stored in names}
     # Null and the empty text are one partition.
-    columns = {name: pc.fill_null(column, "") for name, column in columns.items()}
+    columns = {name: pc.fill_null(column, texts([""])[0]) for name, column in columns.items()}
     rows = pa.table({**columns, "row": integers(np.arange(table.num_rows))})
     grouped = rows.group_by(list(columns)).aggregate([("row", "list")])
     lists = grouped["row_list"].combine_chunks()

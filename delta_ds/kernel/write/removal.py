@@ -17,6 +17,7 @@ from delta_ds.kernel.data.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import DATE, LONG, TIMESTAMP, TIMESTAMP_NTZ, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
@@ -101,7 +102,7 @@ def _rows_in(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | None]],
     if not partitions or not table.num_rows:
         return integers([])
     names = snapshot.physical_partition_columns
-    written = [pa.array([values.get(name) for values in partitions], pa.string()) for name in names]
+    written = [array_of_values([values.get(name) for values in partitions], pa.string()) for name in names]
     # By name: after a partition column was renamed, the values come under its older names as well.
     stored = [pc.struct_field(table["partitionValues"], name).combine_chunks() for name in names]
     wanted = set(_keys(snapshot, written, timezone))

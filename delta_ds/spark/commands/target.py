@@ -15,6 +15,7 @@ from delta_ds.kernel.commands.row_changes.candidates import Files, candidates, p
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import Snapshot
@@ -193,8 +194,8 @@ class Target:
         """No file at all: a frame of it is good for resolving expressions."""
         import pyarrow as pa
 
-        none = pa.array([], pa.int64())
-        return Files(none, pa.array([], pa.string()), none)
+        none = pa.nulls(0, pa.int64())
+        return Files(none, pa.nulls(0, pa.string()), none)
 
     @cached_property
     def all_files(self) -> Files:
@@ -222,14 +223,13 @@ class Target:
 
     def files_in_partitions(self, condition: Resolved) -> Files:
         """The files whose partition values match a condition that reads partition columns only, by Spark."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         tuples, codes = self.ask(partitions, self.timezone)
-        numbered = tuples.append_column(TUPLE, [list(range(tuples.num_rows))])
+        numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
         frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
         kept = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
-        chosen = pc.is_in(codes, value_set=pa.array(kept, pa.int64()))
+        chosen = pc.is_in(codes, value_set=integers(kept))
         files = self.all_files
         return Files(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
 

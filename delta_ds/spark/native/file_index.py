@@ -14,8 +14,10 @@ import numpy as np
 
 from delta_ds.exceptions import DeltaError, PredicateError
 from delta_ds.kernel.data.deletion_vector import read_positions
+from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
+from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.not_null import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import descriptor
@@ -181,19 +183,17 @@ class DeltaFileIndex:
         return self._directories(groups, internal)
 
     def _check_promises(self, rows: pa.Array) -> None:
-        import pyarrow as pa
 
         numbers = np.asarray(rows, np.int64)
         new = numbers[~self._kept_promises[numbers]]
-        check_not_null(self.snapshot, pa.array(new))
+        check_not_null(self.snapshot, integers(new))
         self._kept_promises[new] = True
 
     def _directories(self, groups: _Groups, internal: Any) -> Any:
         if not len(groups.counts):
             return self._jvm.seq([])
-        import pyarrow as pa
 
-        files = self.live.table.select(["path", "size", "modificationTime"]).take(pa.array(groups.rows))
+        files = self.live.table.select(["path", "size", "modificationTime"]).take(integers(groups.rows))
         return list_files(
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
@@ -254,19 +254,18 @@ class DeltaFileIndex:
             return None
         columns: list[Any] = []
         tuples = self._partition_tuples(zone).table
-        codes = pa.array(groups.codes)
+        codes = integers(groups.codes)
         columns += [tuples[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
-            columns.append(pa.array(self._bitmaps(groups), pa.binary()))
+            columns.append(array_of(self._bitmaps(groups), BINARY))
         if self._numbered:
-            columns.append(pa.array(groups.rows[groups.starts], pa.int32()))
+            columns.append(integers(groups.rows[groups.starts]).cast(pa.int32()))
         return pa.Table.from_arrays(columns, names=self.schema.names)
 
     def _bitmaps(self, groups: _Groups) -> list[bytes | None]:
         """One bit a row up to the last deleted one, in 64-bit words, for each directory that is a file with some."""
-        import pyarrow as pa
 
-        first = self.live.table["deletionVector"].take(pa.array(groups.rows[groups.starts])).to_pylist()
+        first = self.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
         found = []
         for value in first:
             vector = descriptor(value)

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from delta_ds.kernel.log.arrays import integers, texts
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
@@ -44,7 +46,7 @@ def list_files(
         The table's, which decodes paths.
     """
     sizes, times = (
-        np.ascontiguousarray(files[name].fill_null(0).to_numpy(), np.int64)
+        np.ascontiguousarray(files[name].fill_null(integers([0])[0]).to_numpy(), np.int64)
         for name in ("size", "modificationTime")
     )
     message = b"".join(
@@ -68,7 +70,7 @@ def path_bytes(paths: pa.ChunkedArray, storage: Storage) -> bytes:
     if not pc.any(odd, min_count=0).as_py():
         if not len(paths):
             return b""
-        return str(pc.binary_join(_one_list(paths), "\0")[0].as_py()).encode() + b"\0"
+        return str(pc.binary_join(_one_list(paths), texts(["\0"])[0])[0].as_py()).encode() + b"\0"
     return b"".join(f"{_decoded(path, storage)}\0".encode() for path in paths.to_pylist())
 
 
@@ -78,7 +80,7 @@ def _one_list(paths: pa.ChunkedArray) -> pa.Array:
     whole = paths.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks)
-    offsets = pa.array(np.array([0, len(whole)], np.int64))
+    offsets = integers([0, len(whole)])
     return pa.LargeListArray.from_arrays(offsets, whole)
 
 

@@ -24,6 +24,7 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, Optimi
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.data.reader import FileSlice
 from delta_ds.kernel.log.arrays import integers, numbers
+from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.column_paths import show
@@ -169,7 +170,9 @@ def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | No
     if not snapshot.partition_columns:
         return np.arange(table.num_rows, dtype=np.int64)
     names = snapshot.physical_partition_columns
-    wanted = pa.table({name: pa.array([p.get(name) for p in partitions], pa.string()) for name in names})
+    wanted = pa.table(
+        {name: array_of_values([p.get(name) for p in partitions], pa.string()) for name in names}
+    )
     stored = pa.table({name: pc.struct_field(table["partitionValues"], name) for name in names})
     both = pa.concat_tables([stored, wanted]).combine_chunks()
     nested = pa.table({"partitionValues": pa.StructArray.from_arrays(

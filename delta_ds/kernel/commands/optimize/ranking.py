@@ -171,5 +171,5 @@ def _ranked_texts(values: pa.Array, limits: pa.Array) -> Numbers:
     below = np.empty(len(order), np.int64)
     # Sorting is stable: a limit stands before the texts that equal it.
     below[order] = np.cumsum(order < len(limits))
-    indices = _data(encoded.indices.cast(pa.int64()).fill_null(0))
+    indices = _data(encoded.indices.cast(pa.int64()).fill_null(integers([0])[0]))
     return below[len(limits) :][indices] if len(distinct) else np.zeros(len(values), np.int64)

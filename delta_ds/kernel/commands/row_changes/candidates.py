@@ -68,7 +68,7 @@ def files_of(snapshot: Snapshot, rows: pa.Int64Array) -> Files:
     live = snapshot.live_files()
     physical = load_statistics(live, rows, []).num_records
     deleted = pc.struct_field(live.table["deletionVector"].take(rows), "cardinality")
-    left = pc.subtract(physical, pc.fill_null(deleted.cast(pa.int64()), 0))
+    left = pc.subtract(physical, pc.fill_null(deleted.cast(pa.int64()), integers([0])[0]))
     return Files(rows, _one(live.table["path"].take(rows)), _one(left))
 
 

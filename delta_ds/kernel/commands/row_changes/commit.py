@@ -16,6 +16,7 @@ from delta_ds.kernel.commands.row_changes.plan import ChangePlan
 from delta_ds.kernel.data.deletion_vector_files import as_action, merged, write_vectors
 from delta_ds.kernel.data.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
@@ -243,8 +244,8 @@ def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -
     if "partitionValues" in table.column_names:
         names = snapshot.physical_partition_columns
         values = table["partitionValues"].to_pylist()
-        maps = pa.array(
-            [[(name, row[name]) for name in names] for row in values], pa.map_(pa.string(), pa.string())
+        maps = array_of_values(
+            [{name: row[name] for name in names} for row in values], pa.map_(pa.string(), pa.string())
         )
         table = table.set_column(table.column_names.index("partitionValues"), "partitionValues", maps)
     yield table.drop_columns([name for name in ("dataChange",) if name in table.column_names])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log.arrays import integers, texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
@@ -61,7 +62,7 @@ def read_inventory(inventory: Inventory, storage: Storage) -> pa.Table:
         relative = pc.coalesce(below, relative)
     relative = pc.utf8_rtrim(relative, "/")
     odd = pc.match_substring_regex(relative, r"^$|//|(^|/)\.\.?(/|$)")
-    inside = pc.and_(pc.is_valid(relative), pc.invert(pc.fill_null(odd, False)))
+    inside = pc.and_(pc.is_valid(relative), pc.invert(pc.fill_null(odd, FALSE)))
     if (outside := table.num_rows - (pc.sum(inside).as_py() or 0)) > 0:
         logger.warning("inventory_rows_outside table=%s rows=%d", storage.url, outside)
     zero = integers([0])[0]
@@ -70,7 +71,7 @@ def read_inventory(inventory: Inventory, storage: Storage) -> pa.Table:
             "path": relative,
             "size": pc.fill_null(table["length"], zero),
             "modified_ms": pc.fill_null(table["modificationTime"], zero),
-            "is_folder": pc.fill_null(table["isDir"], False),
+            "is_folder": pc.fill_null(table["isDir"], FALSE),
             "unknown": pc.is_null(table["modificationTime"]),
         }
     ).filter(inside)
