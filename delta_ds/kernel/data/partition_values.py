@@ -82,6 +82,17 @@ def parse(values: pa.Array | pa.ChunkedArray, data_type: DataType, timezone: str
     return _typed(parsed, data_type).take(encoded.indices)
 
 
+def comparable(values: pa.Array) -> list[Any]:
+    """What `parse` gave as Python values that compare as Spark's do: dates and moments as numbers.
+
+    Python's own dates end with the year 9999.
+    """
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    found: list[Any] = values.to_pylist()
+    return found
+
+
 def _typed(parsed: list[Any], data_type: DataType) -> pa.Array:
     wanted = arrow_type(data_type)
     if data_type == DATE:

@@ -125,7 +125,7 @@ def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot:
 def _typed(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list[tuple[Hashable, ...]]:
     from delta_ds.kernel.data import partition_values
     from delta_ds.kernel.expressions.arrays import array_of
-    from delta_ds.kernel.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
+    from delta_ds.kernel.schema.types import STRING, TIMESTAMP
 
     columns: list[list[Hashable]] = []
     names = zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True)
@@ -134,14 +134,10 @@ def _typed(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list
         assert field is not None
         texts = [None if values is None else values.get(physical) for values in tuples]
         parsed = partition_values.parse(array_of(texts, STRING), field.type)
-        if field.type in (
-            DATE,
-            TIMESTAMP,
-            TIMESTAMP_NTZ,
-        ):  # as numbers: Python's dates end with the year 9999
-            parsed = parsed.view("int32" if field.type == DATE else "int64")
         mixed = field.type == TIMESTAMP and len({_names_zone(text) for text in texts if text}) > 1
-        columns.append([_key(t, v, mixed) for t, v in zip(texts, parsed.to_pylist(), strict=True)])
+        columns.append(
+            [_key(t, v, mixed) for t, v in zip(texts, partition_values.comparable(parsed), strict=True)]
+        )
     return list(zip(*columns, strict=True)) if columns else [()] * len(tuples)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
-from delta_ds.kernel.data.partition_values import parse
+from delta_ds.kernel.data.partition_values import comparable, parse
 from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
 from delta_ds.kernel.data.statistics import load_statistics
 from delta_ds.kernel.data.writer import FileWriter
@@ -19,7 +19,7 @@ from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import file_slices
-from delta_ds.kernel.schema.types import DATE, LONG, TIMESTAMP, TIMESTAMP_NTZ, StructField
+from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.replacing import EVERYTHING, MATCHING, PARTITIONS
 
@@ -116,13 +116,7 @@ def _keys(snapshot: Snapshot, texts: Sequence[pa.StringArray], timezone: str) ->
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
         parsed = parse(values, field.type, timezone)
-        if field.type in (
-            DATE,
-            TIMESTAMP,
-            TIMESTAMP_NTZ,
-        ):  # as numbers: Python's dates end with the year 9999
-            parsed = parsed.view("int32" if field.type == DATE else "int64")
-        columns.append([repr(value) for value in parsed.to_pylist()])
+        columns.append([repr(value) for value in comparable(parsed)])
     return list(zip(*columns, strict=True))
 
 
