@@ -125,8 +125,8 @@ def _remove_matching(
 ) -> Removed:
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     # At the time that the write's own rows are held against, not at that of now.
-    assert plan.replacing.guarded is not None
-    predicate = plan.replacing.guarded.clause.tree
+    assert plan.replacing.condition is not None
+    predicate = plan.replacing.condition.clause.tree
     candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
     if plan.replacing.by_partition:
         removed = _remove(plan, transaction, snapshot, candidates)

@@ -35,9 +35,10 @@ class Replacing:
     ----------
     scope
         `nothing` (an append), `everything`, `partitions` (those written to) or `matching` rows.
-    guarded
-        What every written row must match: the predicate of `replaceWhere`; None: nothing, or the session does
-        not want it checked.
+    condition
+        The predicate of `replaceWhere`, its times of day settled: rows that match it are replaced.
+    checked
+        Every written row must match it; not where the session does not want that.
     predicate
         The same, bound to the schema after the write.
     by_partition
@@ -48,19 +49,19 @@ class Replacing:
     """
 
     scope: str
-    guarded: Condition | None = None
+    condition: Condition | None = None
+    checked: bool = True
     predicate: Expression | None = None
     by_partition: bool = False
     records_changes: bool = False
 
     def guard(self, rows: RowPlan) -> RowPlan:
         """The plan of the rows with the check that all of them match the predicate."""
-        if self.guarded is None:
+        if self.condition is None or not self.checked:
             return rows
-        text = self.guarded.clause.text
-        return replace(
-            rows, checks=tuple(ReplaceCheck(check, text) for check in (*rows.checks, self.guarded))
-        )
+        text = self.condition.clause.text
+        checks = (*rows.checks, self.condition)
+        return replace(rows, checks=tuple(ReplaceCheck(check, text) for check in checks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ def _matching(
     )
     return Replacing(
         MATCHING if overwrite else NOTHING,
-        condition if is_on(options.settings, CONSTRAINT_CHECK) else None,
+        condition,
+        is_on(options.settings, CONSTRAINT_CHECK),
         predicate,
         by_partition,
         bool(feed) and overwrite and not by_partition and options.data_change,
