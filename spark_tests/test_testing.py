@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.data import deletion_vector
+from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.testing import (
     FIRST_COMMIT_MS,
     MINUTE_MS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,7 +23,7 @@ from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark import settings
 from delta_ds.spark.arguments import public_methods
-from delta_ds.spark.server import open_log, run
+from delta_ds.spark.connect_bridge import open_log, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,7 +181,7 @@ class DeltaTableBuilder:
         DeltaError
             What was asked for is not possible; the message names the column or property.
         """
-        from delta_ds.spark.commands.opening import open_handle
+        from delta_ds.spark.commands.resolve_table import open_handle
         from delta_ds.spark.table import DeltaTable
 
         if self._location is None:

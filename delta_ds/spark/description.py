@@ -25,8 +25,8 @@ from delta_ds.spark.builder import spark_type, to_kernel
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
 from delta_ds.spark.commands.session import is_set, time_zone
+from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.server import fetch, run
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.settings import DROP_IF_EXISTS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.server import is_connect
+from delta_ds.spark.connect_bridge import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

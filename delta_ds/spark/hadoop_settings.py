@@ -31,7 +31,7 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
         As given to a reader, a writer or `DeltaTable.forPath`, `path` among them. Of a table on a local disk nothing
         is asked, nor if options are given in the words of Python's file systems.
     """
-    from delta_ds.spark.server import is_connect
+    from delta_ds.spark.connect_bridge import is_connect
 
     path = next((text for name, text in options.items() if name.lower() == "path"), "")
     remote = has_scheme(path) and not path.lower().startswith("file:")

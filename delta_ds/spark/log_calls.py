@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.spark.server import open_log
+from delta_ds.spark.connect_bridge import open_log
 
 # How many commits of others may follow one before its metrics are asked for.
 _LOOKED_BACK = 50

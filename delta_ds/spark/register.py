@@ -10,9 +10,9 @@ from weakref import WeakSet
 
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.environment import foreign_workers
 from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
-from delta_ds.spark.server import is_connect
 from delta_ds.spark.settings import given, without_effect
 from delta_ds.spark.source import FORMAT, DeltaSource, PushdownSource
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, SETTING_PREFIX, is_default
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
-from delta_ds.spark.server import is_connect
+from delta_ds.spark.connect_bridge import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

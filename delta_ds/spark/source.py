@@ -71,16 +71,16 @@ class DeltaSource(DataSource):
         DeltaError
             No table there, a version or moment out of reach, a feature or option that is not known.
         """
-        from delta_ds.spark.streaming import opening
-        from delta_ds.spark.streaming.mark import is_marked
+        from delta_ds.spark.streaming import resolve_source
+        from delta_ds.spark.streaming.stream_marker import is_marked
 
-        if is_marked(self.options) or opening.names_a_stream(self.options):
+        if is_marked(self.options) or resolve_source.names_a_stream(self.options):
             return self._stream_schema()
         try:
             options = self._read_options()
             reading = open_reading(options, None)
         except DeltaError as error:
-            if not opening.may_be_a_stream(self.options):
+            if not resolve_source.may_be_a_stream(self.options):
                 raise
             try:
                 # If it is none after all, `reader` says what is wrong.
@@ -91,7 +91,7 @@ class DeltaSource(DataSource):
         return schemas.to_spark(chosen(reading.schema, options, reading.table))
 
     def _stream_schema(self) -> SparkStructType:
-        from delta_ds.spark.streaming.opening import columns_of, open_source
+        from delta_ds.spark.streaming.resolve_source import columns_of, open_source
 
         check_path(self.options)
         self._stream = open_source(self.options)
@@ -99,7 +99,7 @@ class DeltaSource(DataSource):
 
     def streamReader(self, schema: SparkStructType) -> DataSourceStreamReader:
         """A reader of the columns of a schema as a stream, with the table's schema that `schema()` settled on."""
-        from delta_ds.spark.streaming.opening import stream_reader
+        from delta_ds.spark.streaming.resolve_source import stream_reader
 
         return stream_reader(self.options, schema, self._stream, self._pin.last if self._pin else None)
 
@@ -139,8 +139,8 @@ class DeltaSource(DataSource):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.write.existing import leaves_existing
         from delta_ds.kernel.write.plan import is_done, newest, plan_write
+        from delta_ds.kernel.write.save_mode import leaves_existing
         from delta_ds.spark.writer import DeltaWriter
 
         zone = machine_time_zone()

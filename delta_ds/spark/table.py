@@ -14,16 +14,16 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
-from delta_ds.spark.commands.opening import open_handle, open_name
+from delta_ds.spark.commands.resolve_table import open_handle, open_name
+from delta_ds.spark.connect_bridge import ask, open_log, run
 from delta_ds.spark.description import TableDescription
-from delta_ds.spark.server import ask, open_log, run
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.spark.commands.merge import DeltaMergeBuilder
+    from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
 # Commands are imported by the methods that run them: a program that only reads does not pay for them.
@@ -215,7 +215,7 @@ class DeltaTable(TableDescription):
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
         """Begin a merge of the rows of a source; see `commands.merge.DeltaMergeBuilder`."""
-        from delta_ds.spark.commands.merge import DeltaMergeBuilder
+        from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 
         return DeltaMergeBuilder(self._handle, source, condition)
 

@@ -1,6 +1,6 @@
 """Every visible case of the acceptance corpus, through the kernel and through both paths of Spark.
 
-The same checks as `python -m spark_tests.yardsticks acceptance DIR`, one test a case. The kernel gets all of them. In
+The same checks as `python -m spark_tests.conformance acceptance DIR`, one test a case. The kernel gets all of them. In
 Spark they take minutes: the native scan gets the cases of `sampling.sample` that show everything there is, the portable
 path those that show three quarters of it, unless DELTA_DS_FULL=1 asks for all.
 """
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_tests.conformance.acceptance import Verdict, run_case
+from spark_tests.conformance.cases import Case, NoCasesError, find_cases
+from spark_tests.conformance.engines import Engine, KernelEngine
+from spark_tests.conformance.sampling import sample
 from spark_tests.full_form import FULL
-from spark_tests.yardsticks.acceptance import Verdict, run_case
-from spark_tests.yardsticks.cases import Case, NoCasesError, find_cases
-from spark_tests.yardsticks.engines import Engine, KernelEngine
-from spark_tests.yardsticks.sampling import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ LEFT_TO_PORTABLE = ("change feed", "metadataColumns")
 
 @pytest.fixture
 def portable_engine(spark: SparkSession) -> Iterator[Engine]:
-    from spark_tests.yardsticks.spark_engine import SparkEngine
+    from spark_tests.conformance.spark_engine import SparkEngine
 
     with closing(SparkEngine(spark)) as engine:
         yield engine
@@ -65,7 +65,7 @@ def portable_engine(spark: SparkSession) -> Iterator[Engine]:
 
 @pytest.fixture
 def native_engine(spark: SparkSession) -> Iterator[Engine]:
-    from spark_tests.yardsticks.native_engine import NativeEngine
+    from spark_tests.conformance.native_engine import NativeEngine
 
     with closing(NativeEngine(spark)) as engine:
         yield engine

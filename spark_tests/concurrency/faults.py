@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from delta_ds.kernel.storage import exclusive_create
+from delta_ds.kernel.storage import local_put_if_absent
 from delta_ds.kernel.storage.local import LocalStorage
 
 BEFORE, MIDWAY, AFTER = "before", "midway", "after"
@@ -130,7 +130,7 @@ def injected(calls: Calls, *, hidden_names: bool = False) -> Iterator[Calls]:
     """
     patches = _Hooks(calls).patches()
     if hidden_names:
-        patches.append((exclusive_create, "_UNNAMED", None))
+        patches.append((local_put_if_absent, "_UNNAMED", None))
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
     try:
         for owner, name, value in patches:
@@ -161,7 +161,8 @@ class _Hooks:
             (os, "open", self.open), (os, "write", self.write), (os, "link", self.link),
             (os, "replace", self._plain("replace", os.replace, 1)),
             (os, "unlink", self._plain("unlink", os.unlink)), (os, "mkdir", self._plain("mkdir", os.mkdir)),
-            (os, "fsync", self._flush(os.fsync)), (exclusive_create, "_flush", self._flush(exclusive_create._flush)),
+            (os, "fsync", self._flush(os.fsync)),
+            (local_put_if_absent, "_flush", self._flush(local_put_if_absent._flush)),
         ]  # fmt: skip
 
     def open(self, path: Any, flags: int, *more: Any, **named: Any) -> int:

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.commands.dml import task
+from delta_ds.kernel.commands.dml.candidates import candidates
+from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder
+from delta_ds.kernel.commands.dml.plan import plan_row_changes
+from delta_ds.kernel.commands.dml.task import ACTION, write_changed_rows
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest
 from delta_ds.kernel.commands.optimize.request import PURGE as PURGE_KIND
-from delta_ds.kernel.commands.row_changes import task
-from delta_ds.kernel.commands.row_changes.candidates import candidates
-from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes, discard_folder
-from delta_ds.kernel.commands.row_changes.plan import plan_row_changes
-from delta_ds.kernel.commands.row_changes.task import ACTION, write_changed_rows
-from delta_ds.kernel.data.reader import read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.log.arrays import integers

@@ -135,7 +135,7 @@ def work(job: dict[str, Any]) -> Callable[[], list[Step]]:
 def rehearse(folder: Path) -> None:
     """Only what needs no session."""
     import delta_ds.spark.commands.delete
-    import delta_ds.spark.commands.merge
+    import delta_ds.spark.commands.merge.builder
     import delta_ds.spark.commands.optimize
     import delta_ds.spark.commands.update
     import delta_ds.spark.table  # noqa: F401

@@ -19,7 +19,7 @@ from delta_ds.kernel.transaction.post_commit import Committed
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faults import BEFORE, LINKED, MIDWAY, Fault, What
 from spark_tests.concurrency.row_model import DELETE, OPTIMIZE, PURGE, UPDATE, Command
-from spark_tests.concurrency.survivor import MERGED, OLD_FILES, SOME_FILES, Template, check_survivor
+from spark_tests.concurrency.table_invariants import MERGED, OLD_FILES, SOME_FILES, Template, check_survivor
 from spark_tests.concurrency.workers import end, start
 from spark_tests.full_form import FULL
 

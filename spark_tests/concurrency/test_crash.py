@@ -14,7 +14,7 @@ import pytest
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.segment import list_log
 from spark_tests.concurrency.append_worker import NO_ROWS, WAYS, append, row
-from spark_tests.concurrency.crash_nursery import EVERY_STEP
+from spark_tests.concurrency.crash_fork_server import EVERY_STEP
 from spark_tests.concurrency.faults import BEFORE, LINKED, MIDWAY, Fault, What
 from spark_tests.concurrency.plain_log import PlainLog
 from spark_tests.concurrency.workers import end, start

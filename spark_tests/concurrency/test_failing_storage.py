@@ -18,7 +18,7 @@ import pytest
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.concurrency.append_worker import NO_ROWS, append, row
-from spark_tests.concurrency.crash_nursery import EVERY_STEP
+from spark_tests.concurrency.crash_fork_server import EVERY_STEP
 from spark_tests.concurrency.faults import AFTER, BEFORE, LINKED, MIDWAY, Calls, Fault, injected
 from spark_tests.concurrency.workers import ROOT
 

@@ -19,7 +19,7 @@ from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faults import LINKED
 from spark_tests.concurrency.row_history import History
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, UPDATE, Command
-from spark_tests.concurrency.survivor import MERGED, SOME_FILES, Template, check_survivor
+from spark_tests.concurrency.table_invariants import MERGED, SOME_FILES, Template, check_survivor
 from spark_tests.concurrency.workers import Job, end, run_together, start
 from spark_tests.full_form import FULL
 

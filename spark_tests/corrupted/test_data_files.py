@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.exceptions import DataFileError, DeltaError, StorageError
-from delta_ds.kernel.data import deletion_vector
+from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.testing import TableBuilder
 from spark_tests.corrupted.tables import (
     IDS,

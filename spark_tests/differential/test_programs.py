@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spark_tests.conformance.sampling import covering
 from spark_tests.full_form import FULL
-from spark_tests.yardsticks.sampling import covering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from spark_tests.interop.delta_spark import DeltaSpark, start
-from spark_tests.interop.workshop import Work, Workers, Workshop
+from spark_tests.interop.table_factory import Work, Workers, Workshop
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from spark_tests.yardsticks.compare import encode, without_internal_metadata
+from spark_tests.conformance.compare import encode, without_internal_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

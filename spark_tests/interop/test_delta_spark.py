@@ -12,13 +12,13 @@ import pytest
 
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.schema.types import schema_to_json
+from spark_tests.conformance.compare import difference, without_internal_metadata
+from spark_tests.conformance.engines import milliseconds
 from spark_tests.interop.catalogue import CASES
+from spark_tests.interop.continued_tables import row_ids
 from spark_tests.interop.delta_spark import DeltaSpark, comparable
-from spark_tests.interop.going_on import row_ids
-from spark_tests.interop.workshop import Work, Workshop
+from spark_tests.interop.table_factory import Work, Workshop
 from spark_tests.interop.written import Written, plain
-from spark_tests.yardsticks.compare import difference, without_internal_metadata
-from spark_tests.yardsticks.engines import milliseconds
 
 pytestmark = pytest.mark.interop
 

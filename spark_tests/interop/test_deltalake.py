@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
+from spark_tests.conformance.compare import difference
 from spark_tests.interop.catalogue import CASES
-from spark_tests.interop.going_on import id_of, some_id, without_id, write_again
-from spark_tests.interop.workshop import Workshop
-from spark_tests.yardsticks.compare import difference
+from spark_tests.interop.continued_tables import id_of, some_id, without_id, write_again
+from spark_tests.interop.table_factory import Workshop
 
 pytestmark = pytest.mark.interop
 

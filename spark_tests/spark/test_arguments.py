@@ -11,7 +11,7 @@ import pytest
 from delta_ds.exceptions import DeltaError, InvalidArgumentError
 from delta_ds.spark.arguments import check_arguments
 from delta_ds.spark.builder import DeltaTableBuilder
-from delta_ds.spark.commands.merge import DeltaMergeBuilder
+from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 from delta_ds.spark.register import register
 from delta_ds.spark.session.writer_v2 import PathWriter

@@ -21,6 +21,7 @@ from delta_ds.kernel.alter.schema_change import (
     rehearse,
     with_schema,
 )
+from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.schema.char_varchar import declared, limit, with_declared
 from delta_ds.kernel.schema.column_paths import (
     Path,
@@ -33,7 +34,6 @@ from delta_ds.kernel.schema.column_paths import (
     show,
     unresolved,
 )
-from delta_ds.kernel.schema.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.schema.type_widening import can_widen, enabled, is_wider, record_changes
 from delta_ds.kernel.schema.types import (
     STRING,

@@ -24,6 +24,7 @@ from delta_ds.kernel.alter.schema_change import (
     with_schema,
     with_statistics_columns,
 )
+from delta_ds.kernel.expressions.dependents import check_unused
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.char_varchar import declared, with_declared
 from delta_ds.kernel.schema.column_paths import (
@@ -36,7 +37,6 @@ from delta_ds.kernel.schema.column_paths import (
     show,
     walk,
 )
-from delta_ds.kernel.schema.dependents import check_unused
 from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from delta_ds.exceptions import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_ds.kernel.data.generated_values import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
-from delta_ds.kernel.data.identity import START, STEP
-from delta_ds.kernel.data.row_expressions import Clause, read_clause
+from delta_ds.kernel.data.rows.expressions import Clause, read_clause
+from delta_ds.kernel.data.rows.generated import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
+from delta_ds.kernel.data.rows.identity import START, STEP
 from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
 from delta_ds.kernel.schema.column_mapping import every_field
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
-from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions

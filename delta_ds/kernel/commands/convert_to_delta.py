@@ -20,17 +20,18 @@ import pyarrow as pa
 from delta_ds.exceptions import DataFileError, DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merged_schema, part_in, schema_key
-from delta_ds.kernel.data import partition_paths, partition_values
-from delta_ds.kernel.data.file_plan import FilePlan
-from delta_ds.kernel.data.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.partition_text import NULL_DIRECTORY, distinct_form, log_text
-from delta_ds.kernel.data.written_files import Written, list_written
+from delta_ds.kernel.data.values import partition_values
+from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, distinct_form, log_text
+from delta_ds.kernel.data.write import paths
+from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.written_files import Written, list_written
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
-from delta_ds.kernel.write.foreign_files import unescape
+from delta_ds.kernel.write.add_from_parquet import unescape
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -321,7 +322,7 @@ class Conversion:
 def _add(file: Written, partition: dict[str, str | None], text: str | None) -> dict[str, Any]:
     path, size, time_ms = file
     body: dict[str, Any] = {
-        "path": partition_paths.encode(path), "partitionValues": dict(partition), "size": size,
+        "path": paths.encode(path), "partitionValues": dict(partition), "size": size,
         "modificationTime": time_ms, "dataChange": True,
     }  # fmt: skip
     return body if text is None else {**body, "stats": text}

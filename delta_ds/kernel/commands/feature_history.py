@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.log.checkpoint_state import CheckpointState
+from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 from delta_ds.kernel.log.segment import list_log, read_files
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.scan.scan import descriptor

@@ -27,8 +27,8 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.alter.protocol import least
 from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, SUSPENDED
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
-from delta_ds.kernel.data.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.data.identity import HIGH_WATER_MARK, STEP
+from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
+from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY

@@ -49,7 +49,7 @@ def zone_of(name: str) -> tzinfo:
     if name.strip() in ("UTC", "Z"):
         return timezone.utc
     # Brings in pyarrow, and is needed for other zones only.
-    from delta_ds.kernel.data.calendar import zone
+    from delta_ds.kernel.data.values.calendars import zone
 
     return zone(name)
 

@@ -170,7 +170,7 @@ def _texts(files: LiveFiles, physical: str) -> pa.StringArray:
 
 def _typed(texts: pa.StringArray, data_type: DataType, timezone: str | None) -> pa.Array:
     """The values, and a null behind them for files without one."""
-    from delta_ds.kernel.data import partition_values
+    from delta_ds.kernel.data.values import partition_values
 
     parsed = partition_values.parse(texts, data_type, timezone or "UTC")
     return pa.concat_arrays([parsed, pa.nulls(1, parsed.type)])

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.data.statistics import load_statistics
+from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
 from delta_ds.kernel.scan.bounds import everywhere
-from delta_ds.kernel.scan.evidence import Evidence, Leaf, is_opaque, resolve, without_nan
+from delta_ds.kernel.scan.file_pruning import Evidence, Leaf, is_opaque, resolve, without_nan
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, DataType, StructType

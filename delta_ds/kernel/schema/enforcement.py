@@ -9,9 +9,9 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
-from delta_ds.kernel.schema.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
 from delta_ds.kernel.schema.new_schema import (
     check_names,

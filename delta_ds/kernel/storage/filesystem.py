@@ -322,7 +322,7 @@ def open_storage(
             check_local(storage_options)
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
     if is_brokered(storage_options or {}):
-        from delta_ds.kernel.storage.brokered import BrokeredStorage
+        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
 
         return BrokeredStorage(address, storage_options)
     from delta_ds.kernel.storage.remote import RemoteStorage

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import exclusive_create
+from delta_ds.kernel.storage import local_put_if_absent
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
@@ -132,20 +132,20 @@ class LocalStorage(Storage):
         folder, name = self._target(path)
         try:
             unsafe = allows_unsafe_commits(self.options)
-            exclusive_create.create(folder, name, data, unsafe=unsafe, durable=durable)
+            local_put_if_absent.create(folder, name, data, unsafe=unsafe, durable=durable)
         except FileExistsError:
             raise FileExistsError(f"{self.describe(path)} exists already") from None
-        except exclusive_create.FolderNotFlushedError as error:
+        except local_put_if_absent.FolderNotFlushedError as error:
             raise UncertainWriteError(
                 f"{self.describe(path)} was created, but the device did not confirm it: {error.strerror}",
                 parameters={"path": path},
             ) from error
-        except exclusive_create.UnconfirmedError as error:
+        except local_put_if_absent.UnconfirmedError as error:
             raise UncertainWriteError(
                 f"{self.describe(path)} may or may not have been created: {error.strerror}",
                 parameters={"path": path},
             ) from error
-        except exclusive_create.NoExclusiveCreateError as error:
+        except local_put_if_absent.NoExclusiveCreateError as error:
             raise _no_exclusive_create(self.describe(path), error) from error
         except OSError as error:
             raise cannot_write(self.describe(path), error) from error

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import exclusive_create
+from delta_ds.kernel.storage import local_put_if_absent
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN, cannot_write
 
 # More files than this are flushed together: each flush waits for the device.
@@ -79,7 +79,7 @@ def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
     Missing folders are made. Errors of the block itself pass through as they are; after an `UncertainWriteError` the
     file is there, but perhaps not for good.
     """
-    temporary = exclusive_create.temporary_name(folder, name)
+    temporary = local_put_if_absent.temporary_name(folder, name)
     stream: LocalOutput | None = None
     try:
         stream = open_new(temporary, address, NOTHING_WRITTEN)
@@ -94,7 +94,7 @@ def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
             os.unlink(temporary)
         raise
     try:
-        exclusive_create.flush_folder(folder)
+        local_put_if_absent.flush_folder(folder)
     except OSError as error:
         raise UncertainWriteError(
             f"{address} was written, but the device did not confirm it, so it may be gone after a power failure: "
@@ -109,7 +109,7 @@ def open_new(path: str, address: str, outcome: str = NOT_REFERENCED, *, durable:
         try:
             return LocalOutput(path, address, outcome, durable=durable)
         except FileNotFoundError:
-            exclusive_create.make_folders(os.path.dirname(path), durable=durable)
+            local_put_if_absent.make_folders(os.path.dirname(path), durable=durable)
             return LocalOutput(path, address, outcome, durable=durable)
 
 
@@ -139,7 +139,7 @@ def settle(root: str, files: Sequence[str], address: str) -> None:
             _flush_file(file)
         folders = {os.path.dirname(file) for file in files}
         for folder in {above for f in folders for above in _up_to(root, f)}:
-            exclusive_create.flush_folder(folder)
+            local_put_if_absent.flush_folder(folder)
 
 
 def _flush_file(path: str) -> None:

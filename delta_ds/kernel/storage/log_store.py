@@ -133,7 +133,7 @@ def log_store_for(storage: Storage) -> LogStore:
         The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
     """
     if storage.address.scheme == "s3" and is_brokered(storage.options):
-        from delta_ds.kernel.storage.brokered import BrokeredLogStore, BrokeredStorage
+        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredLogStore, BrokeredStorage
 
         if isinstance(storage, BrokeredStorage):
             return BrokeredLogStore(storage)

@@ -13,7 +13,7 @@ from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commits import Commit
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
-from delta_ds.kernel.streaming.pinned import Pinned, records_changes
+from delta_ds.kernel.streaming.read_snapshot import Pinned, records_changes
 from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
 from delta_ds.kernel.streaming.schema_log import SchemaLog, differs, evolved
 from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream

@@ -15,7 +15,7 @@ from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.streaming.offsets import different_table
-from delta_ds.kernel.streaming.pinned import Pinned
+from delta_ds.kernel.streaming.read_snapshot import Pinned
 
 # Physical path to logical path, of every field at any depth.
 _Paths = dict[tuple[str, ...], tuple[str, ...]]

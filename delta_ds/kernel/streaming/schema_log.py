@@ -20,7 +20,7 @@ from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
 from delta_ds.kernel.schema.types import parse_schema, schema_to_json
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.streaming.pinned import (
+from delta_ds.kernel.streaming.read_snapshot import (
     Pinned,
     delta_properties,
     partition_schema,

@@ -14,7 +14,7 @@ from typing import Any
 
 from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.changes import CHANGE_FIELDS
-from delta_ds.kernel.data.reader import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
@@ -24,8 +24,8 @@ from delta_ds.kernel.streaming.commits import CommitReader
 from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, Admission, ReadLimits, default_limits
 from delta_ds.kernel.streaming.log_files import lost_end
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
-from delta_ds.kernel.streaming.pinned import Pinned
 from delta_ds.kernel.streaming.read_schema import ReadSchema
+from delta_ds.kernel.streaming.read_snapshot import Pinned
 from delta_ds.kernel.streaming.starting_point import starting_version
 from delta_ds.kernel.streaming.starting_snapshot import StartingSnapshot
 

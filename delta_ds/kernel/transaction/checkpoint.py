@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 
 from delta_ds.kernel import features
-from delta_ds.kernel.data.checkpoint_columns import CheckpointColumns, typed_columns
-from delta_ds.kernel.log import checkpoint_writer
+from delta_ds.kernel.data.values.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
-from delta_ds.kernel.log.checkpoint_writer import CheckpointInfo
+from delta_ds.kernel.log.checkpoint_write import writer
+from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -39,9 +39,7 @@ def write_checkpoint(
     rejected: list[Checkpoint] = []
     while True:
         try:
-            return checkpoint_writer.write_checkpoint(
-                storage, segment, columns, now_ms=now_ms, part_size=part_size
-            )
+            return writer.write_checkpoint(storage, segment, columns, now_ms=now_ms, part_size=part_size)
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise

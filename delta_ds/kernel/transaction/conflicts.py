@@ -29,12 +29,12 @@ from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
-from delta_ds.kernel.transaction.appended import first_of_interest
+from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import REPLACING, ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.reads import partition_values
-from delta_ds.kernel.transaction.winner import WinningCommit
+from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.transaction.pending import Pending
-from delta_ds.kernel.transaction.winner import WinningCommit
+from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 ENABLED = "delta.enableInCommitTimestamps"
 SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"

@@ -46,7 +46,7 @@ def live_adds(snapshot: Snapshot, paths: pa.Array | None = None) -> Iterator[pa.
     """
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.checkpoint_state import CheckpointState
+    from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 
     state = CheckpointState(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
     for rows in state.file_actions(parsed_statistics=False):
@@ -64,7 +64,7 @@ def _with_text(table: pa.Table) -> pa.Table:
 
     if "stats_parsed" not in table.column_names or not table["stats"].null_count:
         return table
-    from delta_ds.kernel.data.checkpoint_columns import statistics_text
+    from delta_ds.kernel.data.values.checkpoint_columns import statistics_text
 
     text = statistics_text(table["stats_parsed"].combine_chunks())
     stored = table["stats"].combine_chunks().cast(text.type)

@@ -12,7 +12,7 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
-from delta_ds.kernel.transaction.winner import WinningCommit, parse_mark
+from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 
 NOT_PRESERVED_TAG = "delta.rowTracking.preserved"
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.data.partition_paths import directory
-from delta_ds.kernel.data.written_files import list_written
+from delta_ds.kernel.data.write.paths import directory
+from delta_ds.kernel.data.write.written_files import list_written
 from delta_ds.kernel.storage.uri import has_scheme
 
 if TYPE_CHECKING:

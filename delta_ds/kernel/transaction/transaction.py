@@ -14,9 +14,9 @@ from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
+from delta_ds.kernel.transaction.commit_loop import publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
 from delta_ds.kernel.transaction.pending import Body, Pending
-from delta_ds.kernel.transaction.publishing import publish
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
 
 if TYPE_CHECKING:

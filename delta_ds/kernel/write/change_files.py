@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.data.file_plan import FilePlan
-from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import STRING, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.data.identity import HIGH_WATER_MARK
+from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.existing import leaves_existing
+from delta_ds.kernel.write.optimized_write import join_small_files
+from delta_ds.kernel.write.overwrite import Removed, remove_replaced
+from delta_ds.kernel.write.overwrite_scope import MATCHING, PARTITIONS
 from delta_ds.kernel.write.plan import WritePlan
-from delta_ds.kernel.write.removal import Removed, remove_replaced
-from delta_ds.kernel.write.replacing import MATCHING, PARTITIONS
-from delta_ds.kernel.write.small_files import join_small_files
+from delta_ds.kernel.write.save_mode import leaves_existing
 from delta_ds.kernel.write.task import TaskResult
 
 # Spark's save modes, as delta-spark's history shows them.

@@ -20,9 +20,9 @@ from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
-from delta_ds.kernel.data.file_plan import FilePlan, file_plan
-from delta_ds.kernel.data.row_casts import can_store
-from delta_ds.kernel.data.row_plan import ColumnsOf, RowPlan, plan_rows
+from delta_ds.kernel.data.rows.casts import can_store
+from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
+from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
@@ -36,7 +36,7 @@ from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.replacing import Replacing, plan_replacing
+from delta_ds.kernel.write.overwrite_scope import Replacing, plan_replacing
 
 logger = logging.getLogger("delta_ds")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.data.row_pipeline import RowPipeline
-from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.data.rows.pipeline import RowPipeline
+from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.plan import WritePlan
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.opening import filesystem_options, open_handle
+from delta_ds.spark.commands.resolve_table import filesystem_options, open_handle
 from delta_ds.spark.commands.session import time_zone
-from delta_ds.spark.server import run
+from delta_ds.spark.connect_bridge import run
 
 if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle

@@ -19,17 +19,17 @@ from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.spark import settings
 from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.builder import to_kernel
-from delta_ds.spark.commands.opening import format_and_path, open_handle
+from delta_ds.spark.commands.resolve_table import format_and_path, open_handle
 from delta_ds.spark.commands.session import is_set, time_zone
+from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of
-from delta_ds.spark.server import open_log, run
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.data.written_files import Written
+    from delta_ds.kernel.data.write.written_files import Written
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.row_changes.candidates import Files
-from delta_ds.kernel.commands.row_changes.task import ACTION, COPY, DELETE
-from delta_ds.spark.commands.changing import Change, affected, by_path
-from delta_ds.spark.commands.kept import kept, may_change
+from delta_ds.kernel.commands.dml.candidates import Files
+from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
+from delta_ds.spark.commands.dml_command import Change, affected, by_path
+from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
+from delta_ds.spark.commands.materialize import kept, may_change
 from delta_ds.spark.commands.positions import counts, positions
-from delta_ds.spark.commands.predicates import predicate_of, reads_only
+from delta_ds.spark.commands.resolution.expression_resolution import Resolved, Scope
+from delta_ds.spark.commands.resolution.predicates import predicate_of, reads_only
 from delta_ds.spark.commands.rows import before_columns
-from delta_ds.spark.commands.scopes import Resolved, Scope
-from delta_ds.spark.commands.target_source import FILE, HIDDEN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.spark.commands.dml_target import Target
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.commands.target import Target
 
 _OPERATION = "DELETE"
 _GONE = f"{HIDDEN}gone"

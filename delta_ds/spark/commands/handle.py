@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.spark.server import Log
+    from delta_ds.spark.connect_bridge import Log
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged
 from delta_ds.kernel.commands.optimize.metrics import result
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
@@ -29,9 +29,9 @@ from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.commands.session import time_zone
+from delta_ds.spark.connect_bridge import fetch, is_connect, run
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
-from delta_ds.spark.server import fetch, is_connect, run
 from delta_ds.spark.settings import USER_METADATA
 from delta_ds.spark.writer import engine_info
 
@@ -199,7 +199,7 @@ def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict
     large = [
         number
         for number, files in enumerate(plan.bins)
-        if plan.curve is not None and files.size > arranging.IN_MEMORY_BYTES
+        if plan.curve is not None and files.size > clustering_sort.IN_MEMORY_BYTES
     ]
     small = sorted(set(range(len(plan.bins))) - set(large))
     adds = rewrite_small(spark, plan, small) if small else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan
@@ -22,8 +22,8 @@ from delta_ds.spark.arrow_tasks import map_in_arrow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.commands.optimize.ranking import Curve
-    from delta_ds.kernel.data.reader import FileSlice
+    from delta_ds.kernel.commands.optimize.range_ids import Curve
+    from delta_ds.kernel.data.read.reader import FileSlice
 
 Body = dict[str, Any]
 _Batches = Iterable[pa.RecordBatch]
@@ -97,7 +97,7 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
 
     files, rewrite, curve = plan.bins[number], plan.rewrite, plan.curve
     assert curve is not None
-    cuts = arranging.cuts_of(curve, _sample(spark, rewrite, curve, files), files)
+    cuts = clustering_sort.cuts_of(curve, _sample(spark, rewrite, curve, files), files)
     groups = [pickle.dumps(group) for group in _split(files.slices, TASK_BYTES, cores)]
     pieces = _run(spark, groups, _spreading(rewrite, cuts), "output int, piece int, blob binary")
     exchanged = pieces.repartitionById(cuts.outputs, F.col("output")).sortWithinPartitions("output", "piece")
@@ -113,27 +113,29 @@ def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[lis
 
 
 def _sample(spark: SparkSession, rewrite: RewritePlan, curve: Curve, files: Bin) -> pa.Table:
-    chosen = arranging.sampled_slices(files.slices)
+    chosen = clustering_sort.sampled_slices(files.slices)
     groups = [chosen[n::_SAMPLE_TASKS] for n in range(min(_SAMPLE_TASKS, len(chosen)))]
-    rows = arranging.SAMPLE_ROWS // len(groups)
+    rows = clustering_sort.SAMPLE_ROWS // len(groups)
 
     def work(group: list[FileSlice]) -> Iterator[tuple[Any, ...]]:
-        yield (arranging.packed(arranging.sample(rewrite, curve, group, rows)),)
+        yield (clustering_sort.packed(clustering_sort.sample(rewrite, curve, group, rows)),)
 
     found = _run(spark, groups, work, "sample binary").collect()
-    return pa.concat_tables([arranging.unpacked(bytes(row[0])) for row in found])
+    return pa.concat_tables([clustering_sort.unpacked(bytes(row[0])) for row in found])
 
 
-def _spreading(rewrite: RewritePlan, cuts: arranging.Cuts) -> Callable[[bytes], Iterator[tuple[Any, ...]]]:
+def _spreading(
+    rewrite: RewritePlan, cuts: clustering_sort.Cuts
+) -> Callable[[bytes], Iterator[tuple[Any, ...]]]:
     def work(group: bytes) -> Iterator[tuple[Any, ...]]:
-        for piece, blob in arranging.spread(rewrite, cuts, pickle.loads(group)):
+        for piece, blob in clustering_sort.spread(rewrite, cuts, pickle.loads(group)):
             yield cuts.output_of(piece), piece, blob
 
     return work
 
 
 def _writing(
-    rewrite: RewritePlan, cuts: arranging.Cuts, files: Bin
+    rewrite: RewritePlan, cuts: clustering_sort.Cuts, files: Bin
 ) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
     def rows_of(batches: _Batches) -> Iterator[tuple[int, int, bytes]]:
         for batch in batches:
@@ -144,7 +146,7 @@ def _writing(
     def write(batches: _Batches) -> Iterator[pa.RecordBatch]:
         for output, rows in groupby(rows_of(batches), key=lambda row: row[0]):
             blobs = ((piece, blob) for _, piece, blob in rows)
-            adds = arranging.write_pieces(rewrite, cuts, blobs, files, output)
+            adds = clustering_sort.write_pieces(rewrite, cuts, blobs, files, output)
             yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(adds)], pa.binary())], names=["adds"])
 
     return write

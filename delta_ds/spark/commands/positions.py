@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.spark.commands.target_source import FILE, HIDDEN, ROW
+from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.session import frame, is_set, nothing, time_zone
-from delta_ds.spark.server import ask, run
+from delta_ds.spark.connect_bridge import ask, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.row_changes.plan import ChangePlan
-from delta_ds.kernel.commands.row_changes.task import ACTION, BEFORE, DELETE, write_changed_rows
+from delta_ds.kernel.commands.dml.plan import ChangePlan
+from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.arrow_tasks import map_in_arrow
-from delta_ds.spark.commands.target import Target, is_hidden
+from delta_ds.spark.commands.dml_target import Target, is_hidden
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session.reading import is_off

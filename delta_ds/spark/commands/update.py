@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.commands.row_changes.plan import generated_columns
-from delta_ds.kernel.commands.row_changes.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
-from delta_ds.spark.commands.assignments import assign, assigned_names, with_defaults
-from delta_ds.spark.commands.changing import Change, affected, by_path
+from delta_ds.kernel.commands.dml.plan import generated_columns
+from delta_ds.kernel.commands.dml.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import matching
-from delta_ds.spark.commands.kept import kept, may_change
+from delta_ds.spark.commands.dml_command import Change, affected, by_path
+from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
+from delta_ds.spark.commands.materialize import kept, may_change
 from delta_ds.spark.commands.positions import counts, positions
-from delta_ds.spark.commands.predicates import predicate_of
+from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
+from delta_ds.spark.commands.resolution.expression_resolution import Scope
+from delta_ds.spark.commands.resolution.predicates import predicate_of
 from delta_ds.spark.commands.rows import before_columns
-from delta_ds.spark.commands.scopes import Scope
-from delta_ds.spark.commands.target_source import FILE, HIDDEN, ROW
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:

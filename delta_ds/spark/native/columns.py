@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.data import char_padding
-from delta_ds.kernel.data.existing_default import KEY as EXISTS_DEFAULT
+from delta_ds.kernel.data.read import char_padding
+from delta_ds.kernel.data.read.exists_default import KEY as EXISTS_DEFAULT
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
 from delta_ds.kernel.schema.types import (
     PRIMITIVES,

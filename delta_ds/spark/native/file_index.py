@@ -13,12 +13,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from delta_ds.exceptions import DeltaError, PredicateError
-from delta_ds.kernel.data.deletion_vector import read_positions
+from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
 from delta_ds.kernel.log.arrays import integers
-from delta_ds.kernel.scan.not_null import check_not_null
+from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.scan.skipping import prune, row_numbers
@@ -200,7 +200,7 @@ class DeltaFileIndex:
 
     def _kept(self, partition_filters: Any, data_filters: Any, zone: str) -> pa.Array:
         """The rows of live files that may match, ascending."""
-        from delta_ds.spark.native.catalyst import translate
+        from delta_ds.spark.native.catalyst.filters import translate
 
         found = [
             part

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.errors import told
 from delta_ds.spark.frames import frame_of
-from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa

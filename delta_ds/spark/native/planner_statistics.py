@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.data.statistics import load_statistics
+from delta_ds.kernel.data.values.statistics import load_statistics
 
 if TYPE_CHECKING:
     from delta_ds.spark.native.file_index import DeltaFileIndex

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError, InvariantViolationError
-from delta_ds.kernel.data.row_casts import can_store, match_names, sql_name
+from delta_ds.kernel.data.rows.casts import can_store, match_names, sql_name
 from delta_ds.kernel.expressions.coercion import INTEGER_BITS
 from delta_ds.kernel.schema.types import (
     VOID,

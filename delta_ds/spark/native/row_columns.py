@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedFeatureError
-from delta_ds.kernel.data.generated_values import Default, Generated
-from delta_ds.kernel.data.row_casts import match_names
-from delta_ds.kernel.data.row_plan import RowPlan, is_foreign
+from delta_ds.kernel.data.rows.casts import match_names
+from delta_ds.kernel.data.rows.generated import Default, Generated
+from delta_ds.kernel.data.rows.plan import RowPlan, is_foreign
 from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
 from delta_ds.spark.native.jvm import NotNative

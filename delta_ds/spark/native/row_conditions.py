@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.data import char_padding
-from delta_ds.kernel.data.char_lengths import Length
-from delta_ds.kernel.data.row_checks import Condition, NotNull
-from delta_ds.kernel.data.row_plan import VERIFICATION, RowPlan, is_foreign
+from delta_ds.kernel.data.read import char_padding
+from delta_ds.kernel.data.rows.char_lengths import Length
+from delta_ds.kernel.data.rows.checks import Condition, NotNull
+from delta_ds.kernel.data.rows.plan import VERIFICATION, RowPlan, is_foreign
 from delta_ds.kernel.expressions.tree import Call, columns
 from delta_ds.kernel.expressions.tree import Column as TreeColumn
 from delta_ds.kernel.schema.types import (
@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_schema,
 )
-from delta_ds.kernel.write.replacing import ReplaceCheck
+from delta_ds.kernel.write.overwrite_scope import ReplaceCheck
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.row_errors import Told, raised
 from delta_ds.spark.schema import quoted

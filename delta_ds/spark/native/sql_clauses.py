@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
-from delta_ds.kernel.data.row_plan import ColumnsOf, is_foreign
+from delta_ds.kernel.data.rows.plan import ColumnsOf, is_foreign
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.native.projection import Projected, project
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.data.row_expressions import Clause
+    from delta_ds.kernel.data.rows.expressions import Clause
     from delta_ds.kernel.schema.types import StructType
 
 # The defaults of Spark 4, whatever the machine's or the application's configuration says.

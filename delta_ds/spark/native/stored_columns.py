@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.data.partition_text import NULL_DIRECTORY
+from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -32,7 +32,7 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.data.file_plan import FilePlan
+    from delta_ds.kernel.data.write.write_spec import FilePlan
 
 _PARQUET_ID = "parquet.field.id"
 

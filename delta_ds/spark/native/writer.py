@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.data.partition_paths import encode
+from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.char_varchar import schema_of
@@ -19,10 +19,10 @@ from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.existing import leaves_existing
+from delta_ds.kernel.write.add_from_parquet import ForeignFiles, read_files
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.foreign_files import ForeignFiles, read_files
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
+from delta_ds.kernel.write.save_mode import leaves_existing
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings

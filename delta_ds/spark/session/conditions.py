@@ -31,8 +31,8 @@ from pyspark.sql.types import (
 )
 
 from delta_ds.exceptions import PredicateError, UnsupportedOperationError
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.frames import frame_of
-from delta_ds.spark.server import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
-from delta_ds.spark.server import is_connect
-from delta_ds.spark.session import patching, reports, state, streams
+from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.session import monkeypatch, reports, state, streams
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import read, with_path
 from delta_ds.spark.session.writer_v2 import PathWriter
@@ -29,7 +29,7 @@ MARK = "spark.pydelta.session"
 _DEFAULT_SOURCE_CONF = "spark.sql.sources.default"
 
 _Concerns: TypeAlias = Callable[[Any, dict[str, Any]], bool]
-_Patch: TypeAlias = tuple[type, str, _Concerns, patching.Handler]
+_Patch: TypeAlias = tuple[type, str, _Concerns, monkeypatch.Handler]
 
 _lock = threading.Lock()
 _sessions: WeakSet[SparkSession] = WeakSet()
@@ -40,7 +40,7 @@ def install(spark: SparkSession) -> None:
     """Install in a session, classic or Connect; doing so again is harmless."""
     with _lock:
         for patch in _patches(is_connect(spark)):
-            patching.apply(*patch)
+            monkeypatch.apply(*patch)
         reports.install(is_connect(spark))
         if is_connect(spark):
             _connect_ids.add(spark.session_id)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def uninstall(spark: SparkSession) -> None:
                 _sessions.discard(session)
         if not any(is_connect(session) == connect for session in _sessions):
             for owner, name, _, _ in _patches(connect):
-                patching.undo(owner, name)
+                monkeypatch.undo(owner, name)
             reports.uninstall(connect)
 
 

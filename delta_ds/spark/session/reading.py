@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.server import is_connect
-from delta_ds.spark.session.patching import call_original
+from delta_ds.spark.session.monkeypatch import call_original
 from delta_ds.spark.source import FORMAT
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from delta_ds.spark.server import is_connect
+from delta_ds.spark.connect_bridge import is_connect
 
 _SEPARATOR = "\0"
 

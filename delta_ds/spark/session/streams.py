@@ -11,15 +11,15 @@ from typing import Any, TypeAlias
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.server import is_connect
-from delta_ds.spark.session import patching, state
+from delta_ds.spark.session import monkeypatch, state
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
 from delta_ds.spark.session.reading import with_path
 from delta_ds.spark.session.writing import OF_EVERY_WRITE, described, with_settings
 from delta_ds.spark.source import FORMAT
-from delta_ds.spark.streaming.mark import STREAM_MARK, mark
+from delta_ds.spark.streaming.stream_marker import STREAM_MARK, mark
 
 # Whether a session has the integration installed.
 _IsInstalled: TypeAlias = Callable[[Any], bool]
@@ -27,7 +27,7 @@ _IsInstalled: TypeAlias = Callable[[Any], bool]
 
 def patches(
     connect: bool, is_installed: _IsInstalled
-) -> list[tuple[type, str, Callable[[Any, dict[str, Any]], bool], patching.Handler]]:
+) -> list[tuple[type, str, Callable[[Any, dict[str, Any]], bool], monkeypatch.Handler]]:
     """The replacements for the methods that end a streaming read or write."""
     if connect:
         from pyspark.sql.connect.streaming.readwriter import DataStreamReader as ConnectReader
@@ -74,7 +74,7 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
         reader.options(**{name: text for name, text in told.items() if name not in given})
     reader.option(STREAM_MARK, mark(state.parallelism(reader)))
     with delta_errors():
-        return patching.call_original(reader, "load", arguments.get("path"))
+        return monkeypatch.call_original(reader, "load", arguments.get("path"))
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
@@ -96,7 +96,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
         if name not in options:
             writer.option(name, text)
     with delta_errors():
-        return patching.call_original(writer, "start", arguments.get("path"))
+        return monkeypatch.call_original(writer, "start", arguments.get("path"))
 
 
 def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.options.parsing import STORAGE_PREFIX
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.server import ask, open_log
+from delta_ds.spark.connect_bridge import ask, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,13 +15,13 @@ from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, travelling
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark import settings
+from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.job_failures import failed_jobs
-from delta_ds.spark.server import is_connect
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.identifiers import quoted
-from delta_ds.spark.session.patching import call_original
+from delta_ds.spark.session.monkeypatch import call_original
 from delta_ds.spark.session.positions import by_position
 from delta_ds.spark.session.reading import is_off, with_path
 from delta_ds.spark.source import FORMAT

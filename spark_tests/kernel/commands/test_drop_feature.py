@@ -34,7 +34,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.testing import TableBuilder
 from spark_tests.kernel.alter.tables import action, actions, made, protocol
-from spark_tests.kernel.data.written_tables import struct
+from spark_tests.kernel.data.write.written_tables import struct
 
 
 @pytest.mark.parametrize(

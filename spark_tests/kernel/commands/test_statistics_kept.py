@@ -15,10 +15,10 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes
 from delta_ds.kernel.commands.restore import restore
-from delta_ds.kernel.commands.row_changes.commit import RowChange, commit_row_changes
-from delta_ds.kernel.data.statistics import load_statistics
-from delta_ds.kernel.data.statistics_text import members
+from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.data.values.statistics_text import members
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.testing import TableBuilder

@@ -188,7 +188,7 @@ def test_the_files_of_deletion_vectors_live_as_long_as_what_names_them(tmp_path:
 
 
 def test_vectors_with_a_prefix_and_inline_ones_are_understood(tmp_path: Path) -> None:
-    from delta_ds.kernel.data.deletion_vector import z85_encode
+    from delta_ds.kernel.data.values.deletion_vector import z85_encode
 
     table = new_table(tmp_path, reader_features=["deletionVectors"], writer_features=["deletionVectors"])
     name = uuid.uuid4()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_ds.kernel.data.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.storage.filesystem import open_storage
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from delta_ds.kernel.log.checkpoint_writer import CheckpointInfo
+from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.storage.filesystem import open_storage

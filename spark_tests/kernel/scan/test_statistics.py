@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_ds.kernel.data.statistics import Statistics, load_statistics
+from delta_ds.kernel.data.values.statistics import Statistics, load_statistics
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,

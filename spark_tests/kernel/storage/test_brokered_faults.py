@@ -10,8 +10,8 @@ import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff
-from delta_ds.kernel.storage.brokered import BrokeredStorage
 from delta_ds.kernel.storage.dynamodb import Entry
+from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import commit_path
 from delta_ds.kernel.storage.uri import Address

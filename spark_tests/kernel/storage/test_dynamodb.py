@@ -12,8 +12,8 @@ import pytest
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff
-from delta_ds.kernel.storage.brokered import BrokeredStorage
 from delta_ds.kernel.storage.dynamodb import CommitEntries, Entry
+from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from delta_ds.kernel.storage.log_store import commit_path, log_store_for
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes

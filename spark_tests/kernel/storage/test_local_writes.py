@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import exclusive_create, local_output
+from delta_ds.kernel.storage import local_output, local_put_if_absent
 from delta_ds.kernel.storage.filesystem import Storage, open_storage
 from delta_ds.kernel.storage.log_store import commit_path, log_store_for
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
@@ -46,7 +46,7 @@ def failing(number: int, only: Callable[..., bool] = lambda *_: True, real: Any 
 @pytest.fixture
 def named_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where files without a name are not known."""
-    monkeypatch.setattr(exclusive_create, "_UNNAMED", None)
+    monkeypatch.setattr(local_put_if_absent, "_UNNAMED", None)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_of_eight_processes_that_create_one_file_one_wins_and_keeps_it(storage: 
 def test_a_filesystem_without_links_and_exclusive_rename_is_refused(
     storage: Storage, no_links: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exclusive_create, "_rename_without_replacing", lambda *_: errno.EINVAL)
+    monkeypatch.setattr(local_put_if_absent, "_rename_without_replacing", lambda *_: errno.EINVAL)
     with pytest.raises(StorageError, match=r"nothing was written.*allowUnsafeCommits=true"):
         storage.create(COMMIT, b"1")
     assert files(storage) == []
@@ -85,7 +85,7 @@ def test_a_filesystem_without_links_and_exclusive_rename_is_refused(
 def test_allowing_unsafe_commits_renames_after_a_look(
     tmp_path: pathlib.Path, no_links: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exclusive_create, "_rename_without_replacing", lambda *_: errno.ENOSYS)
+    monkeypatch.setattr(local_put_if_absent, "_rename_without_replacing", lambda *_: errno.ENOSYS)
     storage = open_storage(tmp_path, {"allowUnsafeCommits": "true"})
     storage.create(COMMIT, b"1")
     with pytest.raises(FileExistsError):
@@ -120,9 +120,11 @@ def test_a_failed_write_leaves_nothing_and_says_so(
 ) -> None:
     storage.create("_delta_log/x", b"1")
     if not unnamed:
-        monkeypatch.setattr(exclusive_create, "_UNNAMED", None)
+        monkeypatch.setattr(local_put_if_absent, "_UNNAMED", None)
     with monkeypatch.context() as patch:
-        patch.setattr(*((os, "write") if step == "write" else (exclusive_create, "_flush")), failing(number))
+        patch.setattr(
+            *((os, "write") if step == "write" else (local_put_if_absent, "_flush")), failing(number)
+        )
         with pytest.raises(StorageError, match="cannot write .*nothing was written") as caught:
             storage.create(COMMIT, b"1")
     assert words in str(caught.value)
@@ -193,7 +195,7 @@ def test_a_link_whose_outcome_cannot_be_looked_up_is_uncertain(
 ) -> None:
     real = os.link
     if named:
-        monkeypatch.setattr(exclusive_create, "_UNNAMED", None)
+        monkeypatch.setattr(local_put_if_absent, "_UNNAMED", None)
 
     def lost(*args: Any, **options: Any) -> None:
         if done:
@@ -215,13 +217,13 @@ def test_a_link_whose_outcome_cannot_be_looked_up_is_uncertain(
 def test_a_rename_whose_answer_got_lost_is_recognised(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = exclusive_create._rename_without_replacing
+    real = local_put_if_absent._rename_without_replacing
 
     def lost(source: str, target: str) -> int:
         real(source, target)
         return errno.ENOENT  # as of a repeated request that finds its source gone
 
-    monkeypatch.setattr(exclusive_create, "_rename_without_replacing", lost)
+    monkeypatch.setattr(local_put_if_absent, "_rename_without_replacing", lost)
     storage.create(COMMIT, b"1")
     assert storage.read(COMMIT) == b"1"
 
@@ -363,7 +365,7 @@ def test_a_create_costs_few_system_calls(storage: Storage, monkeypatch: pytest.M
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *a, _n=name, _r=real, **k: calls.append(_n) or _r(*a, **k))
     storage.create(COMMIT, b"1")
-    if exclusive_create._UNNAMED is not None:
+    if local_put_if_absent._UNNAMED is not None:
         assert calls == ["open", "open", "write", "link", "close", "fsync", "close"]
 
 

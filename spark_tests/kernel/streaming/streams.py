@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.data.reader import read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.options.stream_read import parse_stream_read_options
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import open_storage

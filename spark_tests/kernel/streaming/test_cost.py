@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from delta_ds.kernel.data.reader import read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.streaming.offsets import StreamOffset

@@ -1,4 +1,4 @@
-"""Every recorded conflict, through `Transaction`: what `python -m spark_tests.yardsticks conflicts` runs."""
+"""Every recorded conflict, through `Transaction`: what `python -m spark_tests.conformance conflicts` runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_tests.yardsticks.conflicts import Case, NoConflictsError, load_cases, run_case
+from spark_tests.conformance.conflicts import Case, NoConflictsError, load_cases, run_case
 
 CORPUS = Path(
     os.environ.get("DELTA_DS_CONFLICTS", Path(__file__).resolve().parents[3].parent / "shared" / "conflicts")

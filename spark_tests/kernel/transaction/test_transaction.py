@@ -28,7 +28,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.actions import Protocol
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.local import LocalStorage
-from delta_ds.kernel.transaction import publishing
+from delta_ds.kernel.transaction import commit_loop
 from delta_ds.kernel.transaction.transaction import Transaction
 from spark_tests.kernel.transaction.tables import (
     LEGACY,
@@ -151,7 +151,7 @@ def test_commit_is_given_up_after_so_many_attempts(tmp_path: Path, monkeypatch: 
         raise FileExistsError(path)
 
     monkeypatch.setattr(LocalStorage, "create", lose)
-    monkeypatch.setattr(publishing, "_pause", lambda attempt: 0.0)
+    monkeypatch.setattr(commit_loop, "_pause", lambda attempt: 0.0)
     with pytest.raises(CommitFailedError, match="tried 3 times") as caught:
         mine.commit("WRITE", max_attempts=3)
     assert caught.value.condition == "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"

@@ -16,7 +16,7 @@ from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.schema.types import INTEGER, LONG
 from spark_tests.kernel.alter.tables import actions
-from spark_tests.kernel.data.written_tables import struct
+from spark_tests.kernel.data.write.written_tables import struct
 from spark_tests.kernel.write.tables import data_files, info, rows, write
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.commands.changing import Change
+from delta_ds.spark.commands.dml_command import Change
 from spark_tests.full_form import FULL
 from spark_tests.spark.commands.test_row_commands import FEED, TRACKING, VECTORS
 

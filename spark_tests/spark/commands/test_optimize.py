@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DataFileError, PredicateError
-from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize import clustering_sort
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +41,8 @@ def test_files_are_joined_and_arranged_and_the_answer_has_delta_sparks_shape(
     assert row.metrics.filesAdded.totalSize > 0
     assert row.metrics.zOrderStats is None
 
-    monkeypatch.setattr(arranging, "IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(arranging, "PIECE_BYTES", 500)
+    monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(clustering_sort, "PIECE_BYTES", 500)
     spark.conf.set(_SIZE, "1500")
     try:
         done = table.optimize().executeZOrderBy("x", "id").first()

@@ -17,7 +17,7 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import can_evaluate, evaluate
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.spark.native.catalyst import translate, translate_json
+from delta_ds.spark.native.catalyst.filters import translate, translate_json
 from delta_ds.spark.native.jvm import Jvm
 from spark_tests.spark.native import catalyst_cases as cases
 from spark_tests.spark.native.record_catalyst import RECORDED, scan_filters, written

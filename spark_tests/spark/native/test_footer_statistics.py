@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.data.file_columns import file_columns
-from delta_ds.kernel.data.file_plan import FilePlan
-from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.data.write.columns import file_columns
+from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -45,8 +45,8 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
-from delta_ds.kernel.write.foreign_files import read_adds, read_files
-from spark_tests.kernel.data.written_tables import UTC, batch_of, mapped, plan_of, struct
+from delta_ds.kernel.write.add_from_parquet import read_adds, read_files
+from spark_tests.kernel.data.write.written_tables import UTC, batch_of, mapped, plan_of, struct
 
 TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 REBASE = "spark.sql.parquet.datetimeRebaseModeInWrite"

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructType
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.spark.source import DeltaSource
 from delta_ds.spark.streaming.reader import DeltaStreamReader
-from delta_ds.spark.streaming.unasked import UnaskedReader
+from delta_ds.spark.streaming.spark41_reader import UnaskedReader
 from delta_ds.testing import TableBuilder, metadata_action
 from spark_tests.kernel.streaming.streams import IDS, rows, table
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.metrics import result
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
-from delta_ds.kernel.commands.optimize.ranking import Curve
+from delta_ds.kernel.commands.optimize.range_ids import Curve
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -131,16 +131,16 @@ def rewrite_bin(plan: RewritePlan, curve: Curve | None, files: Bin, task: int) -
     """
     if curve is None:
         return rewrite_files(plan, files, task)
-    if files.size <= arranging.IN_MEMORY_BYTES:
-        return arranging.arrange_in_memory(plan, curve, files, task)
+    if files.size <= clustering_sort.IN_MEMORY_BYTES:
+        return clustering_sort.arrange_in_memory(plan, curve, files, task)
     return _arrange_on_disk(plan, curve, files, task)
 
 
 def _arrange_on_disk(plan: RewritePlan, curve: Curve, files: Bin, task: int) -> list[Body]:
-    taken = arranging.sample(plan, curve, arranging.sampled_slices(files.slices))
-    cuts = arranging.cuts_of(curve, taken, files)
+    taken = clustering_sort.sample(plan, curve, clustering_sort.sampled_slices(files.slices))
+    cuts = clustering_sort.cuts_of(curve, taken, files)
     with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
-        for number, (piece, blob) in enumerate(arranging.spread(plan, cuts, files.slices)):
+        for number, (piece, blob) in enumerate(clustering_sort.spread(plan, cuts, files.slices)):
             _put(Path(folder, f"{piece:08}-{number:08}"), blob)
         return _written_from(plan, cuts, files, Path(folder), task)
 
@@ -152,7 +152,9 @@ def _put(path: Path, blob: bytes) -> None:
         raise cannot_write(f"a temporary file in {path.parent}", error, NOTHING_COMMITTED) from error
 
 
-def _written_from(plan: RewritePlan, cuts: arranging.Cuts, files: Bin, folder: Path, task: int) -> list[Body]:
+def _written_from(
+    plan: RewritePlan, cuts: clustering_sort.Cuts, files: Bin, folder: Path, task: int
+) -> list[Body]:
     names = sorted(path.name for path in folder.iterdir())
     adds: list[Body] = []
 
@@ -164,7 +166,7 @@ def _written_from(plan: RewritePlan, cuts: arranging.Cuts, files: Bin, folder: P
 
     with StagedFiles(plan.storage) as staged:
         for output in range(cuts.outputs):
-            new = arranging.write_pieces(plan, cuts, blobs(output), files, task + output)
+            new = clustering_sort.write_pieces(plan, cuts, blobs(output), files, task + output)
             staged.add(add["path"] for add in new)
             adds += new
         staged.release()

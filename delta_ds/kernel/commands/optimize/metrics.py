@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from delta_ds.kernel.commands.optimize.cubes import CubeStats, columns_text
-from delta_ds.kernel.commands.optimize.curves import HILBERT, ZORDER
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP
+from delta_ds.kernel.commands.optimize.zcubes import CubeStats, columns_text
+from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 from delta_ds.kernel.schema.column_paths import show
 
 Body = Mapping[str, Any]
@@ -40,7 +40,7 @@ def result(
         "filesRemoved": _sizes(removed),
         "partitionsOptimized": plan.partitions,
         "zOrderStats": _zorder(plan, removed),
-        "clusteringStats": None if plan.cubes is None else _clustering(plan.cubes, len(plan.bins)),
+        "clusteringStats": None if plan.zcubes is None else _clustering(plan.zcubes, len(plan.bins)),
         "numBins": len(plan.bins),
         "numBatches": 1,
         "totalConsideredFiles": plan.considered,

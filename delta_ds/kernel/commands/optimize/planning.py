@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel import features
-from delta_ds.kernel.commands.optimize import bins, cubes
+from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
-from delta_ds.kernel.commands.optimize.cubes import CubeStats
-from delta_ds.kernel.commands.optimize.curves import HILBERT, ZORDER, Numbers
-from delta_ds.kernel.commands.optimize.ranking import Curve
-from delta_ds.kernel.commands.optimize.reorganizing import Description, to_rewrite, without_mapping
+from delta_ds.kernel.commands.optimize.range_ids import Curve
+from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
-from delta_ds.kernel.data.reader import FileSlice
+from delta_ds.kernel.commands.optimize.zcubes import CubeStats
+from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
+from delta_ds.kernel.data.read.reader import FileSlice
 from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import value_of
@@ -56,7 +56,7 @@ class OptimizePlan:
         How many files the request speaks of.
     partitions
         How many partitions have files to rewrite.
-    cubes
+    zcubes
         What a clustering found; None for everything else.
     columns_with_statistics
         How many columns of the table have statistics, as delta-spark counts them.
@@ -71,7 +71,7 @@ class OptimizePlan:
     curve: Curve | None
     considered: int
     partitions: int
-    cubes: CubeStats | None
+    zcubes: CubeStats | None
     columns_with_statistics: int
     description: Description | None = None
 
@@ -127,7 +127,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
         curve=curve,
         considered=len(rows),
         partitions=len(np.unique(partitions[np.concatenate(places)])) if places else 0,
-        cubes=found,
+        zcubes=found,
         columns_with_statistics=min(int(limit), len(snapshot.schema)),
         description=description,
     )
@@ -193,8 +193,8 @@ def _places(
     settings = request.settings
     target = file_size(snapshot.metadata.configuration, request)
     if curve is not None and curve.kind == HILBERT:
-        known = cubes.cubes_of(snapshot, [show(path) for path in curve.columns])
-        taken, found = cubes.chosen(known, sizes, settings.min_cube_size, request.kind == FULL)
+        known = zcubes.cubes_of(snapshot, [show(path) for path in curve.columns])
+        taken, found = zcubes.chosen(known, sizes, settings.min_cube_size, request.kind == FULL)
         most = max(settings.target_cube_size, settings.min_cube_size)
         return [taken[b] for b in bins.packed(sizes[taken], partitions[taken], most)], found
     if curve is not None:
@@ -223,7 +223,7 @@ def _bins(
     if curve is None:
         if request.kind not in REORG or not snapshot.clustering_columns:
             return tuple(Bin(group) for group in groups)
-        kept = cubes.kept_tags(snapshot, [group[0].path for group in groups])
+        kept = zcubes.kept_tags(snapshot, [group[0].path for group in groups])
         return tuple(
             Bin(group, None, tags, provider) for group, (tags, provider) in zip(groups, kept, strict=True)
         )
@@ -234,8 +234,8 @@ def _bins(
         Bin(
             group,
             max(1, sum(piece.size for piece in group) // target),
-            cubes.new_tags(columns) if clustered else {},
-            cubes.PROVIDER if clustered else None,
+            zcubes.new_tags(columns) if clustered else {},
+            zcubes.PROVIDER if clustered else None,
         )
         for group in groups
     )

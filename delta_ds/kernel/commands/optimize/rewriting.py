@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
-from delta_ds.kernel.data.file_plan import FilePlan, file_plan
-from delta_ds.kernel.data.reader import FileSlice, ReadPlan, read_slices
-from delta_ds.kernel.data.writer import FileWriter
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
+from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.log.actions import clustering_paths
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.commands.optimize.reorganizing import Description
+    from delta_ds.kernel.commands.optimize.reorg import Description
     from delta_ds.kernel.snapshot import Snapshot
 
 Body = dict[str, Any]

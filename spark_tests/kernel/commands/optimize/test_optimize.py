@@ -16,7 +16,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel.alter.clustering import cluster_by
-from delta_ds.kernel.commands.optimize import arranging
+from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import optimize, rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
@@ -216,8 +216,8 @@ def test_zorder_narrows_the_ranges_of_files(
 ) -> None:
     log = _spread_over(tmp_path)
     if not in_memory:
-        monkeypatch.setattr(arranging, "IN_MEMORY_BYTES", 0)
-        monkeypatch.setattr(arranging, "PIECE_BYTES", 2000)
+        monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
+        monkeypatch.setattr(clustering_sort, "PIECE_BYTES", 2000)
     size = sum(log.snapshot().live_files().table["size"].to_pylist())
     request = OptimizeRequest(ZORDER, columns=columns).with_settings(max_file_size=size // 8)
     done = optimize(log, request)

@@ -1,0 +1,141 @@
+"""The files of a version in which a command may find rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.expressions.bind import bind
+from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.scan.partitions import partition_tuples
+from delta_ds.kernel.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Some live files of a version. Can be pickled.
+
+    Attributes
+    ----------
+    numbers
+        int64: their rows in `LiveFiles.table` of the process that chose them, by which rows name their file.
+    paths
+        string, as in the log.
+    rows
+        int64: how many rows that are not deleted; null where the log does not say.
+    """
+
+    numbers: pa.Int64Array
+    paths: pa.StringArray
+    rows: pa.Int64Array
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def only(self, numbers: Sequence[int]) -> Files:
+        """Those with some of the numbers."""
+        chosen = pc.is_in(self.numbers, value_set=integers(list(numbers)))
+        return Files(self.numbers.filter(chosen), self.paths.filter(chosen), self.rows.filter(chosen))
+
+    @property
+    def num_rows(self) -> int | None:
+        """All rows together; None where that is not known."""
+        return None if self.rows.null_count else int(pc.sum(self.rows, min_count=0).as_py())
+
+
+def candidates(snapshot: Snapshot, predicate: Expression | None, timezone: str) -> Files:
+    """The files that may hold rows for which a predicate is true; None: all.
+
+    Parameters
+    ----------
+    predicate
+        Not bound.
+    timezone
+        The session time zone.
+    """
+    scan = snapshot.scan(predicate, timezone=timezone)
+    return files_of(snapshot, scan.pruning.rows)
+
+
+def files_of(snapshot: Snapshot, rows: pa.Int64Array) -> Files:
+    """Live files by their rows."""
+    live = snapshot.live_files()
+    physical = load_statistics(live, rows, []).num_records
+    deleted = pc.struct_field(live.table["deletionVector"].take(rows), "cardinality")
+    left = pc.subtract(physical, pc.fill_null(deleted.cast(pa.int64()), integers([0])[0]))
+    return Files(rows, _one(live.table["path"].take(rows)), _one(left))
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def understood(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> Expression | None:
+    """What of a predicate the kernel can use to choose files; None where that is nothing.
+
+    Parameters
+    ----------
+    parts
+        Each implied by the predicate, not bound.
+    """
+    kept = []
+    for part in (piece for whole in parts for piece in conjuncts(whole)):
+        try:
+            bind(part, snapshot.schema, timezone)
+        except DeltaError:
+            # Not an expression of the kernel's: Spark evaluates it on every row, only no file is skipped by it.
+            continue
+        kept.append(part)
+    return conjunction(kept)
+
+
+def partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa.Int64Array]:
+    """The distinct partition tuples of a version.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a tuple, one typed column a partition column, by logical name.
+    pyarrow.Int64Array
+        For each live file the row of its tuple.
+    """
+    wanted = {}
+    for name, physical in zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True):
+        field = snapshot.schema.find(name)
+        assert field is not None  # a snapshot without its partition columns is refused
+        wanted[field.name] = (physical, field.type)
+    found = partition_tuples(snapshot.live_files(), wanted, frozenset(), timezone)
+    return found.table, _one(found.code)
+
+
+def counted(snapshot: Snapshot, files: Files) -> Files:
+    """The same files with the number of their rows, read from them where the log does not say it."""
+    import pyarrow.parquet as pq
+
+    storage = snapshot.storage
+
+    def count(path: str) -> int:
+        with storage.open(storage.resolve(path)) as file:
+            return int(pq.read_metadata(file).num_rows)
+
+    table = snapshot.live_files().table.take(files_rows(snapshot, files))
+    deleted = pc.fill_null(pc.struct_field(table["deletionVector"], "cardinality").cast(pa.int64()), 0)
+    rows = [
+        known if known is not None else count(path) - gone
+        for known, path, gone in zip(
+            files.rows.to_pylist(), files.paths.to_pylist(), deleted.to_pylist(), strict=True
+        )
+    ]
+    return Files(files.numbers, files.paths, integers(rows))
+
+
+def files_rows(snapshot: Snapshot, files: Files) -> pa.Int64Array:
+    """The rows of files in `LiveFiles.table` of this process, which need not be their numbers."""
+    known = _one(snapshot.live_files().table["path"])
+    return pc.index_in(files.paths, value_set=known).cast(pa.int64())

@@ -1,0 +1,305 @@
+"""The end of a change of rows: files that go, files that come, rows that no longer count, in one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import CorruptLogFileError, DeltaError
+from delta_ds.kernel.commands.dml.plan import ChangePlan
+from delta_ds.kernel.data.values.statistics_text import members, with_wide_bounds
+from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.transaction.live_adds import bodies, live_adds
+from delta_ds.kernel.transaction.transaction import Transaction
+from delta_ds.kernel.write.change_files import FOLDER
+from delta_ds.kernel.write.finish import set_table
+from delta_ds.kernel.write.task import TaskResult
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+MERGE = "MERGE"
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A change of rows that is ready to be committed. Can be pickled.
+
+    Attributes
+    ----------
+    predicate
+        What of the table was looked at; None: all of it.
+    timezone
+        The session time zone.
+    removed
+        Files that go, by `path` as in the log.
+    deleted
+        By such a path, the uint64 positions of rows in the file that no longer count, besides those of before.
+    results
+        What was written.
+    operation, parameters, metrics
+        For the history. What is counted in files is added here.
+    plan
+        Where rows were written.
+    txn
+        Application and version that the change belongs to, for changes that count once however often they are tried.
+    """
+
+    operation: str
+    predicate: Expression | None = None
+    timezone: str = "UTC"
+    removed: Sequence[str] = ()
+    deleted: Mapping[str, npt.NDArray[np.uint64]] = field(default_factory=dict)
+    results: Sequence[TaskResult] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    plan: ChangePlan | None = None
+    user_metadata: str | None = None
+    engine_info: str | None = None
+    txn: tuple[str, int] | None = None
+
+    @property
+    def staged(self) -> list[str]:
+        """The files that were written, as in actions."""
+        return [path for result in self.results for path in result.paths]
+
+
+def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
+    """Commit a change of rows.
+
+    Parameters
+    ----------
+    snapshot
+        The version that was read.
+    change
+        What becomes of its rows.
+
+    Returns
+    -------
+    int
+        The version.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        Another commit came first and contradicts the change. As with every other failure the files of the
+        change are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
+    """
+    with StagedFiles(snapshot.storage, change.staged) as staged:
+        transaction = Transaction(snapshot.storage, snapshot, engine_info=change.engine_info)
+        transaction.scan(change.predicate, timezone=change.timezone)
+        if change.txn is not None:
+            transaction.depend_on_app_id(change.txn[0])
+            transaction.set_txn(*change.txn)
+        marked = _mark(snapshot, change.deleted, staged)
+        rewritten = _rows(snapshot, [*change.removed, *marked.emptied])
+        transaction.remove_live(pa.concat_arrays([rewritten, _rows(snapshot, list(marked.bodies))]))
+        files = _FileCounts(snapshot, rewritten, change, marked)
+        transaction.add_all(marked.bodies.values())
+        for result in change.results:
+            transaction.add_all(result.adds)
+            for body in result.changes:
+                transaction.cdc(body)
+        tags = None
+        if change.plan is not None:
+            tags = set_table(change.plan.write, transaction, change.results)
+        return transaction.commit(
+            change.operation,
+            change.parameters,
+            {**change.metrics, **files.metrics()},
+            user_metadata=change.user_metadata,
+            tags=tags,
+            staged=staged,
+        )
+
+
+def discard_folder(snapshot: Snapshot, folder: str) -> None:
+    """Delete what a change has written that failed; what cannot be deleted is logged, and left for VACUUM.
+
+    Parameters
+    ----------
+    folder
+        See `ChangePlan`.
+    """
+    for place in (folder, f"{FOLDER}/{folder}"):
+        _discard_below(snapshot.storage, place)
+
+
+def _discard_below(storage: Storage, folder: str) -> None:
+    try:
+        folders = [folder]
+        for batch in storage.list_below(folder, lambda inner: True):
+            is_folder = batch["is_folder"]
+            folders += batch["path"].filter(is_folder).to_pylist()
+            storage.delete(batch["path"].filter(pc.invert(is_folder)).to_pylist())
+        storage.delete_empty_folders(folders)
+    except (DeltaError, OSError) as error:
+        logger.warning("orphan_files_left table=%s folder=%s reason=%s", storage.url, folder, error)
+
+
+def is_done(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
+    """Whether the table has this application's transaction, or a later one (protocol-checklist TXN-W-02)."""
+    recorded = snapshot.txns.get(txn[0])
+    return recorded is not None and recorded >= txn[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """Files with new deletion vectors.
+
+    Attributes
+    ----------
+    bodies
+        By path, the `add` with the vector.
+    emptied
+        Files none of whose rows are left.
+    updated
+        How many of the first had a vector before.
+    """
+
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    emptied: list[str] = field(default_factory=list)
+    updated: int = 0
+
+
+def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], staged: StagedFiles) -> _Marked:
+    if not deleted:
+        return _Marked()
+    found = _bodies(snapshot, list(deleted))
+    before = {path: descriptor(_filled(body.get("deletionVector"))) for path, body in found.items()}
+    records = {path: _physical_rows(snapshot, body) for path, body in found.items()}
+    vectors: dict[str, npt.NDArray[np.uint64]] = {}
+    emptied: list[str] = []
+    for path, positions in deleted.items():
+        union = merged(snapshot.storage, before[path], positions)
+        if len(union) >= records[path]:
+            emptied.append(path)
+        else:
+            vectors[path] = union
+    files: list[str] = []
+    try:
+        written = write_vectors(snapshot.storage, vectors, files)
+    finally:
+        staged.add(files)
+    new = {
+        path: {
+            **found[path],
+            "deletionVector": as_action(vector),
+            "stats": with_wide_bounds(found[path].get("stats"), records[path]),
+        }
+        for path, vector in written.items()
+    }
+    return _Marked(new, emptied, updated=sum(before[path] is not None for path in new))
+
+
+def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
+    """The rows of live files by their paths."""
+    rows = pc.index_in(texts(list(paths)), value_set=snapshot.live_files().table["path"].combine_chunks())
+    if rows.null_count:
+        gone = paths[rows.is_null().to_pylist().index(True)]
+        raise CorruptLogFileError(f"version {snapshot.version} of {snapshot.storage.url} has no file {gone}")
+    return rows.cast(pa.int64())
+
+
+def _filled(vector: dict[str, Any] | None) -> dict[str, Any] | None:
+    names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
+    return None if vector is None else {name: vector.get(name) for name in names}
+
+
+def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The `add` actions of live files, by their paths."""
+    wanted = texts(list(paths))
+    found: dict[str, dict[str, Any]] = {}
+    for table in _described(snapshot, _rows(snapshot, paths), wanted):
+        for body in bodies(table):
+            found[body["path"]] = body
+    return found
+
+
+def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:
+    """Files with all that is known of them."""
+    live = snapshot.live_files()
+    stats = live.stats_json(rows)
+    if snapshot.protocol.supports("clustering") or stats.null_count:
+        # Only the log itself has tags, which say what files are clustered already, and all forms of statistics.
+        yield from live_adds(snapshot, paths)
+        return
+    table = live.table.take(rows).append_column("stats", stats)
+    if "partitionValues" in table.column_names:
+        names = snapshot.physical_partition_columns
+        values = table["partitionValues"].to_pylist()
+        maps = array_of_values(
+            [{name: row[name] for name in names} for row in values], pa.map_(pa.string(), pa.string())
+        )
+        table = table.set_column(table.column_names.index("partitionValues"), "partitionValues", maps)
+    yield table.drop_columns([name for name in ("dataChange",) if name in table.column_names])
+
+
+def _physical_rows(snapshot: Snapshot, body: Mapping[str, Any]) -> int:
+    records = members(body.get("stats") or "").get("numRecords", "")
+    if records.isdecimal():
+        return int(records)
+    import pyarrow.parquet as pq
+
+    storage = snapshot.storage
+    with storage.open(storage.resolve(body["path"])) as file:
+        return int(pq.read_metadata(file).num_rows)
+
+
+class _FileCounts:
+    """What a change does to files, in delta-spark's metrics."""
+
+    def __init__(
+        self, snapshot: Snapshot, rewritten: pa.Int64Array, change: RowChange, marked: _Marked
+    ) -> None:
+        table = snapshot.live_files().table.take(rewritten)
+        vectors = table["deletionVector"]
+        self._operation = change.operation
+        self._adds = [add for result in change.results for add in result.adds]
+        self._changes = sum(len(result.changes) for result in change.results)
+        self._removed = table.num_rows
+        self._removed_bytes = int(pc.sum(table["size"]).as_py() or 0)
+        dropped = table.num_rows - vectors.null_count
+        # An updated vector is one that goes and one that comes.
+        self._vectors = (len(marked.bodies), dropped + marked.updated, marked.updated)
+
+    def metrics(self) -> dict[str, int]:
+        added, removed, updated = self._vectors
+        sizes = sum(int(add["size"]) for add in self._adds)
+        if self._operation == MERGE:
+            return {
+                "numTargetFilesAdded": len(self._adds),
+                "numTargetBytesAdded": sizes,
+                "numTargetFilesRemoved": self._removed,
+                "numTargetBytesRemoved": self._removed_bytes,
+                "numTargetChangeFilesAdded": self._changes,
+                "numTargetDeletionVectorsAdded": added,
+                "numTargetDeletionVectorsRemoved": removed,
+                "numTargetDeletionVectorsUpdated": updated,
+            }
+        return {
+            "numAddedFiles": len(self._adds),
+            "numAddedBytes": sizes,
+            "numRemovedFiles": self._removed,
+            "numRemovedBytes": self._removed_bytes,
+            "numAddedChangeFiles": self._changes,
+            "numDeletionVectorsAdded": added,
+            "numDeletionVectorsRemoved": removed,
+            "numDeletionVectorsUpdated": updated,
+        }

@@ -1,0 +1,205 @@
+"""What a change of rows does to a table, decided before any row is looked at.
+
+Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from delta_ds.kernel import features
+from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
+from delta_ds.kernel.data.rows.generated import (
+    COLUMN_DEFAULTS,
+    CURRENT_DEFAULT,
+    generation_expression,
+)
+from delta_ds.kernel.data.rows.identity import is_identity
+from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
+from delta_ds.kernel.data.write.write_spec import file_plan
+from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
+from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.transaction.validation import check_may_remove
+from delta_ds.kernel.write.overwrite_scope import NOTHING, Replacing
+from delta_ds.kernel.write.plan import WritePlan
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """A planned change of rows. Can be pickled.
+
+    Attributes
+    ----------
+    write
+        How rows become rows of the table and are laid into files, and what the table is afterwards.
+    before
+        The same for rows as they were, which need not meet any check: they go to change files only.
+    records_changes
+        Whether change files are written.
+    tracked
+        Whether rows keep their row ids: what is written brings them along.
+    marks_rows
+        Whether rows are deleted by deletion vectors, and their files left as they are.
+    folder
+        Of its own, inside the table: where files are written, so that all can be deleted if the change fails.
+    """
+
+    write: WritePlan
+    before: RowPlan
+    records_changes: bool
+    tracked: bool
+    marks_rows: bool
+    folder: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+def plan_row_changes(
+    snapshot: Snapshot,
+    *,
+    metadata: Metadata | None = None,
+    protocol: Protocol | None = None,
+    computed: Collection[str] = (),
+    generates: Collection[str] = (),
+    timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
+    max_records_per_file: int | None = None,
+) -> ChangePlan:
+    """Plan a change of rows of a version.
+
+    Parameters
+    ----------
+    snapshot
+        The version.
+    metadata, protocol
+        After the change, where it evolves the schema; None: as they are.
+    computed
+        Generated columns that are computed from the changed row.
+    generates
+        Identity columns that are null in rows which shall get a value.
+    timezone
+        The session time zone.
+    columns_of
+        Given where another engine evaluates the table's expressions, see `plan_rows`.
+    max_records_per_file
+        Rows of a file at most; None: any number.
+
+    Raises
+    ------
+    UnsupportedFeatureError, PredicateError
+        The table needs something of writers that is not supported, or holds an expression that cannot be
+        evaluated here.
+    """
+    name = snapshot.storage.url
+    features.check_writable(snapshot.protocol, snapshot.metadata.configuration, name, snapshot.schema)
+    metadata, protocol = metadata or snapshot.metadata, protocol or snapshot.protocol
+    supported, properties = protocol.supported, metadata.configuration
+    rows = plan_changed_rows(
+        metadata.schema, computed=computed, generates=generates, properties=properties, features=supported,
+        table_name=name, timezone=timezone, columns_of=columns_of,
+    )  # fmt: skip
+    tracked = _is_on(metadata, protocol, "rowTracking", "delta.enableRowTracking")
+    files = file_plan(
+        name, snapshot.version, metadata, supported, compression=None,
+        max_records_per_file=max_records_per_file,
+        target_file_size=value_of(properties, "delta.targetFileSize"), timezone=timezone,
+        clustering_columns=clustering_paths(snapshot.domains) if protocol.supports("clustering") else (),
+    )  # fmt: skip
+    if tracked:
+        names = (properties[ROW_ID_COLUMN], properties[ROW_VERSION_COLUMN])
+        files = replace(files, extra_columns=tuple(StructField(name, LONG) for name in names))
+    write = WritePlan(
+        storage=snapshot.storage, read_version=snapshot.version, overwrite=False,
+        options=WriteOptions(path=name), protocol=protocol, metadata=metadata,
+        new_protocol=protocol != snapshot.protocol, new_metadata=metadata != snapshot.metadata,
+        rows=rows, files=files, replacing=Replacing(NOTHING),
+    )  # fmt: skip
+    return ChangePlan(
+        write=write,
+        before=replace(rows, checks=(), identities=()),
+        records_changes=_is_on(metadata, protocol, "changeDataFeed", "delta.enableChangeDataFeed"),
+        tracked=tracked,
+        marks_rows=_is_on(metadata, protocol, "deletionVectors", "delta.enableDeletionVectors"),
+    )
+
+
+def _is_on(metadata: Metadata, protocol: Protocol, feature: str, property_name: str) -> bool:
+    return protocol.supports(feature) and bool(value_of(metadata.configuration, property_name))
+
+
+def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
+    """Refuse what must not be changed, or cannot.
+
+    Parameters
+    ----------
+    operation
+        For the message.
+    removes
+        Whether rows are changed or removed.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs something of writers that is not supported.
+    AppendOnlyError
+        Rows of the table must not be changed.
+    """
+    properties, name = snapshot.metadata.configuration, snapshot.storage.url
+    features.check_writable(snapshot.protocol, properties, name, snapshot.schema)
+    if removes:
+        check_may_remove(snapshot, operation)
+
+
+def generated_columns(snapshot: Snapshot) -> list[str]:
+    """The names of the columns that are computed from others."""
+    return list(special_columns(snapshot).generated)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialColumns:
+    """Columns that the table finds values for. Can be pickled.
+
+    Attributes
+    ----------
+    generated, defaults
+        SQL by the name of the column.
+    identities
+        Names.
+    """
+
+    generated: dict[str, str]
+    defaults: dict[str, str]
+    identities: tuple[str, ...]
+
+
+def special_columns(snapshot: Snapshot) -> SpecialColumns:
+    """The columns of a version that rows need not bring."""
+    supported = snapshot.protocol.supported
+    generated = {f.name: generation_expression(f, supported) for f in snapshot.schema}
+    defaults = {}
+    if COLUMN_DEFAULTS in supported:
+        defaults = {f.name: f.metadata.get(CURRENT_DEFAULT) for f in snapshot.schema}
+    return SpecialColumns(
+        {name: text for name, text in generated.items() if text is not None},
+        {name: text for name, text in defaults.items() if isinstance(text, str)},
+        tuple(f.name for f in snapshot.schema if is_identity(f, supported)),
+    )
+
+
+def evolved_table(snapshot: Snapshot, schema: StructType) -> tuple[Metadata, Protocol]:
+    """Metadata and protocol of a version once it has another schema.
+
+    Raises
+    ------
+    SchemaError
+        The table cannot have the schema.
+    """
+    before = snapshot.metadata
+    wanted = replace(before, schema_string=schema_to_json(schema))
+    supported = snapshot.protocol.supported
+    metadata = settle(wanted, before, snapshot.storage.url, supported, keep_names=False)
+    return metadata, upgraded(snapshot.protocol, metadata)

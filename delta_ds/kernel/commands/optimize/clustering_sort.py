@@ -1,0 +1,225 @@
+"""Rows along a curve: in memory where they are few, else in pieces that can be sorted one by one.
+
+A piece is a range of keys, so small that its rows fit into memory. Reading tasks cut their rows into pieces, as
+blobs of Arrow data that anything can carry; a writing task gets all blobs of its pieces, in the order of pieces,
+sorts each piece and writes it. No step holds more than a piece.
+
+Source: delta-spark, `MultiDimClustering.cluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.kernel.commands.optimize.range_ids import Curve, Ranges, column_at, ranges_of
+from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, only, read_rows, written
+from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
+from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.write.columns import file_columns
+from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.storage.staging import StagedFiles
+
+IN_MEMORY_BYTES = 256 << 20  # of Parquet files
+PIECE_BYTES = 32 << 20
+SAMPLE_ROWS = 200_000
+_SAMPLED_BYTES = 1 << 30
+_GATHERED_BYTES = 128 << 20
+_BATCH_ROWS = 1 << 16
+
+
+def sampled_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
+    """So many of the files, spread evenly over all, that about so many bytes are read."""
+    total = sum(piece.size for piece in slices)
+    if total <= most_bytes:
+        return list(slices)
+    ends = np.cumsum([piece.size for piece in slices])
+    count = max(1, int(len(slices) * most_bytes / total))
+    places = np.searchsorted(ends, (np.arange(count) + 0.5) * total / count)
+    out = []
+    for place in np.unique(places).tolist():
+        piece = slices[place]
+        if piece.size > most_bytes // count:
+            # Of a large file its middle: a reader takes whole row groups.
+            length = max(1, most_bytes // count)
+            piece = replace(piece, start=(piece.size - length) // 2, length=length)
+        out.append(piece)
+    return out
+
+
+def sample(plan: RewritePlan, curve: Curve, slices: Sequence[FileSlice], rows: int = SAMPLE_ROWS) -> pa.Table:
+    """About so many rows of files, evenly spread: the columns of a curve, numbered from 0 on."""
+    reading = only(plan, [path[0] for path in curve.columns])
+    kept: list[pa.RecordBatch] = []
+    count, step = 0, 1
+    for batch in read_rows(reading, slices):
+        columns = [column_at(batch, path) for path in curve.columns]
+        picked = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        kept.append(_every(picked, step))
+        count += kept[-1].num_rows
+        if count > 2 * rows:
+            kept = [_every(batch, 2) for batch in kept]
+            count, step = sum(batch.num_rows for batch in kept), step * 2
+    return pa.Table.from_batches(kept) if kept else _no_rows(plan, curve)
+
+
+def _no_rows(plan: RewritePlan, curve: Curve) -> pa.Table:
+    empty = file_columns(plan.files).rows.empty_table()
+    return pa.table({str(i): column_at(empty, path) for i, path in enumerate(curve.columns)})
+
+
+def _every(batch: pa.RecordBatch, step: int) -> pa.RecordBatch:
+    if step == 1:
+        return batch
+    return batch.take(integers(np.arange(0, batch.num_rows, step, dtype=np.int64)))
+
+
+def arrange_in_memory(plan: RewritePlan, curve: Curve, files: Bin, task: int = 0) -> list[Body]:
+    """Read the files of a bin, sort their rows along a curve, and write them; see `rewrite_files`."""
+    table = pa.Table.from_batches(list(read_rows(plan, files.slices)), schema=file_columns(plan.files).rows)
+    table = table.combine_chunks()
+    columns = [column_at(table, path) for path in curve.columns]
+    few = integers(np.arange(0, table.num_rows, max(1, table.num_rows // SAMPLE_ROWS), dtype=np.int64))
+    taken = pa.Table.from_arrays([c.take(few) for c in columns], names=[str(i) for i in range(len(columns))])
+    order = np.argsort(ranges_of(curve, taken).keys_of(columns))
+    bounds = np.linspace(0, len(order), (files.outputs or 1) + 1).astype(np.int64)
+    adds: list[Body] = []
+    with StagedFiles(plan.storage) as staged:
+        for number, rows in enumerate(np.split(order, bounds[1:-1])):
+            new = written(plan, partial(_write, table, rows), files, task + number)
+            staged.add(add["path"] for add in new)
+            adds += new
+        staged.release()
+    return adds
+
+
+def _write(table: pa.Table, order: Numbers, writer: FileWriter) -> None:
+    for start in range(0, len(order), _BATCH_ROWS):
+        part = table.take(integers(order[start : start + _BATCH_ROWS]))
+        for batch in part.combine_chunks().to_batches():
+            writer.write(batch)
+
+
+# ---------------------------------------------------------------- in pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """How the rows of a bin are cut into pieces. Can be pickled.
+
+    Attributes
+    ----------
+    ranges
+        What keys rows have.
+    limits
+        The first key of every piece but the first.
+    outputs
+        How many files there shall be; every one has the same number of pieces, more or less.
+    """
+
+    ranges: Ranges
+    limits: Numbers
+    outputs: int
+
+    @property
+    def pieces(self) -> int:
+        return len(self.limits) + 1
+
+    def output_of(self, piece: int) -> int:
+        """The number of the file that a piece belongs to."""
+        return piece * self.outputs // self.pieces
+
+
+def cuts_of(curve: Curve, taken: pa.Table, files: Bin) -> Cuts:
+    """How to cut the rows of a bin, by a sample of them."""
+    ranges = ranges_of(curve, taken)
+    outputs = files.outputs or 1
+    wanted = max(1, -(-files.size // PIECE_BYTES))
+    wanted = -(-wanted // outputs) * outputs
+    if not taken.num_rows:
+        return Cuts(ranges, np.empty(0, np.int64), 1)
+    keys = np.sort(ranges.keys_of([column.combine_chunks() for column in taken.columns]))
+    places = np.linspace(0, len(keys), wanted + 1)[1:-1].astype(np.int64)
+    limits = np.unique(keys[places])
+    return Cuts(ranges, limits, min(outputs, len(limits) + 1))
+
+
+def spread(plan: RewritePlan, cuts: Cuts, slices: Sequence[FileSlice]) -> Iterator[tuple[int, bytes]]:
+    """The rows of files as blobs, each with the number of its piece."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in read_rows(plan, slices):
+        gathered.append(batch)
+        size += batch.nbytes
+        if size >= _GATHERED_BYTES:
+            yield from _blobs(cuts, gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield from _blobs(cuts, gathered)
+
+
+def _blobs(cuts: Cuts, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    table = pa.Table.from_batches(batches)
+    pieces = np.searchsorted(cuts.limits, cuts.ranges.keys(table), side="right")
+    order = np.argsort(pieces, kind="stable")
+    found, starts = np.unique(pieces[order], return_index=True)
+    for piece, start, end in zip(found.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        yield piece, packed(table.take(integers(order[start:end])))
+
+
+def packed(rows: pa.Table) -> bytes:
+    """Rows as a blob."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def unpacked(blob: bytes) -> pa.Table:
+    """The rows of a blob."""
+    return pa.ipc.open_stream(blob).read_all()
+
+
+def write_pieces(
+    plan: RewritePlan, cuts: Cuts, blobs: Iterable[tuple[int, bytes]], files: Bin, task: int = 0
+) -> list[Body]:
+    """Write the pieces of one new file.
+
+    Parameters
+    ----------
+    blobs
+        From `spread`, of any number of tasks, in the order of pieces.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the `add` actions; errors as `rewrite_files`.
+    """
+
+    def write(writer: FileWriter) -> None:
+        for parts in _grouped(blobs):
+            table = pa.concat_tables([unpacked(blob) for blob in parts]).combine_chunks()
+            _write(table, np.argsort(cuts.ranges.keys(table)), writer)
+
+    return written(plan, write, files, task)
+
+
+def _grouped(blobs: Iterable[tuple[int, bytes]]) -> Iterator[list[bytes]]:
+    """The blobs of each piece; one of equal keys, that no cut could make smaller, in parts."""
+    current, size = -1, 0
+    parts: list[bytes] = []
+    for piece, blob in blobs:
+        if parts and (piece != current or size > _GATHERED_BYTES):
+            yield parts
+            parts, size = [], 0
+        current = piece
+        size += len(blob)
+        parts.append(blob)
+    if parts:
+        yield parts

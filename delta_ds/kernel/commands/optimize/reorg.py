@@ -1,0 +1,136 @@
+"""What a REORG rewrites: files with deleted rows, files with values of an older type, or all of a table that loses its
+column mapping.
+
+Source: delta-spark, `DeltaReorgOperation`, `RemoveColumnMappingCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_ds.kernel.alter import clustering
+from delta_ds.kernel.alter.table_metadata import check_names_without_mapping
+from delta_ds.kernel.commands.optimize import bins
+from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE
+from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
+from delta_ds.kernel.data.read.column_conversion import match_fields
+from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
+from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY, every_field, strip
+from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
+from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
+
+_FOOTERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Metadata, and the metadata domains that go with it, that a rewriting commits."""
+
+    metadata: Metadata
+    domains: Mapping[str, str] = field(default_factory=dict)
+
+
+def without_mapping(snapshot: Snapshot, mode: str | None) -> Description:
+    """What describes a table whose files have the names that users see.
+
+    Parameters
+    ----------
+    mode
+        What the property of the mode is then; None for nothing.
+
+    Raises
+    ------
+    SchemaError
+        A column has a name that only column mapping allows.
+    """
+    before = snapshot.metadata
+    check_names_without_mapping(before.schema, snapshot.storage.url)
+    schema = strip(before.schema)
+    kept = {k: v for k, v in before.configuration.items() if k not in (MODE_PROPERTY, MAX_ID_PROPERTY)}
+    if mode is not None:
+        kept[MODE_PROPERTY] = mode
+    domains = {}
+    if CLUSTERING_DOMAIN in snapshot.domains:
+        paths = [tuple(path) for path in snapshot.clustering_columns]
+        domains[CLUSTERING_DOMAIN] = clustering.domain_text(schema, paths, "none")
+    return Description(replace(before, schema_string=schema_to_json(schema), configuration=kept), domains)
+
+
+def to_rewrite(snapshot: Snapshot, kind: str, files: pa.Table) -> Numbers:
+    """The files that a REORG rewrites, as row numbers.
+
+    Parameters
+    ----------
+    kind
+        One of `request.REORG`.
+    files
+        Live files, as the snapshot has them.
+
+    Raises
+    ------
+    DataFileError
+        A file is missing or damaged.
+    """
+    chosen: Any
+    if kind == PURGE:
+        chosen = bins.has_vector(files)
+    elif kind == RETYPE:
+        chosen = _narrower(snapshot, files)
+    else:
+        chosen = np.full(files.num_rows, snapshot.mapping_mode != "none", np.bool_)
+    return np.flatnonzero(chosen).astype(np.int64)
+
+
+def _narrower(snapshot: Snapshot, files: pa.Table) -> Any:
+    """Which files have an older type of a column than the table; their footers say so."""
+    widened = StructType(
+        tuple(
+            f
+            for f in snapshot.schema
+            if f.name not in snapshot.partition_columns
+            and any(TYPE_CHANGES in inner.metadata for inner in every_field(StructType((f,))))
+        )
+    )
+    if not widened.fields:
+        return np.zeros(files.num_rows, np.bool_)
+    storage, mode = snapshot.storage, snapshot.mapping_mode
+
+    def is_narrower(path: str) -> bool:
+        with closing(storage.open(storage.resolve(path))) as source, pq.ParquetFile(source) as file:
+            return _any_narrower(list(file.schema_arrow), widened, mode)
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return np.fromiter(pool.map(is_narrower, files["path"].to_pylist()), np.bool_, files.num_rows)
+
+
+def _any_narrower(fields: list[pa.Field], wanted: StructType, mode: str) -> bool:
+    places = match_fields(fields, wanted, mode)
+    return any(
+        at is not None and _is_narrower(fields[at].type, f.type, mode)
+        for at, f in zip(places, wanted, strict=True)
+    )
+
+
+def _is_narrower(stored: pa.DataType, wanted: DataType, mode: str) -> bool:
+    if isinstance(wanted, StructType) and pa.types.is_struct(stored):
+        return _any_narrower(list(stored), wanted, mode)
+    if isinstance(wanted, ArrayType) and (pa.types.is_list(stored) or pa.types.is_large_list(stored)):
+        return _is_narrower(stored.value_type, wanted.element, mode)
+    if isinstance(wanted, MapType) and pa.types.is_map(stored):
+        return _is_narrower(stored.key_type, wanted.key, mode) or _is_narrower(
+            stored.item_type, wanted.value, mode
+        )
+    found = primitive_from_arrow(stored)
+    return found is not None and found != wanted and can_widen(found, wanted)

@@ -1,0 +1,421 @@
+"""File slices to Arrow batches: the physical read of a scan.
+
+Per file: footer, row groups of the slice, leaf columns, deletion vector; then batch by batch the rows that
+count, their columns as the table has them, and the columns that no file holds (partition values,
+constants, `_metadata`). Memory is bounded by a batch and, on remote storage, a row group.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.exceptions import DataFileError, DeltaError
+from delta_ds.kernel.data.read import char_padding, column_conversion, row_groups
+from delta_ds.kernel.data.read.exists_default import repeat
+from delta_ds.kernel.data.read.metadata_column import METADATA_COLUMN, RowMetadata, metadata_type
+from delta_ds.kernel.data.values import partition_values
+from delta_ds.kernel.data.values.calendars import rebase_of
+from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.log.arrays import mask
+from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
+from delta_ds.kernel.schema.types import (
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    StructField,
+    StructType,
+    arrow_schema,
+    arrow_type,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from delta_ds.kernel.data.values.deletion_vector import Positions
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.storage.filesystem import Storage
+
+BATCH_ROWS = 65_536
+_FILES_AHEAD = 4  # remote files that are opened before their turn
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A data or change file, or a byte range of one.
+
+    Attributes
+    ----------
+    path
+        As in the log, URI-encoded.
+    size
+        Bytes of the whole file, as the log says.
+    start, length
+        The byte range; row groups whose middle byte lies in it belong to the slice. None: to the end.
+    partition_values
+        Texts as in the log, in the order of `ReadPlan.partition_columns`.
+    deletion_vector
+        Rows that are gone.
+    base_row_id, default_row_commit_version
+        Row tracking of the file, where the log has it.
+    constants
+        Values of columns of `ReadPlan.extra` as `Literal` holds them, timestamps also as microseconds since
+        1970; a column that is missing here is read from the file by its name.
+    selection
+        Sorted physical row positions: only these rows are returned. None: all.
+    """
+
+    path: str
+    size: int
+    start: int = 0
+    length: int | None = None
+    partition_values: tuple[str | None, ...] = ()
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    constants: tuple[tuple[str, Any], ...] = ()
+    selection: Positions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """What all slices of a scan share.
+
+    Attributes
+    ----------
+    table, version
+        For messages: the table's URL and the version read.
+    schema
+        Logical output columns in order, partition columns among them, with column mapping metadata.
+    partition_columns
+        Logical names of all the table's partition columns; their values never come from files.
+    mapping_mode
+        `none`, `name` or `id`.
+    timezone
+        Zone of partition values without one and of legacy files without one; None counts as UTC.
+    metadata_columns
+        Fields of the struct column `_metadata`: `file_path`, `file_name`, `file_size`, `row_index`, `row_id`,
+        `row_commit_version`; none, no such column.
+    row_id_column, row_commit_version_column
+        Physical names of the materialised row tracking columns.
+    extra
+        Columns after `schema`, see `FileSlice.constants`.
+    predicate
+        Bound; row groups that cannot match are left out. Rows are not filtered.
+    """
+
+    table: str
+    version: int
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    mapping_mode: str = "none"
+    timezone: str | None = None
+    metadata_columns: tuple[str, ...] = ()
+    row_id_column: str | None = None
+    row_commit_version_column: str | None = None
+    extra: StructType = StructType()
+    predicate: Expression | None = None
+
+
+def output_schema(plan: ReadPlan) -> pa.Schema:
+    """The schema of every batch: `schema`, then `extra`, then `_metadata` if asked for."""
+    schema = arrow_schema(StructType((*plan.schema.fields, *plan.extra.fields)))
+    if plan.metadata_columns:
+        schema = schema.append(pa.field(METADATA_COLUMN, metadata_type(plan.metadata_columns), False))
+    return schema
+
+
+def read_slices(
+    storage: Storage,
+    plan: ReadPlan,
+    slices: Sequence[FileSlice],
+    batch_rows: int = BATCH_ROWS,
+    use_threads: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read the live rows of file slices, one slice after the other.
+
+    Parameters
+    ----------
+    storage
+        Opens the files.
+    plan
+        Columns, names and types.
+    slices
+        What to read; a slice gives its rows in file order.
+    batch_rows
+        Rows of a batch at most.
+    use_threads
+        Decode columns in parallel; off inside Spark tasks, which have one core each.
+
+    Yields
+    ------
+    pa.RecordBatch
+        Not empty, with exactly `output_schema(plan)`. Without any column a batch still has its `num_rows`.
+
+    Raises
+    ------
+    DataFileError
+        A file is missing, damaged, or holds a column of a type that is not the table's.
+    """
+    schema = output_schema(plan)
+    streams = (_named(storage, plan, piece, schema, batch_rows, use_threads) for piece in slices)
+    with closing(_started_ahead(streams) if _is_remote(storage) else streams) as ready:
+        for stream in ready:
+            with closing(stream):
+                yield from stream
+
+
+_Batches = Generator[pa.RecordBatch, None, None]
+
+
+def _is_remote(storage: Storage) -> bool:
+    return ":/" in storage.url
+
+
+def _started_ahead(streams: Iterator[_Batches]) -> Generator[_Batches, None, None]:
+    """The same streams, the next few already at their first batch: small remote files cost mostly waiting."""
+    waiting: deque[Future[_Batches]] = deque()
+    with ThreadPoolExecutor(_FILES_AHEAD) as pool:
+        try:
+            for stream in streams:
+                waiting.append(pool.submit(_started, stream))
+                if len(waiting) > _FILES_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                if future.exception() is None:
+                    future.result().close()
+
+
+def _started(stream: _Batches) -> _Batches:
+    first = next(stream, None)
+
+    def resumed() -> _Batches:
+        with closing(stream):
+            if first is not None:
+                yield first
+                yield from stream
+
+    return resumed()
+
+
+def _named(
+    storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
+) -> _Batches:
+    """The batches of one slice; what goes wrong in reading it, not in using it, is told with its name."""
+    with closing(_read_slice(storage, plan, piece, schema, batch_rows, use_threads)) as batches:
+        while True:
+            with _naming(plan, piece):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+@contextmanager
+def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
+    """Errors of reading a file as a DataFileError that names the file, the table and the version."""
+    place = f"data file {piece.path} of table {plan.table} at version {plan.version}"
+    parameters = {"path": piece.path, "table": plan.table, "version": plan.version}
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataFileError(
+            f"{place} does not exist, though the log names it. A concurrent VACUUM may have removed it: "
+            "read a newer version, or restore the file",
+            condition="FAILED_READ_FILE.FILE_NOT_EXIST",
+            parameters=parameters,
+        ) from error
+    except DataFileError as error:
+        if "table" in error.parameters:
+            raise
+        text = f"{place} cannot be read: {error.text}"
+        raise DataFileError(
+            text, condition=error.condition, parameters=parameters | error.parameters
+        ) from error
+    except DeltaError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise DataFileError(
+            f"{place} cannot be read: {error}. If it is damaged, restore it from a backup",
+            condition="FAILED_READ_FILE.NO_HINT",
+            parameters=parameters,
+        ) from error
+
+
+def _read_slice(
+    storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
+) -> _Batches:
+    import pyarrow.parquet as pq
+
+    remote = _is_remote(storage)
+    with (
+        closing(storage.open(storage.resolve(piece.path))) as source,
+        pq.ParquetFile(source, pre_buffer=remote, coerce_int96_timestamp_unit="us") as file,
+    ):
+        vector = piece.deletion_vector
+        deleted = None if vector is None else read_positions(storage, vector, file.metadata.num_rows)
+        columns = _Columns(plan, piece, file)
+        starts = row_groups.row_starts(file.metadata)
+        groups = _row_groups(file, columns, plan, piece, starts)
+        runs = _runs(groups, alone=remote)
+        for first, batch in _physical(file, runs, starts, columns.leaves, batch_rows, use_threads):
+            kept = _kept(first, batch.num_rows, deleted, piece.selection)
+            if kept is not None:
+                batch = batch.filter(mask(kept))
+            if batch.num_rows:
+                yield columns.output(batch, first, kept, schema)
+
+
+def _row_groups(
+    file: pq.ParquetFile, columns: _Columns, plan: ReadPlan, piece: FileSlice, starts: np.ndarray[Any, Any]
+) -> list[int]:
+    metadata = file.metadata
+    groups = row_groups.in_range(metadata, piece.start, piece.length, piece.size)
+    if piece.selection is not None:
+        groups = row_groups.holding(groups, starts, piece.selection)
+    if plan.predicate is not None and groups:
+        statistics = row_groups.StatisticsFilter(
+            plan.predicate, columns.wanted, columns.rules, file.schema_arrow
+        )
+        groups = statistics.matching(metadata, groups)
+    return groups
+
+
+def _physical(
+    file: pq.ParquetFile,
+    runs: list[list[int]],
+    starts: np.ndarray[Any, Any],
+    leaves: list[int],
+    batch_rows: int,
+    use_threads: bool,
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of the leaf columns, each with the physical position of its first row."""
+    for run in runs:
+        first, end = int(starts[run[0]]), int(starts[run[-1] + 1])
+        if leaves:
+            for batch in file.reader.iter_batches(
+                batch_rows, row_groups=run, column_indices=leaves, use_threads=use_threads
+            ):
+                yield first, batch
+                first += batch.num_rows
+        else:
+            for at in range(first, end, batch_rows):
+                yield at, _rows_only(min(batch_rows, end - at))
+
+
+def _runs(groups: list[int], alone: bool) -> list[list[int]]:
+    """Row groups in runs that follow each other; one by one where each is fetched whole."""
+    runs: list[list[int]] = []
+    for group in groups:
+        if runs and not alone and runs[-1][-1] == group - 1:
+            runs[-1].append(group)
+        else:
+            runs.append([group])
+    return runs
+
+
+def _rows_only(rows: int) -> pa.RecordBatch:
+    """A batch without columns: only a struct array without fields can tell Arrow the number of rows."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _kept(
+    first: int, rows: int, deleted: Positions | None, selection: Positions | None
+) -> np.ndarray[Any, Any] | None:
+    """The mask of the rows that count among `rows` from position `first`; None for all."""
+    kept = None
+    if selection is not None:
+        kept = np.zeros(rows, np.bool_)
+        kept[_within(selection, first, rows)] = True
+    if deleted is not None:
+        gone = _within(deleted, first, rows)
+        if len(gone):
+            kept = np.ones(rows, np.bool_) if kept is None else kept
+            kept[gone] = False
+    return kept
+
+
+def _within(positions: Positions, first: int, rows: int) -> np.ndarray[Any, Any]:
+    low, high = np.searchsorted(positions, np.array([first, first + rows], positions.dtype))
+    return (positions[low:high] - positions.dtype.type(first)).astype(np.int64)
+
+
+class _Columns:
+    """How the output columns of one file come about."""
+
+    def __init__(self, plan: ReadPlan, piece: FileSlice, file: pq.ParquetFile) -> None:
+        timezone = plan.timezone or "UTC"
+        self.rules = column_conversion.Rules(
+            plan.mapping_mode, rebase_of(file.metadata.metadata, timezone), timezone
+        )
+        from_file: list[StructField] = []
+        # Per output column its number among the columns of the file, or its value as an array of length one.
+        self._sources: list[int | pa.Array] = []
+        for field, constant in _output_fields(plan, piece, timezone):
+            if constant is None:
+                self._sources.append(len(from_file))
+                from_file.append(field)
+            else:
+                self._sources.append(constant)
+        self._metadata = RowMetadata(plan, piece) if plan.metadata_columns else None
+        tracking = self._metadata.tracking_fields() if self._metadata else []
+        self.wanted = StructType((*from_file, *tracking))
+        self._tracked = len(from_file)
+        if from_file:
+            column_conversion.check_field_ids(file.schema_arrow, plan.mapping_mode)
+        self.leaves = column_conversion.select_leaves(file.schema_arrow, self.wanted, plan.mapping_mode)
+        self._convert: Callable[[pa.RecordBatch], list[pa.Array]] | None = None
+
+    def output(
+        self, batch: pa.RecordBatch, first: int, kept: np.ndarray[Any, Any] | None, schema: pa.Schema
+    ) -> pa.RecordBatch:
+        if not len(schema):
+            return batch
+        if self._convert is None:  # the batches of a file share a schema
+            self._convert = column_conversion.compile_columns(batch.schema, self.wanted, self.rules)
+        rows = batch.num_rows
+        found = self._convert(batch)
+        arrays = [found[s] if isinstance(s, int) else repeat(s, rows) for s in self._sources]
+        if self._metadata is not None:
+            arrays.append(self._metadata.column(rows, first, kept, found[self._tracked :]))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _output_fields(
+    plan: ReadPlan, piece: FileSlice, timezone: str
+) -> Iterator[tuple[StructField, pa.Array | None]]:
+    """The fields of `schema` and `extra`, each with its value where it is the same for the whole file."""
+    partition = dict(zip(plan.partition_columns, piece.partition_values, strict=True))
+    for field in plan.schema:
+        is_partition = field.name in partition
+        yield field, _partition_value(field, partition[field.name], timezone) if is_partition else None
+    constants = dict(piece.constants)
+    for field in plan.extra:
+        if field.name in constants:
+            yield field, _constant(constants[field.name], field)
+        else:
+            yield replace(field, metadata={PHYSICAL_NAME: field.name}), None
+
+
+def _constant(value: Any, field: StructField) -> pa.Array:
+    if isinstance(value, int) and field.type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return array_of([value], LONG).view(arrow_type(field.type))  # microseconds
+    return array_of([value], field.type)
+
+
+def _partition_value(field: StructField, text: str | None, timezone: str) -> pa.Array:
+    one = partition_values.parse(array_of([text], STRING), field.type, timezone)
+    width = char_padding.width(char_padding.declared(field))
+    return one if width is None else char_padding.pad(width)(one)

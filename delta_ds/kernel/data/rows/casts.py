@@ -1,0 +1,289 @@
+"""From the columns of incoming rows to the types of the table: reordered, renamed, cast, filled in.
+
+Fields are found by name ignoring case, also inside structs, arrays and maps; nested fields that the rows do
+not have become null. Values change their type by Spark's rules for storing (ANSI): what a column cannot hold
+is an error, never a null or a wrapped number. Everything is decided once per incoming schema; per batch only
+Arrow kernels run, and an array that already has the table's type passes through untouched.
+Source: Spark, `Cast.canANSIStoreAssign`; delta-spark, `SchemaUtils.normalizeColumnNames`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
+from delta_ds.kernel.data.read import primitive_conversion
+from delta_ds.kernel.data.read.column_conversion import struct_array
+from delta_ds.kernel.data.values.calendars import Rebase
+from delta_ds.kernel.data.values.list_layout import over, plain_lists, plain_maps
+from delta_ds.kernel.expressions import casts
+from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.schema.from_arrow import is_list, primitive_from_arrow
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    BYTE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_type,
+)
+
+Converter = Callable[[pa.Array], pa.Array]
+
+
+def can_store(source: DataType, target: DataType, implicit: bool = False) -> bool:
+    """Whether values of one type are stored in a column of another, by Spark's ANSI rules.
+
+    Structs match by field name: the incoming one may lack fields of the table's, but has no others.
+
+    Parameters
+    ----------
+    implicit
+        By the wider rules of streams instead: Spark's implicit casts, which also read numbers, moments and bytes
+        from texts (delta-spark, `DeltaSink`; Spark, `TypeCoercion.implicitCast`).
+    """
+    if source in (target, VOID):
+        return True
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        fields = [(f, target.find(f.name)) for f in source]
+        return all(wanted is not None and can_store(f.type, wanted.type, implicit) for f, wanted in fields)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return can_store(source.element, target.element, implicit)
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return can_store(source.key, target.key, implicit) and can_store(source.value, target.value, implicit)
+    if is_nested(source) or is_nested(target) or VARIANT in (source, target):
+        return False
+    if target == STRING:
+        return implicit or source != BINARY
+    if implicit and source == STRING:
+        return is_numeric(target) or target in TEMPORAL or target == BINARY
+    return (is_numeric(source) and is_numeric(target)) or (source in TEMPORAL and target in TEMPORAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Casting:
+    """How values are cast: the session time zone, for moments, and whether by the rules of streams."""
+
+    timezone: str
+    implicit: bool = False
+
+
+def compile_column(found: pa.DataType, field: StructField, casting: Casting, path: str) -> Converter | None:
+    """The conversion of one incoming column, or None where its arrays are already what the table has.
+
+    Parameters
+    ----------
+    found
+        The Arrow type of the incoming arrays.
+    field
+        The column of the table.
+    casting
+        How values are cast.
+    path
+        The column's name in messages.
+
+    Raises
+    ------
+    SchemaError
+        Values of that type are not stored in such a column (`DELTA_FAILED_TO_MERGE_FIELDS`).
+    """
+    return _compile(found, field.type, casting, path)
+
+
+def _compile(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
+    if pa.types.is_dictionary(found):
+        inner = _compile(found.value_type, wanted, casting, path)
+        return _then(lambda array: array.dictionary_decode(), inner)
+    if pa.types.is_run_end_encoded(found):
+        return _then(pc.run_end_decode, _compile(found.value_type, wanted, casting, path))
+    if isinstance(found, pa.BaseExtensionType):
+        return _then(lambda array: array.storage, _compile(found.storage_type, wanted, casting, path))
+    if pa.types.is_null(found):
+        target = arrow_type(wanted)
+        return None if found == target else lambda array: pa.nulls(len(array), target)
+    if wanted == VARIANT:
+        return _variant(found, path)
+    if isinstance(wanted, StructType) and pa.types.is_struct(found):
+        return _struct(found, wanted, casting, path)
+    if isinstance(wanted, ArrayType) and is_list(found):
+        return _list(found, wanted, casting, path)
+    if isinstance(wanted, MapType) and pa.types.is_map(found):
+        return _map(found, wanted, casting, path)
+    return _primitive(found, wanted, casting, path)
+
+
+def _then(first: Converter | None, second: Converter | None) -> Converter | None:
+    if first is None or second is None:
+        return first or second
+    return lambda array: second(first(array))
+
+
+# --- nested
+
+
+def match_names(found: Sequence[str], table: StructType, path: str = "") -> list[int | None]:
+    """For each field of the table the position of the incoming one, or None where there is none.
+
+    Raises
+    ------
+    SchemaError
+        An incoming field that the table does not have, or two that differ in case only.
+    """
+    places: dict[str, int] = {}
+    for i, name in enumerate(found):
+        if places.setdefault(name.lower(), i) != i:
+            raise SchemaError(
+                f"the rows have the column {path}{name} twice; names are the same in any case",
+                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
+                parameters={"column": f"{path}{name}"},
+            )
+    matched = [places.pop(f.name.lower(), None) for f in table]
+    if places:
+        names = ", ".join(path + found[i] for i in places.values())
+        raise SchemaError(
+            f"the rows have columns that the table does not have: {names}; nothing was written",
+            condition="DELTA_METADATA_MISMATCH",
+            parameters={"columns": names},
+        )
+    return matched
+
+
+def _struct(found: pa.StructType, wanted: StructType, casting: Casting, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    fields = list(found)
+    matched = match_names([f.name for f in fields], wanted, f"{path}.")
+    parts: list[tuple[pa.DataType, int | None, Converter | None]] = [
+        (
+            target.field(n).type,
+            at,
+            None if at is None else _compile(fields[at].type, f.type, casting, f"{path}.{f.name}"),
+        )
+        for n, (at, f) in enumerate(zip(matched, wanted, strict=True))
+    ]
+    in_place = matched == list(range(len(fields))) and all(part[2] is None for part in parts)
+    if in_place and found.equals(target, check_metadata=True):
+        return None
+
+    def convert(array: pa.Array) -> pa.Array:
+        # What a null struct hides need not fit into the column.
+        inside = array.flatten() if array.null_count else [array.field(i) for i in range(len(fields))]
+        children = [
+            pa.nulls(len(array), kind) if at is None else _run(converter, inside[at])
+            for kind, at, converter in parts
+        ]
+        return struct_array(children, target, array)
+
+    return convert
+
+
+def _run(converter: Converter | None, array: pa.Array) -> pa.Array:
+    return array if converter is None else converter(array)
+
+
+def _list(found: pa.DataType, wanted: ArrayType, casting: Casting, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    inner = _compile(found.value_type, wanted.element, casting, f"{path}.element")
+    if inner is None and found.equals(target, check_metadata=True):
+        return None
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = plain_lists(array)
+        return over(array, target, _run(inner, array.values))
+
+    return convert
+
+
+def _map(found: pa.MapType, wanted: MapType, casting: Casting, path: str) -> Converter | None:
+    target = arrow_type(wanted)
+    key = _compile(found.key_type, wanted.key, casting, f"{path}.key")
+    value = _compile(found.item_type, wanted.value, casting, f"{path}.value")
+    if key is None and value is None and found.equals(target, check_metadata=True):
+        return None
+    entry = [target.key_field, target.item_field]
+
+    def convert(array: pa.Array) -> pa.Array:
+        array = plain_maps(array)
+        children = [_run(key, array.values.field(0)), _run(value, array.values.field(1))]
+        return over(array, target, pa.StructArray.from_arrays(children, fields=entry))
+
+    return convert
+
+
+def _variant(found: pa.DataType, path: str) -> Converter | None:
+    target = arrow_type(VARIANT)
+    if pa.types.is_struct(found) and sorted(f.name for f in found) == ["metadata", "value"]:
+        if found.equals(target, check_metadata=True):
+            return None
+        if all(pa.types.is_binary(f.type) or pa.types.is_large_binary(f.type) for f in found):
+            at = [found.get_field_index(f.name) for f in target]
+            return lambda array: struct_array([array.field(i).cast(pa.binary()) for i in at], target, array)
+    raise _unstorable(str(found), VARIANT, path)
+
+
+# --- primitives
+
+
+def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str) -> Converter | None:
+    source = primitive_from_arrow(found)
+    if source is None or not can_store(source, wanted, casting.implicit):
+        raise _unstorable(str(source or found), wanted, path)
+    if source == wanted:
+        return primitive_conversion.converter(found, wanted, Rebase(), path)
+    return _then(
+        primitive_conversion.converter(found, source, Rebase(), path), _cast(source, wanted, casting, path)
+    )
+
+
+def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Converter:
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return casts.cast_value(array, source, wanted, False, casting.timezone)
+        except (PredicateError, OverflowError, pa.ArrowException) as error:
+            raise _overflow(source, wanted, path, casting.implicit) from error
+
+    return convert
+
+
+def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> InvariantViolationError:
+    if source == STRING:
+        return InvariantViolationError(
+            f"a text written to column {path} cannot be read as {sql_name(wanted)}. Correct it, or cast the input with "
+            "try_cast to get null instead.",
+            condition="CAST_INVALID_INPUT",
+            parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
+        )
+    return InvariantViolationError(
+        f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
+        "due to an overflow. Cast the input with try_cast to get null instead.",
+        condition="CAST_OVERFLOW_IN_TABLE_INSERT" if implicit else "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
+    )
+
+
+def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:
+    return SchemaError(
+        f"column {path} of the table is of type {wanted}, the incoming values are of type {source}, "
+        "which is not stored there; cast them before writing. Nothing was written.",
+        condition="DELTA_FAILED_TO_MERGE_FIELDS",
+        parameters={"currentField": path, "updateField": path, "tableType": str(wanted), "dataType": source},
+    )
+
+
+_SQL_NAMES: dict[DataType, str] = {BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INT", LONG: "BIGINT"}
+
+
+def sql_name(data_type: DataType) -> str:
+    """The type as Spark's messages write it."""
+    return _SQL_NAMES[data_type] if data_type in INTEGRAL else str(data_type).upper()

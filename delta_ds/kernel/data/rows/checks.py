@@ -1,0 +1,250 @@
+"""What every row of a table must meet: CHECK constraints, invariants, NOT NULL, lengths, generated values.
+
+A check looks at the rows as they will be stored and tells the first one that breaks it. The errors carry the
+row's values.
+Source: PROTOCOL.md, "Column Invariants" and "CHECK Constraints" (protocol-checklist 31); delta-spark,
+`Constraints`, `DeltaInvariantCheckerExec`, `InvariantViolationException`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import InvariantViolationError, SchemaError
+from delta_ds.kernel.data.rows.expressions import Clause, read_clause
+from delta_ds.kernel.expressions.arrays import FALSE
+from delta_ds.kernel.expressions.casts import cast_value
+from delta_ds.kernel.expressions.coercion import is_nested
+from delta_ds.kernel.expressions.tree import Column, Expression, Literal, columns, map_columns
+from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.schema.types import STRING, VARIANT, VOID, DataType, StructType
+
+CONSTRAINT_PREFIX = "delta.constraints."
+INVARIANTS = "delta.invariants"
+
+Finder = Callable[[pa.RecordBatch], int]  # the first row that breaks a check, -1 for none
+
+
+class RowCheck(Protocol):
+    """What every row must meet. Can be pickled."""
+
+    def finder(self, table: StructType, timezone: str) -> Finder | None:
+        """The search for the first row that breaks the check; None where none can."""
+
+    def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
+        """The error for a row that breaks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An expression that must be TRUE for every row; FALSE and NULL break it.
+
+    Attributes
+    ----------
+    name
+        As messages name it.
+    clause
+        The expression.
+    absent
+        Columns that its text names and the table does not have any more; in the tree they are null.
+    """
+
+    name: str
+    clause: Clause
+    absent: tuple[tuple[str, ...], ...] = ()
+
+    def finder(self, table: StructType, timezone: str) -> Finder | None:
+        bound = self.clause.bound(table, timezone, predicate=True)
+        if isinstance(bound, Literal) and bound.value is True:
+            return None
+
+        def find(batch: pa.RecordBatch) -> int:
+            passed = self.clause.evaluated(bound, batch)
+            return first_false(pc.fill_null(passed, FALSE) if passed.null_count else passed)
+
+        return find
+
+    def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
+        paths = dict.fromkeys(tuple(_exact(c.path, table)) for c in columns(self.clause.tree))
+        values = {".".join(path): text_at(batch, path, row, table, zone) for path in sorted(paths)}
+        values |= {".".join(path): "null" for path in self.absent}
+        lines = "\n".join(f" - {column} : {value}" for column, value in values.items())
+        return InvariantViolationError(
+            f"CHECK constraint {self.name} ({self.clause.text}) violated by row with values:\n{lines}",
+            parameters={"constraintName": self.name, "expression": self.clause.text, "values": values},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NotNull:
+    """A column, or a field inside structs, that must have a value; the structs around it must have one too."""
+
+    path: tuple[str, ...]
+
+    def finder(self, table: StructType, timezone: str) -> Finder | None:
+        def find(batch: pa.RecordBatch) -> int:
+            array = batch.column(self.path[0])
+            levels = array, self.path[1:]
+            if not levels[1] and not array.null_count:
+                return -1
+            array = value_at(*levels)
+            return first_false(pc.is_valid(array)) if array.null_count else -1
+
+        return find
+
+    def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
+        name = ".".join(self.path)
+        return InvariantViolationError(
+            f"NOT NULL constraint violated for column: {name}.",
+            condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            parameters={"columnName": name},
+        )
+
+
+Check = Condition | NotNull
+
+
+def first_false(passed: pa.Array) -> int:
+    """The position of the first false value of an array without nulls; -1 if there is none."""
+    found: int = pc.index(passed, FALSE).as_py()
+    return found
+
+
+def value_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+    """The values of a field inside structs, null where a struct around it is null."""
+    for name in path:
+        array = pc.struct_field(array, name)
+    return array
+
+
+# --- what a table asks for
+
+
+def constraints(
+    properties: Mapping[str, str], table_name: str, now: datetime.datetime
+) -> Iterator[Condition]:
+    """The CHECK constraints of a table, by name.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        One cannot be parsed.
+
+    Source: protocol-checklist CON-W-03.
+    """
+    for key in sorted(properties):
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            name = key[len(CONSTRAINT_PREFIX) :]
+            remedy = "Drop the constraint, say it in other words, or write with an engine that knows it."
+            owner = f"CHECK constraint {name} of {table_name}"
+            condition = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
+            yield Condition(name, read_clause(owner, properties[key], now, condition, remedy))
+
+
+def on_table(condition: Condition, table: StructType) -> Condition:
+    """A constraint on the columns that a table has: those that an overwrite of the schema took away are null.
+
+    Raises
+    ------
+    SchemaError
+        It names a field of what is no struct any more.
+
+    Source: delta-spark, `Constraints` and `DeltaInvariantCheckerExec.buildExtractor`.
+    """
+    absent = tuple(
+        dict.fromkeys(c.path for c in columns(condition.clause.tree) if _is_absent(c.path, table, condition))
+    )
+    if not absent:
+        return condition
+
+    def known(column: Column) -> Expression:
+        return Literal(None, VOID) if column.path in absent else column
+
+    tree = map_columns(condition.clause.tree, known)
+    return replace(condition, clause=replace(condition.clause, tree=tree), absent=absent)
+
+
+def _is_absent(path: tuple[str, ...], table: StructType, condition: Condition) -> bool:
+    level: DataType = table
+    for name in path:
+        if not isinstance(level, StructType):
+            if is_nested(level) or level == VARIANT:
+                return False
+            raise SchemaError(
+                f"{condition.clause} names {'.'.join(path)}, and there is no struct any more to have that field. "
+                "Nothing was written; drop the constraint with dropConstraint",
+                condition="DELTA_UNSUPPORTED_INVARIANT_NON_STRUCT",
+                parameters={"columnName": ".".join(path)},
+            )
+        field = level.find(name)
+        if field is None:
+            return True
+        level = field.type
+    return False
+
+
+def schema_checks(
+    table: StructType, table_name: str, now: datetime.datetime, path: tuple[str, ...] = ()
+) -> Iterator[Check]:
+    """NOT NULL and invariants of columns and of fields inside structs, not of those in arrays and maps.
+
+    Source: protocol-checklist CON-W-01, CON-W-02.
+    """
+    for field in table:
+        inner = (*path, field.name)
+        if not field.nullable:
+            yield NotNull(inner)
+        if INVARIANTS in field.metadata:
+            yield _invariant(inner, field.metadata[INVARIANTS], table_name, now)
+        if isinstance(field.type, StructType):
+            yield from schema_checks(field.type, table_name, now, inner)
+
+
+def _invariant(path: tuple[str, ...], rule: object, table_name: str, now: datetime.datetime) -> Condition:
+    name = ".".join(path)
+    owner = f"invariant of column {name} of {table_name}"
+    try:
+        text = parse_json(str(rule))["expression"]["expression"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SchemaError(
+            f"the {owner} cannot be read: {rule!r}. Nothing was written.",
+            condition="DELTA_UNRECOGNIZED_INVARIANT",
+        ) from error
+    remedy = "Remove the invariant from the schema, or write with an engine that knows it."
+    clause = read_clause(owner, text, now, "DELTA_UNRECOGNIZED_INVARIANT", remedy)
+    return Condition(f"EXPRESSION({text})", clause)
+
+
+# --- values in messages
+
+
+def _exact(path: tuple[str, ...], table: StructType) -> Iterator[str]:
+    """The path in the table's spelling, as far as it leads through structs."""
+    level: DataType = table
+    for name in path:
+        field = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            return
+        yield field.name
+        level = field.type
+
+
+def text_at(batch: pa.RecordBatch, path: tuple[str, ...], row: int, table: StructType, zone: str) -> str:
+    """One value as Spark writes it when it is cast to text; nested values as Arrow writes them."""
+    array = value_at(batch.column(path[0]).slice(row, 1), path[1:])
+    if array.null_count:
+        return "null"
+    kind: DataType = table
+    for name in path:
+        field = kind.find(name) if isinstance(kind, StructType) else None
+        assert field is not None
+        kind = field.type
+    if is_nested(kind) or kind in (VARIANT, VOID):
+        return str(array[0].as_py())
+    return str(cast_value(array, kind, STRING, False, zone)[0].as_py())

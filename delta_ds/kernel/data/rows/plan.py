@@ -1,0 +1,366 @@
+"""The plan of a write's rows: what is done to every row before it is stored, decided once and checked.
+
+Whatever cannot be honoured is refused here, before anything is written; the tasks only run the plan.
+Source: delta-spark, `TransactionalWrite.writeFiles` and `ColumnWithDefaultExprUtils`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from delta_ds.exceptions import (
+    InvariantViolationError,
+    PredicateError,
+    SchemaError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
+from delta_ds.kernel.data.rows.casts import can_store, match_names
+from delta_ds.kernel.data.rows.char_lengths import lengths
+from delta_ds.kernel.data.rows.checks import (
+    CONSTRAINT_PREFIX,
+    Condition,
+    RowCheck,
+    constraints,
+    on_table,
+    schema_checks,
+)
+from delta_ds.kernel.data.rows.expressions import Clause
+from delta_ds.kernel.data.rows.generated import (
+    COLUMN_DEFAULTS,
+    CURRENT_DEFAULT,
+    Default,
+    Generated,
+    generation_expression,
+    in_order,
+    read_default,
+    read_generated,
+    verification,
+)
+from delta_ds.kernel.data.rows.identity import Identity, plan_identities
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
+
+VERIFICATION = "Generated Column"  # the name of the check that given values are those generated
+FOREIGN = "sql"  # the name of the call that stands for an expression which the kernel cannot read
+ColumnsOf = Callable[[str], Sequence[tuple[str, ...]]]
+_Owner = TypeVar("_Owner", Condition, Generated, Default)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What happens to the rows of one write. Picklable; small.
+
+    Attributes
+    ----------
+    table_name
+        The table as messages name it.
+    table
+        The table's schema: what the rows become.
+    timezone
+        The session time zone. A task that knows it better than planning did replaces it
+        (`dataclasses.replace(plan, timezone=...)`) before it makes a `RowPipeline`.
+    defaults, identities, generated
+        The columns that the rows do not bring and how they are filled; generated ones in order.
+        Any other missing column is null.
+    checks
+        What every row must meet, in the order in which violations of one row are told.
+    implicit
+        Values are cast by the rules of streams, see `can_store`.
+    """
+
+    table_name: str
+    table: StructType
+    timezone: str = "UTC"
+    defaults: tuple[Default, ...] = ()
+    identities: tuple[Identity, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    checks: tuple[RowCheck, ...] = ()
+    implicit: bool = False
+
+
+def plan_rows(
+    data: StructType,
+    table: StructType,
+    *,
+    properties: Mapping[str, str],
+    features: Collection[str],
+    partition_columns: Sequence[str] = (),
+    table_name: str,
+    timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
+    implicit: bool = False,
+) -> RowPlan:
+    """Decide what is done to the rows of a write.
+
+    Parameters
+    ----------
+    data
+        The schema of the incoming rows, reconciled with the table's: the same columns or fewer, in any order
+        and any case.
+    table
+        The table's schema after the write.
+    properties
+        The table's properties (`delta.constraints.*`).
+    features
+        The features that the protocol in force supports.
+    partition_columns
+        The table's partition columns.
+    table_name
+        The table as messages name it.
+    timezone
+        The session time zone, as far as it is known.
+    columns_of
+        Given where another engine than `RowPipeline` completes and checks the rows by the SQL of the clauses:
+        the paths of the columns that an SQL expression reads, or a `PredicateError` for what is no expression.
+        Expressions then need not be ones that the kernel can read or evaluate, and are not tried out; see
+        `is_foreign`.
+    implicit
+        Values are cast by the rules of streams, see `can_store`.
+
+    Raises
+    ------
+    SchemaError
+        A column of the rows is unknown, or of a type that is not stored in the table's column.
+    InvariantViolationError
+        A NOT NULL column has neither values nor a default (`DELTA_MISSING_NOT_NULL_COLUMN_VALUE`).
+    UnsupportedOperationError
+        The rows have values for a column that is GENERATED ALWAYS AS IDENTITY.
+    UnsupportedFeatureError, PredicateError
+        A constraint, invariant, default or generated column cannot be parsed, bound or evaluated.
+
+    Source: protocol-checklist ID-W, GEN-W, CON-W, DEF-W.
+    """
+    now = datetime.datetime.now(datetime.timezone.utc)
+    given = _given(data, table, implicit)
+    identities = plan_identities(table, given, features, table_name)
+    _refuse_partitioning(identities, partition_columns, table_name)
+    generated, verified = _generated(table, given, features, now, table_name, columns_of)
+    filled = given | {i.column for i in identities} | {g.column for g in generated}
+    missing = [f for f in table if f.name not in filled]
+    found = [d for f in missing if (d := _default(f, features, now, table_name, columns_of))]
+    filled |= {d.column for d in found}
+    _refuse_missing(data, table, filled - given, table_name)
+    checks: list[RowCheck] = [
+        *_constraints(properties, table, table_name, now, columns_of),
+        *schema_checks(table, table_name, now),
+        *lengths(table),
+        *verified,
+    ]
+    plan = RowPlan(
+        table_name,
+        table,
+        timezone,
+        tuple(found),
+        identities,
+        tuple(in_order(generated, table, filled - {g.column for g in generated})),
+        tuple(checks),
+        implicit,
+    )
+    if columns_of is None:
+        _try_out(plan)
+    return plan
+
+
+def plan_changed_rows(
+    table: StructType,
+    *,
+    computed: Collection[str],
+    generates: Collection[str],
+    properties: Mapping[str, str],
+    features: Collection[str],
+    table_name: str,
+    timezone: str = "UTC",
+    columns_of: ColumnsOf | None = None,
+) -> RowPlan:
+    """Decide what is done to rows of a table that a command changes, adds or only copies.
+
+    Such rows bring all columns but the computed ones, identity values among them.
+
+    Parameters
+    ----------
+    computed
+        Generated columns that are computed from the other columns; given values of the others are verified.
+    generates
+        Identity columns whose values are generated in rows where they are null.
+    table, properties, features, table_name, timezone, columns_of
+        As for `plan_rows`.
+
+    Raises
+    ------
+    UnsupportedFeatureError, PredicateError
+        A constraint, invariant or generated column cannot be parsed, bound or evaluated.
+    """
+    now = datetime.datetime.now(datetime.timezone.utc)
+    given = frozenset(f.name for f in table) - frozenset(computed)
+    generated, verified = _generated(table, given, features, now, table_name, columns_of)
+    identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
+    checks: list[RowCheck] = [
+        *_constraints(properties, table, table_name, now, columns_of),
+        *schema_checks(table, table_name, now),
+        *lengths(table),
+        *verified,
+    ]
+    ordered = tuple(in_order(generated, table, given))
+    plan = RowPlan(table_name, table, timezone, (), identities, ordered, tuple(checks))
+    if columns_of is None:
+        _try_out(plan)
+    return plan
+
+
+def is_foreign(clause: Clause) -> bool:
+    """Whether the kernel could not read the expression: its tree only names the columns that it reads."""
+
+    def found(node: Expression) -> bool:
+        if isinstance(node, Cast):
+            return found(node.child)
+        return isinstance(node, Call) and (node.name == FOREIGN or any(map(found, node.args)))
+
+    return found(clause.tree)
+
+
+def _read(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None) -> _Owner:
+    """What `read` makes of an SQL text, even of one that only another engine understands, where one is there."""
+    try:
+        return read(text)
+    except UnsupportedFeatureError as error:
+        if columns_of is None:
+            raise
+        try:
+            paths: Sequence[tuple[str, ...]] = columns_of(text)
+        except PredicateError:
+            raise error from None
+        owner = read("NULL")
+        tree = Call(FOREIGN, (Literal(text, STRING), *map(Column, paths)))
+        return replace(owner, clause=replace(owner.clause, text=text, tree=tree))
+
+
+def _constraints(
+    properties: Mapping[str, str],
+    table: StructType,
+    table_name: str,
+    now: datetime.datetime,
+    columns_of: ColumnsOf | None,
+) -> Iterator[Condition]:
+    for key in sorted(properties):
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+
+            def read(text: str, key: str = key) -> Condition:
+                (condition,) = constraints({key: text}, table_name, now)
+                return condition
+
+            yield on_table(_read(read, properties[key], columns_of), table)
+
+
+def _default(
+    field: StructField,
+    features: Collection[str],
+    now: datetime.datetime,
+    table_name: str,
+    columns_of: ColumnsOf | None,
+) -> Default | None:
+    text = field.metadata.get(CURRENT_DEFAULT)
+    if COLUMN_DEFAULTS not in features or not isinstance(text, str):
+        return read_default(field, features, now, table_name)
+
+    def read(text: str) -> Default:
+        found = read_default(replace(field, metadata={CURRENT_DEFAULT: text}), features, now, table_name)
+        assert found is not None
+        return found
+
+    return _read(read, text, columns_of)
+
+
+def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
+    """The columns of the table that the rows bring."""
+    given = set[str]()
+    for field, at in zip(table, match_names(data.names, table), strict=True):
+        if at is None:
+            continue
+        source = data.fields[at]
+        if not can_store(source.type, field.type, implicit):
+            raise SchemaError(
+                f"column {field.name} of the table is of type {field.type}, the incoming values are of type "
+                f"{source.type}, which is not stored there; cast them before writing. Nothing was written.",
+                condition="DELTA_FAILED_TO_MERGE_FIELDS",
+                parameters={"currentField": field.name, "updateField": field.name},
+            )
+        given.add(field.name)
+    return frozenset(given)
+
+
+def _generated(
+    table: StructType,
+    given: Collection[str],
+    features: Collection[str],
+    now: datetime.datetime,
+    name: str,
+    columns_of: ColumnsOf | None,
+) -> tuple[list[Generated], list[Condition]]:
+    """The generated columns to compute, and the conditions on those whose values are given."""
+    missing: list[Generated] = []
+    verified: list[Condition] = []
+    for field in table:
+        text = generation_expression(field, features)
+        if text is None:
+            continue
+
+        def read(text: str, field: StructField = field) -> Generated:
+            return read_generated(field, text, now, name)
+
+        generated = _read(read, text, columns_of)
+        if field.name in given:
+            verified.append(Condition(VERIFICATION, verification(generated)))
+        else:
+            missing.append(generated)
+    return missing, verified
+
+
+def _refuse_partitioning(
+    identities: Sequence[Identity], partition_columns: Sequence[str], table_name: str
+) -> None:
+    """Generated identity values would make a partition of every row (protocol-checklist ID-W-05)."""
+    partitions = {name.lower() for name in partition_columns}
+    for identity in identities:
+        if identity.column.lower() in partitions:
+            raise UnsupportedOperationError(
+                f"identity column {identity.column} of {table_name} is a partition column, which is not "
+                "supported. Nothing was written.",
+                condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
+                parameters={"colName": identity.column},
+            )
+
+
+def _refuse_missing(
+    data: StructType, table: StructType, filled: Collection[str], table_name: str, path: str = ""
+) -> None:
+    """Every NOT NULL column, and field inside structs, is in the rows or is filled in."""
+    for field in table:
+        if field.name in filled:
+            continue
+        there, name = data.find(field.name), f"{path}{field.name}"
+        if (there is None or there.type == VOID) and not field.nullable:
+            raise InvariantViolationError(
+                f"Column {name}, which has a NOT NULL constraint, is missing from the data being "
+                f"written into the table {table_name}. Nothing was written.",
+                condition="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                parameters={"columnName": name},
+            )
+        if isinstance(field.type, StructType):
+            inner = there.type if there is not None and isinstance(there.type, StructType) else StructType()
+            _refuse_missing(inner, field.type, (), table_name, f"{name}.")
+
+
+def _try_out(plan: RowPlan) -> None:
+    """Bind and compute what can be before there are rows, so that errors come before any task starts."""
+    for default in plan.defaults:
+        default.value(plan.timezone)
+    for generated in plan.generated:
+        field = plan.table.find(generated.column)
+        assert field is not None
+        generated.clause.cast_to(field.type).bound(plan.table, plan.timezone)
+    for check in plan.checks:
+        check.finder(plan.table, plan.timezone)

@@ -1,0 +1,219 @@
+"""Partition values: from the text in an action's `partitionValues` to typed Arrow arrays.
+
+Text is read as Spark's non-ANSI `CAST(text AS type)` reads it; what it cannot read is null.
+Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist 38).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import tzinfo
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.data.values.calendars import DAY_US, days_from_civil, local_to_utc, zone
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.types import (
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    arrow_type,
+)
+
+_INTEGER = re.compile(r"([+-]?\d+)(?:\.\d*)?")
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?")
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?")
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?\s*([A-Za-z+-].*)?)?)?)?"
+)
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+_DOUBLES = {"inf": "inf", "infinity": "inf", "nan": "nan"}
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+_FLOAT_LIMIT = 3.4028235677973366e38  # what rounds to infinity as a 32-bit float
+_EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
+
+
+def parse(values: pa.Array | pa.ChunkedArray, data_type: DataType, timezone: str = "UTC") -> pa.Array:
+    """Give partition values their type; each distinct text is parsed once.
+
+    Parameters
+    ----------
+    values
+        Texts as the log has them; null and (for any type but string) the empty text mean null.
+    data_type
+        The column's type: any but array, map, struct and variant.
+    timezone
+        The zone of `timestamp` texts that name none. A gap moves forward, of two times the earlier counts.
+
+    Returns
+    -------
+    pa.Array
+        As long as `values`, of `arrow_type(data_type)`. Texts that are no value of the type are null.
+
+    Raises
+    ------
+    SchemaError
+        The type cannot be a partition column's.
+
+    Source: protocol-checklist PV-RW-01 to 03.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    values = values.cast(pa.string())
+    if data_type == STRING:
+        return values
+    encoded = values.dictionary_encode()
+    read = _reader_of(data_type, timezone)
+    texts: list[str | None] = encoded.dictionary.to_pylist()
+    parsed = [None if not text else read(text) for text in texts]
+    return _typed(parsed, data_type).take(encoded.indices)
+
+
+def comparable(values: pa.Array) -> list[Any]:
+    """What `parse` gave as Python values that compare as Spark's do: dates and moments as numbers.
+
+    Python's own dates end with the year 9999.
+    """
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def _typed(parsed: list[Any], data_type: DataType) -> pa.Array:
+    wanted = arrow_type(data_type)
+    if data_type == DATE:
+        return array_of(parsed, INTEGER).view(wanted)
+    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return array_of(parsed, LONG).view(wanted)
+    return array_of(parsed, data_type)
+
+
+def _reader_of(data_type: DataType, timezone: str) -> Callable[[str], Any]:
+    if isinstance(data_type, DecimalType):
+        return lambda text: _decimal(text, data_type.precision, data_type.scale)
+    name = data_type.name if isinstance(data_type, PrimitiveType) else ""
+    if name in _INTEGER_BITS:
+        return lambda text: _integer(text, _INTEGER_BITS[name])
+    if name == "timestamp":
+        return lambda text: timestamp_micros(text, timezone)
+    if name not in _READERS:
+        raise SchemaError(
+            f"a column of type {data_type} cannot be a partition column",
+            condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+        )
+    return _READERS[name]
+
+
+def _boolean(text: str) -> bool | None:
+    folded = text.strip().lower()
+    return True if folded in _TRUE else False if folded in _FALSE else None
+
+
+def _integer(text: str, bits: int) -> int | None:
+    match = _INTEGER.fullmatch(text.strip())
+    if match is None:
+        return None
+    value = int(match[1])
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def _double(text: str) -> float | None:
+    folded = text.strip().lower()
+    sign = -1.0 if folded.startswith("-") else 1.0
+    special = _DOUBLES.get(folded.lstrip("+-"))
+    if special is not None:
+        return sign * float(special)
+    return float(folded.rstrip("df")) if _FLOAT.fullmatch(folded) else None
+
+
+def _float(text: str) -> float | None:
+    value = _double(text)
+    beyond = value is not None and math.isfinite(value) and abs(value) >= _FLOAT_LIMIT
+    return math.copysign(math.inf, value) if value is not None and beyond else value
+
+
+def _decimal(text: str, precision: int, scale: int) -> Decimal | None:
+    try:
+        value = _EXACT.quantize(Decimal(text.strip()), Decimal(1).scaleb(-scale))
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and value.adjusted() < precision - scale or value == 0 else None
+
+
+def _date_days(text: str) -> int | None:
+    match = _DATE.fullmatch(text.strip())
+    return None if match is None else _days(match[1], match[2], match[3])
+
+
+def _days(year: str, month: str | None, day: str | None) -> int | None:
+    y, m, d = int(year), int(month or 1), int(day or 1)
+    if not (1 <= m <= 12 and 1 <= d <= _MONTH_DAYS[m - 1]):
+        return None
+    if (m, d) == (2, 29) and not (y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)):
+        return None
+    days: int = days_from_civil(y, m, d)
+    return days if -(1 << 31) <= days < 1 << 31 else None
+
+
+def _split_timestamp(text: str) -> tuple[int, str | None] | None:
+    """Microseconds since 1970 of the local time, and the zone that follows it."""
+    match = _TIMESTAMP.fullmatch(text.strip())
+    days = None if match is None else _days(match[1], match[2], match[3])
+    if match is None or days is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in match.group(4, 5, 6))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    fraction = int((match[7] or "")[:6].ljust(6, "0"))
+    micros = days * DAY_US + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    return micros, match[8]
+
+
+def timestamp_micros(text: str, timezone: str) -> int | None:
+    """The instant a text names, in microseconds since 1970 UTC; in `timezone` if it names no zone."""
+    split = _split_timestamp(text)
+    if split is None:
+        return None
+    micros, named = split
+    where = _zone_or_none(named) if named else zone(timezone)
+    instant = None if where is None else local_to_utc(micros, where)
+    return instant if instant is not None and -(1 << 63) <= instant < 1 << 63 else None
+
+
+def _zone_or_none(name: str) -> tzinfo | None:
+    from delta_ds.exceptions import InvalidOptionError
+
+    try:
+        return zone(name)
+    except InvalidOptionError:
+        return None
+
+
+def _timestamp_ntz(text: str) -> int | None:
+    split = _split_timestamp(text)
+    return None if split is None else split[0]
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "boolean": _boolean,
+    "float": _float,
+    "double": _double,
+    "date": _date_days,
+    "timestamp_ntz": _timestamp_ntz,
+    "binary": lambda text: text.encode(),
+    "void": lambda text: None,
+}

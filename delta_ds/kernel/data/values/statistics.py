@@ -1,0 +1,324 @@
+"""Per-file statistics as columns: from the JSON text and the checkpoint's typed form to Arrow arrays.
+
+Only the leaves that somebody asks for are parsed, all files at once. Whatever cannot be understood is
+unknown (null): statistics may be absent for any file and any column, so unknown is always a right answer.
+
+Source: PROTOCOL.md, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel.data.values.statistics_json import parse_lines
+from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
+from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.log.live_files import LiveFiles
+
+Path = tuple[str, ...]
+
+_LOGGER = logging.getLogger("delta_ds")
+_INTEGERS = frozenset(["byte", "short", "integer", "long"])
+_TEMPORAL = frozenset(["date", "timestamp", "timestamp_ntz"])
+_BOUNDED = _INTEGERS | _TEMPORAL | {"float", "double", "string"}
+
+_WIDE = Context(prec=76)  # Python's own has 28 digits
+_DAY_US = 86_400_000_000
+# Until 1972 some zones were off UTC by odd seconds, which Spark's offsets (hours and minutes) do not show.
+_LAST_ODD_OFFSET_US = 2 * 366 * _DAY_US
+_ZONED = r"(Z|[+-]\d\d:?\d\d)$"
+_ODD_OFFSET = r"[+-]\d\d:?(00|15|30|45)$|Z$"
+_DATE_START = r"^\d{4}-\d\d-\d\d"
+_NANOSECONDS = r"(\.\d{6})\d+"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the log says about the values of some files; null is unknown everywhere.
+
+    Attributes
+    ----------
+    num_records
+        Physical rows of each file, deleted ones included.
+    tight_bounds
+        False where min, max and null counts describe a superset of the live rows.
+    counts_nan
+        True where the writer is known to count NaN as the greatest of numbers, as Spark does. Some leave it out of
+        the statistics; none of those says anything about tight bounds.
+    min, max
+        Bounds by physical path, in the Arrow type of the column. Timestamps may be cut to milliseconds,
+        so `max` of a timestamp may be up to 999 microseconds below the true maximum.
+    null_count
+        Nulls by physical path, counting the fields of null structs.
+    """
+
+    num_records: pa.Int64Array
+    tight_bounds: pa.BooleanArray
+    counts_nan: pa.BooleanArray
+    min: Mapping[Path, pa.Array]
+    max: Mapping[Path, pa.Array]
+    null_count: Mapping[Path, pa.Int64Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One number per file: where it stands in the statistics, and the type it is to have."""
+
+    path: Path
+    type: DataType
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def has_dots(self) -> bool:
+        return any("." in name for name in self.path)
+
+
+_NUM_RECORDS = Leaf(("numRecords",), LONG)
+_TIGHT_BOUNDS = Leaf(("tightBounds",), BOOLEAN)
+
+
+def has_bounds(data_type: DataType) -> bool:
+    """Tell whether statistics of a column of this type may hold a usable min and max."""
+    return isinstance(data_type, DecimalType) or (
+        isinstance(data_type, PrimitiveType) and data_type.name in _BOUNDED
+    )
+
+
+def load_statistics(
+    files: LiveFiles, rows: pa.Int64Array, leaves: Sequence[tuple[Path, DataType]]
+) -> Statistics:
+    """Load the statistics of some columns of some files.
+
+    The checkpoint's typed statistics win; JSON is parsed only for the files that have none. Cost is linear
+    in the bytes of that JSON, without a Python object per file unless a line is malformed.
+
+    Parameters
+    ----------
+    files
+        The live files of a version.
+    rows
+        Row numbers into `files.table`; the result is aligned with them.
+    leaves
+        Physical path and current type of each wanted column. Bounds come only for types that have them
+        (`has_bounds`), null counts for all. Text and typed values of an older, narrower type are widened.
+
+    Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12.
+    """
+    bounded = [(path, kind) for path, kind in leaves if has_bounds(kind)]
+    low = {path: Leaf(("minValues", *path), kind) for path, kind in bounded}
+    high = {path: Leaf(("maxValues", *path), kind) for path, kind in bounded}
+    nulls = {path: Leaf(("nullCount", *path), LONG) for path, _ in leaves}
+    wanted = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
+    values = _load(files, rows, wanted)
+    return Statistics(
+        num_records=values[_NUM_RECORDS],
+        tight_bounds=values[_TIGHT_BOUNDS].fill_null(TRUE),
+        counts_nan=values[_TIGHT_BOUNDS].fill_null(FALSE),
+        min={path: values[leaf] for path, leaf in low.items()},
+        max={path: values[leaf] for path, leaf in high.items()},
+        null_count={path: values[leaf] for path, leaf in nulls.items()},
+    )
+
+
+def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+    typed = _typed(files, rows, wanted)
+    settled = pa.repeat(FALSE, len(rows))
+    # A name with a dot cannot be asked from the typed form, so then that form settles no file.
+    if not any(leaf.has_dots for leaf in wanted):
+        for column in typed.values():
+            settled = pc.or_(settled, column.is_valid())
+    if settled.false_count == 0:
+        return {leaf: _or_nulls(typed.get(leaf), leaf, len(rows)) for leaf in wanted}
+    open_ = pc.invert(settled)
+    text = files.stats_json(rows.filter(open_))
+    parsed = parsed_leaves(text, wanted)
+    if open_.true_count == len(rows) and not typed:
+        return parsed
+    return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in wanted}
+
+
+def _or_nulls(column: pa.Array | None, leaf: Leaf, length: int) -> pa.Array:
+    return pa.nulls(length, arrow_type(leaf.type)) if column is None else column
+
+
+def _merge(typed: pa.Array | None, parsed: pa.Array, from_json: pa.BooleanArray) -> pa.Array:
+    """Spread the parsed values over the rows they belong to; both forms of one leaf are coalesced."""
+    spread = pc.replace_with_mask(pa.nulls(len(from_json), parsed.type), from_json, parsed)
+    return spread if typed is None else pc.coalesce(typed, spread)
+
+
+def _typed(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+    """The leaves that a checkpoint holds in typed form, null for files that are not from it."""
+    askable = [leaf for leaf in wanted if not leaf.has_dots]
+    table = files.stats_parsed([leaf.dotted for leaf in askable], rows)
+    if table is None:
+        return {}
+    found = [leaf for leaf in askable if leaf.dotted in table.column_names]
+    return {leaf: converted(_flat(table[leaf.dotted]), leaf) for leaf in found}
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+    tree: dict[str, Any] = {}
+    for leaf in wanted:
+        level = tree
+        for name in leaf.path[:-1]:
+            level = level.setdefault(name, {})
+        level[leaf.path[-1]] = _json_type(leaf.type)
+    table = parse_lines(text, pa.schema(_fields(tree)))
+    out = {}
+    for leaf in wanted:
+        column = table[leaf.path[0]]
+        for name in leaf.path[1:]:
+            column = pc.struct_field(column, name)
+        out[leaf] = converted(_flat(column), leaf)
+    return out
+
+
+def _fields(tree: Mapping[str, Any]) -> list[pa.Field]:
+    return [
+        pa.field(name, pa.struct(_fields(node)) if isinstance(node, dict) else node)
+        for name, node in tree.items()
+    ]
+
+
+def _json_type(data_type: DataType) -> pa.DataType:
+    """The type to read from JSON: the widest integer, text for dates and times, else the column's own."""
+    name = str(data_type)
+    if name in _INTEGERS:
+        return pa.int64()
+    return pa.string() if name in _TEMPORAL else arrow_type(data_type)
+
+
+def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
+    """Give values the column's type; what does not fit is unknown."""
+    wanted = arrow_type(leaf.type)
+    if values.type == wanted:
+        return _of_precision(values) if isinstance(leaf.type, DecimalType) else values
+    name = str(leaf.type)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        values = values.cast(pa.string())
+        if name in _TEMPORAL:
+            return _from_text(values, name, upper=leaf.path[0] == "maxValues")
+        if wanted == pa.string():
+            return values
+    elif name in _INTEGERS and pa.types.is_integer(values.type):
+        return _integers(values, wanted)
+    elif _widens(values.type, wanted):
+        return _widened(values, wanted)
+    _LOGGER.warning(
+        "statistics_of_other_type leaf=%s found=%s wanted=%s action=read_without_skipping",
+        leaf.dotted, values.type, wanted,
+    )  # fmt: skip
+    return pa.nulls(len(values), wanted)
+
+
+def _of_precision(values: pa.Array) -> pa.Array:
+    """Arrow's JSON reader lets numbers pass that have a digit too many, such as 1e20 for decimal(38,18)."""
+    largest = Decimal(10**values.type.precision - 1).scaleb(-values.type.scale, _WIDE)
+    most = texts([f"{largest:f}"])[0].cast(values.type)
+    fits = pc.and_(pc.less_equal(values, most), pc.greater_equal(values, pc.negate(most)))
+    return values if pc.all(fits).as_py() is not False else pc.if_else(fits, values, _null(values.type))
+
+
+def _null(kind: pa.DataType) -> pa.Scalar:
+    return pa.nulls(1, kind)[0]
+
+
+def _integers(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if values.type.bit_width > wanted.bit_width:
+        limit = 1 << (wanted.bit_width - 1)
+        least, most = scalar_of(-limit, LONG), scalar_of(limit - 1, LONG)
+        fits = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
+        values = pc.if_else(fits, values, _null(values.type))
+    return values.cast(wanted)
+
+
+def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_decimal(wanted):
+        return bool(pa.types.is_integer(found) or pa.types.is_decimal(found))
+    if pa.types.is_floating(wanted):
+        narrower = pa.types.is_floating(found) and found.bit_width < wanted.bit_width
+        return bool(narrower or (pa.types.is_integer(found) and found.bit_width <= 32))
+    if pa.types.is_date(wanted):
+        return bool(pa.types.is_date(found) or pa.types.is_int32(found))
+    if pa.types.is_timestamp(wanted):
+        # Nanoseconds without a zone come from INT96, which silently wraps outside 1677 to 2262.
+        wraps = pa.types.is_timestamp(found) and found.unit == "ns" and found.tz is None
+        dates = pa.types.is_date(found) and wanted.tz is None
+        return bool(dates or (pa.types.is_timestamp(found) and not wraps))
+    return False
+
+
+def _widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(wanted):
+        if pa.types.is_integer(values.type):
+            values = values.cast(pa.decimal128(38, 0))
+        return _cast_each(values, wanted)
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(wanted)
+    return values.cast(wanted)
+
+
+def _cast_each(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast what can be cast, by halving around what cannot."""
+    try:
+        return values.cast(wanted)
+    except pa.ArrowInvalid:
+        if len(values) == 1:
+            return pa.nulls(1, wanted)
+    half = len(values) // 2
+    halves = [_cast_each(values.slice(0, half), wanted), _cast_each(values.slice(half), wanted)]
+    return pa.concat_arrays(halves)
+
+
+def _from_text(text: pa.StringArray, name: str, *, upper: bool) -> pa.Array:
+    text = pc.if_else(pc.match_substring_regex(text, _DATE_START), text, _null(pa.string()))
+    if name == "date":
+        return _cast_each(text, pa.date32())
+    if name == "timestamp":
+        return _instants(text, upper)
+    # Some writers end local times with a Z that means nothing.
+    return _cast_each(pc.replace_substring_regex(_microseconds(text), "Z$", ""), pa.timestamp("us"))
+
+
+def _microseconds(text: pa.StringArray) -> pa.StringArray:
+    return pc.replace_substring_regex(text, _NANOSECONDS, r"\1")
+
+
+def _instants(text: pa.StringArray, upper: bool) -> pa.Array:
+    wanted = pa.timestamp("us", "UTC")
+    try:
+        out = text.cast(wanted)
+    except pa.ArrowInvalid:
+        out = _mixed_instants(_microseconds(text), wanted, upper)
+    earliest = pc.min(out.cast(pa.int64())).as_py()
+    if earliest is not None and earliest < _LAST_ODD_OFFSET_US:
+        out = pc.if_else(pc.match_substring_regex(text, _ODD_OFFSET), out, _null(wanted))
+    return out
+
+
+def _mixed_instants(text: pa.StringArray, wanted: pa.DataType, upper: bool) -> pa.Array:
+    """Instants where some texts name no zone: those could be of any zone, a day either way."""
+    zoned = pc.match_substring_regex(text, _ZONED)
+    nothing = _null(pa.string())
+    named = _cast_each(pc.if_else(zoned, text, nothing), wanted)
+    local = _cast_each(pc.if_else(zoned, nothing, text), pa.timestamp("us")).view(pa.int64())
+    slack = _DAY_US if upper else -_DAY_US
+    return pc.coalesce(named, pc.add(local, scalar_of(slack, LONG)).view(wanted))

@@ -1,0 +1,287 @@
+"""The columns of a data file: from rows as the table has them to rows as files have them.
+
+Names become physical, fields get their ids, void columns vanish and partition columns move to the end or
+out. No value is copied: an Arrow batch is handed over with another schema.
+Source: PROTOCOL.md, "Column Mapping", "Void Type" and "Delta Data Type to Parquet Type Mappings"
+(protocol-checklist CM-W-06, SCH-RW-05, SCH-RW-06, MPC-W-01).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.data.read.column_conversion import struct_array
+from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
+from delta_ds.kernel.schema.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    arrow_schema,
+    arrow_type,
+)
+
+_PARQUET_ID = "PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """The columns of the files of a table.
+
+    Attributes
+    ----------
+    rows
+        The Arrow schema of the rows to write: the table's columns, then the extra ones.
+    fields
+        The columns of a file: physical names, no void anywhere. The data columns come first, then
+        materialised partition columns, then the extra ones.
+    schema
+        The Arrow schema of `fields`, with field ids. All is nullable but keys of maps: as in delta-spark, a
+        constraint that is dropped later must not make old and new files differ.
+    sources
+        The number among `rows` of each of `fields`.
+    thinned
+        The numbers among `fields` of structs that lose void fields.
+    variants
+        The numbers among `fields` of columns that hold variants, at any depth.
+    partitions
+        The numbers among `rows` of the partition columns, in the order of partitioning.
+    """
+
+    rows: pa.Schema
+    fields: tuple[StructField, ...]
+    schema: pa.Schema
+    sources: tuple[int, ...]
+    thinned: tuple[int, ...]
+    variants: tuple[int, ...]
+    partitions: tuple[int, ...]
+
+    def physical(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows as a file holds them, partition values left out; only null variants cost a copy."""
+        columns = [batch.column(i) for i in self.sources]
+        for i in self.thinned:
+            columns[i] = _without_void(columns[i])
+        for i in self.variants:
+            columns[i] = _filled_variants(columns[i], self.fields[i].type)
+        named = pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+        _, array = named.__arrow_c_array__()
+        return pa.record_batch(_Relabelled(self.schema, array))
+
+
+class _Relabelled:
+    """Arrow data with another schema of the same layout, by the Arrow PyCapsule interface."""
+
+    __slots__ = ("_array", "_schema")
+
+    def __init__(self, schema: pa.Schema, array: Any) -> None:
+        self._schema = schema
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        return self._schema.__arrow_c_schema__(), self._array
+
+
+def file_columns(plan: FilePlan) -> FileColumns:
+    """The columns of the files that a plan asks for.
+
+    Raises
+    ------
+    SchemaError
+        Void sits inside an array or map or is all that a struct has, or a file would have no column at all.
+    """
+    logical = [*plan.schema, *plan.extra_columns]
+    numbers = {f.name: i for i, f in enumerate(plan.schema)}
+    partitions = tuple(_number(numbers, name, plan) for name in plan.partition_columns)
+    data = [i for i in range(len(plan.schema)) if i not in partitions]
+    fields = {i: _physical(logical[i], plan.mapping_mode, plan) for i in range(len(plan.schema))}
+    fields |= {i: _physical(logical[i], "none", plan) for i in range(len(plan.schema), len(logical))}
+    materialized = list(partitions) if plan.writes_partition_columns else []
+    sources = [*data, *materialized, *range(len(plan.schema), len(logical))]
+    sources = [i for i in sources if fields[i].type != VOID]
+    if not any(i in sources for i in data):
+        raise SchemaError(
+            f"table {plan.table} has no column that data files could hold: all are partition columns or void",
+            condition="DELTA_NON_PARTITION_COLUMN_ABSENT",
+            parameters={"table": plan.table},
+        )
+    kept = tuple(fields[i] for i in sources)
+    return FileColumns(
+        rows=arrow_schema(StructType(tuple(logical))),
+        fields=kept,
+        schema=pa.schema([_arrow_field(f) for f in kept]),
+        sources=tuple(sources),
+        thinned=tuple(n for n, i in enumerate(sources) if _has_void(logical[i].type)),
+        variants=tuple(n for n, field in enumerate(kept) if _holds_variant(field.type)),
+        partitions=partitions,
+    )
+
+
+def _number(numbers: dict[str, int], name: str, plan: FilePlan) -> int:
+    if name not in numbers:
+        raise SchemaError(
+            f"table {plan.table} is partitioned by {name}, which its schema does not have",
+            condition="DELTA_MISSING_PARTITION_COLUMN",
+            parameters={"table": plan.table, "column": name},
+        )
+    return numbers[name]
+
+
+def _physical(field: StructField, mode: str, plan: FilePlan) -> StructField:
+    """The field as files have it: physical names all the way down, of metadata only the id."""
+    type_ = _physical_type(field.type, mode, plan, field.name)
+    ids = {FIELD_ID: field.metadata[FIELD_ID]} if mode != "none" and FIELD_ID in field.metadata else {}
+    return StructField(physical_name(field, mode), type_, True, ids)
+
+
+def _physical_type(data_type: DataType, mode: str, plan: FilePlan, path: str) -> DataType:
+    if isinstance(data_type, StructType):
+        fields = [_physical(f, mode, plan) for f in data_type]
+        kept = tuple(f for f in fields if f.type != VOID)
+        if not kept:
+            raise _no_void(f"struct {path} has no field that is not void", plan)
+        return StructType(kept)
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_filled(data_type.element, mode, plan, f"{path}.element"), True)
+    if isinstance(data_type, MapType):
+        key = _filled(data_type.key, mode, plan, f"{path}.key")
+        return MapType(key, _filled(data_type.value, mode, plan, f"{path}.value"), True)
+    return data_type
+
+
+def _filled(data_type: DataType, mode: str, plan: FilePlan, path: str) -> DataType:
+    if _has_void(data_type):
+        raise _no_void(f"{path} is {data_type}: void cannot be inside an array or map", plan)
+    return _physical_type(data_type, mode, plan, path)
+
+
+def _no_void(why: str, plan: FilePlan) -> SchemaError:
+    return SchemaError(
+        f"data files of table {plan.table} cannot hold its columns: {why}; nothing was written",
+        condition="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+        parameters={"table": plan.table},
+    )
+
+
+def _has_void(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(f.type == VOID or _has_void(f.type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return data_type.element == VOID or _has_void(data_type.element)
+    if isinstance(data_type, MapType):
+        return any(part == VOID or _has_void(part) for part in (data_type.key, data_type.value))
+    return data_type == VOID
+
+
+def _without_void(array: pa.Array) -> pa.Array:
+    """A struct array without its void fields, at any depth of structs."""
+    if not pa.types.is_struct(array.type):
+        return array
+    kept = [(f, i) for i, f in enumerate(array.type) if not pa.types.is_null(f.type)]
+    children = [_without_void(array.field(i)) for _, i in kept]
+    fields = [f.with_type(child.type) for (f, _), child in zip(kept, children, strict=True)]
+    return struct_array(children, pa.struct(fields), array)
+
+
+def _holds_variant(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_holds_variant(f.type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_variant(data_type.element)
+    if isinstance(data_type, MapType):
+        return _holds_variant(data_type.value)
+    return data_type == VARIANT
+
+
+def _filled_variants(array: pa.Array, data_type: DataType, hidden: pa.Array | None = None) -> pa.Array:
+    """The column with no bytes, in place of nulls, inside variants that are null.
+
+    A file has no place for nulls there, and Spark sends them. Inside a variant that is there a null stays, so that
+    writing it fails.
+
+    Parameters
+    ----------
+    hidden
+        Which rows are null in an enclosing struct.
+    """
+    if isinstance(data_type, ArrayType):
+        return _over(array, [_filled_variants(array.values, data_type.element)])
+    if isinstance(data_type, MapType):
+        entries = array.values
+        values = _filled_variants(entries.field(1), data_type.value)
+        return _over(
+            array, [pa.StructArray.from_arrays([entries.field(0), values], fields=list(entries.type))]
+        )
+    if not (isinstance(data_type, StructType) or data_type == VARIANT):
+        return array
+    gone = array.is_null() if hidden is None else pc.or_(array.is_null(), hidden)
+    inside = [array.field(i) for i in range(array.type.num_fields)]
+    if isinstance(data_type, StructType):
+        parts = zip(inside, data_type, strict=True)
+        return _struct_like(array, [_filled_variants(part, f.type, gone) for part, f in parts])
+    return _struct_like(array, [pc.if_else(gone, b"", part) if part.null_count else part for part in inside])
+
+
+def _struct_like(array: pa.Array, children: list[pa.Array]) -> pa.Array:
+    return struct_array(children, array.type, array)
+
+
+def _over(array: pa.Array, values: list[pa.Array]) -> pa.Array:
+    """The same lists or maps over other values."""
+    return pa.Array.from_buffers(
+        array.type, len(array), array.buffers()[:2], array.null_count, array.offset, children=values
+    )
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    metadata = {_PARQUET_ID: str(field.metadata[FIELD_ID])} if FIELD_ID in field.metadata else None
+    return pa.field(field.name, _arrow_type(field.type), field.nullable, metadata)
+
+
+def _arrow_type(data_type: DataType) -> pa.DataType:
+    """As `arrow_type`, with the ids of nested fields."""
+    if isinstance(data_type, StructType):
+        return pa.struct([_arrow_field(f) for f in data_type])
+    if isinstance(data_type, ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(data_type.element)))
+    if isinstance(data_type, MapType):
+        key = pa.field("key", _arrow_type(data_type.key), False)
+        return pa.map_(key, pa.field("value", _arrow_type(data_type.value)))
+    if data_type == VARIANT:
+        return pa.struct([f.with_metadata(None) for f in arrow_type(VARIANT)])
+    return arrow_type(data_type)
+
+
+def leaf_count(data_type: DataType) -> int:
+    """How many Parquet leaf columns a column of this type takes."""
+    if isinstance(data_type, StructType):
+        return sum(leaf_count(f.type) for f in data_type)
+    if isinstance(data_type, ArrayType):
+        return leaf_count(data_type.element)
+    if isinstance(data_type, MapType):
+        return leaf_count(data_type.key) + leaf_count(data_type.value)
+    return 2 if data_type == VARIANT else 1
+
+
+def leaf_paths(field: pa.Field) -> list[str]:
+    """The dotted paths of the Parquet leaf columns of a column, as Parquet spells them."""
+    return _leaf_paths(field.name, field.type)
+
+
+def _leaf_paths(path: str, kind: pa.DataType) -> list[str]:
+    if pa.types.is_struct(kind):
+        return [leaf for f in kind for leaf in _leaf_paths(f"{path}.{f.name}", f.type)]
+    if pa.types.is_map(kind):
+        inner = f"{path}.key_value"
+        return _leaf_paths(f"{inner}.key", kind.key_type) + _leaf_paths(f"{inner}.value", kind.item_type)
+    if pa.types.is_list(kind):
+        return _leaf_paths(f"{path}.list.element", kind.value_type)
+    return [path]

@@ -1,0 +1,384 @@
+"""The whole reconciled state of a version, as a checkpoint holds it: also what a scan never asks for.
+
+The files are walked newest first: what a newer commit said of a file is remembered by key, so that each batch
+of an older one gives only what still holds, and neither all commits nor all files are in memory at once. The
+previous checkpoint comes last, a few thousand rows at a time.
+
+Source: PROTOCOL.md, "Action Reconciliation", "Checkpoints"; checklist REC-*, CKP-R-01, CKP-W-13, CKP-W-14.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.arrays import flags, integers, mask
+from delta_ds.kernel.log.checkpoint import (
+    SINGLE_ACTIONS,
+    CheckpointFiles,
+    inline_actions,
+    locate_files,
+    read_single_actions,
+)
+from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
+from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map, vector_type
+from delta_ds.kernel.log.commit import find_actions, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
+from delta_ds.kernel.log.reconcile import file_keys, joined, newest_rows
+from delta_ds.kernel.log.replay import (
+    SingleActions,
+    check_whole,
+    checked_header,
+    in_batches,
+)
+from delta_ds.kernel.log.segment import LogSegment, read_files
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.filesystem import Storage
+
+logger = logging.getLogger("delta_ds")
+
+# Commits of this many bytes together are read once and kept; longer logs are read a second time for their files.
+_KEPT_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """From when on removed files and application transactions are still of interest, ms since 1970.
+
+    `txns` is None where transactions are kept for ever.
+    """
+
+    removes: int
+    txns: int | None
+
+    @classmethod
+    def of(cls, metadata: Metadata, now_ms: int) -> Expiry:
+        """What the table's properties say, seen from a moment."""
+        kept = value_of(metadata.configuration, "delta.deletedFileRetentionDuration")
+        txns = value_of(metadata.configuration, "delta.setTransactionRetentionDuration")
+        return cls(_before(now_ms, kept), None if txns is None else _before(now_ms, txns))
+
+
+def _before(now_ms: int, span: timedelta) -> int:
+    return now_ms - span // timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Some reconciled file actions of one kind.
+
+    Attributes
+    ----------
+    kind
+        `add` or `remove`.
+    table
+        Their fields as checkpoints have them (`checkpoint_schema`); of adds also `stats` (JSON text) and, where
+        the previous checkpoint has it, `stats_parsed` in that checkpoint's type.
+    """
+
+    kind: str
+    table: pa.Table
+
+
+@dataclass(slots=True)
+class _Singles:
+    """The reconciled actions that are no file actions, with all their fields."""
+
+    reader: SingleActions = field(default_factory=SingleActions)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    txns: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    domains: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def apply(self, actions: Sequence[Mapping[str, Any]], where: str) -> None:
+        self.reader.apply(actions, where)
+        for action in actions:
+            self.protocol = action.get("protocol") or self.protocol
+            self.metadata = action.get("metaData") or self.metadata
+            txn, domain = action.get("txn"), action.get("domainMetadata")
+            if txn:
+                self.txns[txn["appId"]] = txn
+            if domain and domain.get("removed"):
+                self.domains.pop(domain["domain"], None)
+            elif domain:
+                self.domains[domain["domain"]] = domain
+
+    def partition_keys(self) -> tuple[str, ...]:
+        """The keys that the partition values of files added from here on have."""
+        protocol, metadata = self.reader.protocol, self.reader.metadata
+        if protocol is None or metadata is None:
+            return ()
+        return metadata.physical_partition_columns(protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys that partition values are sure to have, in the removes and in the adds of a file of the log."""
+
+    removes: tuple[str, ...]
+    adds: tuple[str, ...]
+
+
+class CheckpointState:
+    """The state of a version: `single_actions` at hand, the file actions streamed by `file_actions`.
+
+    Attributes
+    ----------
+    version, protocol, metadata
+        Of the table.
+    expiry
+        What was left out as too old.
+    """
+
+    def __init__(self, storage: Storage, segment: LogSegment, now_ms: int) -> None:
+        """Read all but the file actions.
+
+        Raises
+        ------
+        LogError
+            As replay does: a damaged file, no protocol, no metadata.
+        """
+        self._storage = storage
+        self._segment = segment
+        self.version = segment.version
+        self._singles = _Singles()
+        self._base: CheckpointFiles | None = None
+        self._manifest: bytes | None = None
+        self._keys: dict[str, _Keys] = {}
+        self._contents: dict[str, bytes] = {}
+        self._read_base()
+        self._base_keys = self._singles.partition_keys()
+        self._read_commits()
+        reader = self._singles.reader
+        header = checked_header(storage, segment.version, reader.protocol, reader.metadata)
+        self.protocol: Protocol = header.protocol
+        self.metadata: Metadata = header.metadata
+        self.expiry = Expiry.of(self.metadata, now_ms)
+        self._names = tuple(reader.partition_columns)
+
+    def _read_base(self) -> None:
+        checkpoint = self._segment.checkpoint
+        if checkpoint is None:
+            return
+        where = f"{checkpoint.files[0].path} of {self._storage.url}"
+        self._singles.apply(read_single_actions(self._storage, checkpoint), where)
+        self._base = locate_files(self._storage, checkpoint)
+        if self._base is None:
+            self._manifest = inline_actions(self._storage, checkpoint)
+
+    def _read_commits(self) -> None:
+        total = sum(file.status.size for file in self._segment.commits)
+        before = self._base_keys
+        for batch in in_batches(self._segment.commits):
+            for file, data in zip(batch, read_files(self._storage, batch), strict=True):
+                where = f"{file.path} of {self._storage.url}"
+                check_whole(data, where)
+                self._singles.apply(find_actions(data, SINGLE_ACTIONS, where), where)
+                after = self._singles.partition_keys()
+                self._keys[file.path] = _Keys(before or after, after)
+                before = after
+                if total <= _KEPT_BYTES:
+                    self._contents[file.path] = data
+
+    def single_actions(self) -> list[dict[str, Any]]:
+        """The actions that are no file actions, as `{name: body}`: protocol, metadata, transactions, domains.
+
+        Transactions that expired are left out, as are removed domains.
+        """
+        since = self.expiry.txns
+        txns = [
+            txn
+            for txn in self._singles.txns.values()
+            if since is None or (txn.get("lastUpdated") or 0) > since
+        ]
+        out: list[dict[str, Any]] = [
+            {"protocol": _protocol_row(self.protocol)},
+            {"metaData": _metadata_row(self.metadata, self._singles.metadata)},
+        ]
+        out += [{"txn": dict(txn)} for txn in txns]
+        domains = self._singles.domains.values()
+        out += [
+            {"domainMetadata": {"domain": d["domain"], "configuration": d.get("configuration") or "", "removed": False}}
+            for d in domains
+        ]  # fmt: skip
+        return out
+
+    def file_actions(self, *, parsed_statistics: bool) -> Iterator[FileRows]:
+        """The live adds and the removes that have not expired, newest first.
+
+        Parameters
+        ----------
+        parsed_statistics
+            Whether to bring the previous checkpoint's `stats_parsed`; it comes anyway where that has no text.
+        """
+        seen = _Seen()
+        for batch in reversed(list(in_batches(self._segment.commits))):
+            if batch[0].path in self._contents:
+                contents = [self._contents[file.path] for file in batch]
+            else:
+                contents = read_files(self._storage, batch)
+            yield from self._of_commits(batch, contents, seen)
+        if self._manifest is not None and self._segment.checkpoint is not None:
+            path = self._segment.checkpoint.files[0].path
+            keys = _Keys(self._base_keys, self._base_keys)
+            yield from self._of_group([(path, self._manifest)], keys, seen)
+        if self._base is not None:
+            yield from self._of_base(self._base, seen, parsed_statistics)
+
+    def _of_commits(
+        self, batch: Sequence[LogFile], contents: Sequence[bytes], seen: _Seen
+    ) -> Iterator[FileRows]:
+        keys = [self._keys[file.path] for file in batch]
+        for start, end in reversed(split_at_changes(keys)):
+            files = [(f"{f.path} of {self._storage.url}", d) for f, d in zip(batch, contents, strict=True)]
+            yield from self._of_group(files[start:end], keys[start], seen)
+
+    def _of_group(self, files: list[tuple[str, bytes]], keys: _Keys, seen: _Seen) -> Iterator[FileRows]:
+        """The file actions of some neighbouring files of the log that still hold."""
+        tags = sorted({name for path, data in files for name in _tag_names(data, path)})
+        tables = parse_file_actions(files, _actions_schema(self._names, tags))
+        if not sum(table.num_rows for table in tables):
+            return
+        key = joined([file_keys(table, self._storage) for table in tables])
+        newest = newest_rows(key) & ~seen.contains(key)
+        seen.add(key.filter(mask(newest)))
+        start = 0
+        for table in tables:
+            holds = newest[start : start + table.num_rows]
+            start += table.num_rows
+            for kind, always in (("remove", keys.removes), ("add", keys.adds)):
+                rows = table[kind].combine_chunks()
+                rows = rows.filter(mask(holds & flags(rows.is_valid()))) if len(rows) else rows
+                yield from self._finished(kind, _log_columns(rows, kind, always))
+
+    def _of_base(self, base: CheckpointFiles, seen: _Seen, parsed_statistics: bool) -> Iterator[FileRows]:
+        wanted = read_checkpoint_rows(self._storage, base, self._base_keys, parsed_statistics)
+        touched = seen.all()
+        for kind, table in wanted:
+            if len(touched) and table.num_rows:
+                actions = pa.table({kind: _key_struct(table), _other(kind): _no_keys(table.num_rows)})
+                dead = pc.is_in(file_keys(actions, self._storage), value_set=touched)
+                if pc.any(dead).as_py():
+                    table = table.filter(pc.invert(dead))
+            yield from self._finished(kind, table)
+
+    def _finished(self, kind: str, table: pa.Table) -> Iterator[FileRows]:
+        if kind == "remove" and table.num_rows:
+            zero = integers([0])[0]
+            times = pc.fill_null(table["deletionTimestamp"], zero)
+            table = table.filter(pc.greater(times, integers([self.expiry.removes])[0]))
+        if table.num_rows:
+            yield FileRows(kind, table)
+
+
+class _Seen:
+    """The keys of the file actions met so far."""
+
+    def __init__(self) -> None:
+        self._keys: list[pa.StringArray] = []
+
+    def add(self, keys: pa.StringArray) -> None:
+        if len(keys):
+            self._keys.append(keys)
+
+    def all(self) -> pa.StringArray:
+        if len(self._keys) > 1:
+            self._keys = [pa.concat_arrays(self._keys)]
+        return self._keys[0] if self._keys else pa.nulls(0, pa.string())
+
+    def contains(self, keys: pa.StringArray) -> Any:
+        """A numpy mask of the keys that were met."""
+        import numpy as np
+
+        if not self._keys or len(keys) == 0:
+            return np.zeros(len(keys), dtype=bool)
+        return flags(pc.is_in(keys, value_set=self.all()))
+
+
+def _other(kind: str) -> str:
+    return "add" if kind == "remove" else "remove"
+
+
+def _key_struct(table: pa.Table) -> pa.ChunkedArray:
+    return table.select(["path", "deletionVector"]).to_struct_array()
+
+
+def _no_keys(rows: int) -> pa.Array:
+    return pa.nulls(rows, pa.struct([("path", pa.string()), ("deletionVector", vector_type())]))
+
+
+# ---------------------------------------------------------------- actions of commits
+
+
+def _actions_schema(names: Sequence[str], tags: Sequence[str]) -> pa.Schema:
+    """What to read of commits: all fields, maps as structs of the keys that may be there."""
+
+    def of(fields: Sequence[str]) -> pa.StructType:
+        out = [pa.field(name, field_type(name)) for name in fields]
+        out.append(pa.field("partitionValues", pa.struct([(name, pa.string()) for name in names])))
+        return pa.struct(out)
+
+    common = ("path", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    add = [*of((*common, "modificationTime", "clusteringProvider", "stats"))]
+    if tags:
+        add.append(pa.field("tags", pa.struct([(name, pa.string()) for name in tags])))
+    remove = of((*common, "deletionTimestamp", "extendedFileMetadata"))
+    return pa.schema([("add", pa.struct(add)), ("remove", remove)])
+
+
+def _log_columns(rows: pa.StructArray, kind: str, always: Sequence[str]) -> pa.Table:
+    columns: dict[str, Any] = {f.name: pc.struct_field(rows, f.name) for f in rows.type}
+    kept = frozenset(always)
+    values = columns["partitionValues"]
+    columns["partitionValues"] = map_of_struct(values, kept.__contains__, text_map())
+    if kind == "add":
+        tags = columns.get("tags")
+        if tags is None:
+            columns["tags"] = pa.nulls(len(rows), text_map())
+        else:
+            columns["tags"] = map_of_struct(tags, lambda name: False, text_map())
+    return pa.table(columns)
+
+
+_TAGS = re.compile(rb'"tags"\s*:\s*\{\s*"')
+_TAGS_OBJECT = re.compile(rb'"tags"\s*:\s*(\{\s*"[^{}]*\})')
+
+
+def _tag_names(data: bytes, path: str) -> set[str]:
+    """The keys of all tags in a file of the log; almost always there are none."""
+    if _TAGS.search(data) is None:
+        return set()
+    objects = _TAGS_OBJECT.findall(data)
+    if len(objects) == len(_TAGS.findall(data)):
+        try:
+            return set(pj.read_json(pa.BufferReader(b"\n".join(objects))).column_names)
+        except pa.ArrowInvalid:
+            logger.info("tags_parsed_slowly path=%s", path)
+    # A tag may be any text, braces included: then only its whole line tells where its object ends.
+    actions = (action for _, action in iterate_actions(data, path))
+    return {name for action in actions for name in (action.get("add") or {}).get("tags") or ()}
+
+
+def _protocol_row(protocol: Protocol) -> dict[str, Any]:
+    """The protocol with lists exactly where its versions demand them (CKP-W-12)."""
+    body = protocol.to_action()
+    body["readerFeatures"] = body.get("readerFeatures", []) if protocol.min_reader >= 3 else None
+    body["writerFeatures"] = body.get("writerFeatures", []) if protocol.min_writer >= 7 else None
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _metadata_row(metadata: Metadata, raw: Mapping[str, Any]) -> dict[str, Any]:
+    body = metadata.to_action()
+    form = raw.get("format") or {}
+    options = {str(k): v for k, v in plain_map(form.get("options")).items()}
+    return {**body, "format": {"provider": metadata.provider, "options": options}}

@@ -1,0 +1,326 @@
+"""Checkpoints: the state of a version to Parquet, row group by row group.
+
+Three forms, by the table's properties: one classic file, several parts, or (policy v2) a UUID-named file whose
+file actions are in sidecars. What is in a file is decided in `checkpoint_state`, how it looks in
+`checkpoint_schema`. A file becomes visible whole or not at all; `_last_checkpoint` comes last.
+
+Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; checklist CKP-W-*, SCM-*.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.arrays import mask
+from delta_ds.kernel.log.checkpoint_write.file import (
+    CheckpointFile,
+    Counts,
+    FileForm,
+    action_rows,
+    open_file,
+    single_table,
+)
+from delta_ds.kernel.log.checkpoint_write.schema import (
+    TypedColumns,
+    add_type,
+    checkpoint_schema,
+    sidecar_schema,
+    spark_schema,
+    spark_schema_text,
+)
+from delta_ds.kernel.log.checkpoint_write.spark_hash import partition_of
+from delta_ds.kernel.log.checkpoint_write.state import CheckpointState, FileRows
+from delta_ds.kernel.log.checksum import Summary
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY, SIDECAR_DIRECTORY, version_prefix
+from delta_ds.kernel.log.last_checkpoint import write_hint
+from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.staging import StagedFiles
+
+logger = logging.getLogger("delta_ds")
+
+# File actions in one sidecar: enough for good files, few enough that readers can share the work.
+_SIDECAR_ACTIONS = 200_000
+# delta-spark repeats the manifest in `_last_checkpoint` up to this many actions and sidecars each.
+_HINT_ENTRIES = 30
+# A schema longer than this stays out of it.
+_HINT_SCHEMA_LENGTH = 20_000
+# Spark's hash of nulls: its seed.
+_SEED_HASH = 42
+
+TypedColumnsOf = Callable[[Protocol, Metadata], TypedColumns]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A checkpoint that was written.
+
+    Attributes
+    ----------
+    files
+        Its files relative to the table, sidecars last.
+    size
+        Actions in it, those of the sidecars included.
+    size_in_bytes
+        Of all its files.
+    hint
+        The content of `_last_checkpoint` but for the checksum, and the time of a V2 checkpoint.
+    summary
+        What a checksum file says of the version.
+    """
+
+    version: int
+    files: tuple[str, ...]
+    size: int
+    size_in_bytes: int
+    num_adds: int
+    parts: int | None
+    hint: Mapping[str, Any]
+    summary: Summary
+
+
+def write_checkpoint(
+    storage: Storage,
+    segment: LogSegment,
+    typed_columns: TypedColumnsOf,
+    *,
+    now_ms: int | None = None,
+    part_size: int | None = None,
+) -> CheckpointInfo:
+    """Write a checkpoint of the segment's version as its properties say, then `_last_checkpoint`.
+
+    Parameters
+    ----------
+    segment
+        Of the version; its commit file exists.
+    typed_columns
+        Makes the typed columns from protocol and metadata.
+    now_ms
+        The moment by which removed files and transactions expire, ms since 1970; None: now.
+    part_size
+        Write several parts where a classic checkpoint would hold more actions than this; None: one file. Not
+        for tables with the feature v2Checkpoint, which must not have multi-part checkpoints.
+
+    Returns
+    -------
+    CheckpointInfo
+        What was written.
+
+    Raises
+    ------
+    LogError
+        The log cannot be read; UnreadableCheckpointError if it is the checkpoint that the segment starts from.
+    StorageError
+        Writing failed; nothing of a checkpoint that may be visible is deleted.
+
+    Source: PROTOCOL.md, "Checkpoints"; checklist CKP-W-05 to CKP-W-27.
+    """
+    state = CheckpointState(storage, segment, int(time.time() * 1000) if now_ms is None else now_ms)
+    properties = state.metadata.configuration
+    form = FileForm(
+        stats=value_of(properties, "delta.checkpoint.writeStatsAsJson"),
+        struct=value_of(properties, "delta.checkpoint.writeStatsAsStruct"),
+        typed=typed_columns(state.protocol, state.metadata),
+        footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
+    )
+    has_v2 = state.protocol.supports("v2Checkpoint")
+    if has_v2 and value_of(properties, "delta.checkpointPolicy") == "v2":
+        info = _write_v2(storage, state, form)
+    else:
+        info = _write_classic(storage, state, form, None if has_v2 else part_size)
+    _write_hint(storage, info)
+    logger.info(
+        "checkpoint_written table=%s version=%s actions=%s bytes=%s files=%s",
+        storage.url, info.version, info.size, info.size_in_bytes, len(info.files),
+    )  # fmt: skip
+    return info
+
+
+def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
+    """Tell readers where to start; without it they list more, and the checkpoint is there all the same."""
+    hint = dict(info.hint)
+    try:
+        if "v2Checkpoint" in hint:
+            moment = storage.status(info.files[0]).modified_ms
+            hint["v2Checkpoint"] = {**hint["v2Checkpoint"], "modificationTime": moment}
+        write_hint(storage, hint)
+    except (StorageError, FileNotFoundError) as error:
+        logger.warning(
+            "last_checkpoint_not_written table=%s version=%s reason=%s", storage.url, info.version, error
+        )
+
+
+# ---------------------------------------------------------------- classic
+
+
+def _write_classic(
+    storage: Storage, state: CheckpointState, form: FileForm, part_size: int | None
+) -> CheckpointInfo:
+    schema = checkpoint_schema(form.add, v2=False)
+    single = state.single_actions()
+    parts = _part_count(state, len(single), part_size)
+    paths = _classic_paths(state.version, parts)
+    counts = Counts()
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_file(storage, path, schema, form.footer)) for path in paths]
+        # Spark's hash of no path at all says where the actions without one go.
+        files[_SEED_HASH % parts].append_table(single_table(single, schema))
+        for rows in _ahead(state.file_actions(parsed_statistics=form.struct)):
+            _append(rows, files, form, counts)
+    sizes = [file.size for file in files]
+    size = len(single) + counts.files
+    hint = {
+        "version": state.version, "size": size, "sizeInBytes": sum(sizes), "numOfAddFiles": counts.adds,
+        **({"parts": parts} if parts > 1 else {}), **_hint_schema(schema),
+    }  # fmt: skip
+    return CheckpointInfo(
+        state.version, tuple(paths), size, sum(sizes), counts.adds, parts if parts > 1 else None, hint,
+        _summary(single, counts),
+    )  # fmt: skip
+
+
+def _ahead(rows: Iterator[FileRows]) -> Iterator[FileRows]:
+    """The same rows; the next ones are read while the caller writes some."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, rows, None)
+        while (current := coming.result()) is not None:
+            coming = reader.submit(next, rows, None)
+            yield current
+
+
+def _part_count(state: CheckpointState, singles: int, part_size: int | None) -> int:
+    if part_size is None:
+        return 1
+    actions = singles + sum(rows.table.num_rows for rows in state.file_actions(parsed_statistics=False))
+    return max(1, math.ceil(int(actions) / part_size))
+
+
+def _classic_paths(version: int, parts: int) -> list[str]:
+    stem = f"{LOG_DIRECTORY}/{version_prefix(version)}.checkpoint"
+    if parts == 1:
+        return [f"{stem}.parquet"]
+    return [f"{stem}.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1)]
+
+
+def _append(rows: FileRows, files: Sequence[CheckpointFile], form: FileForm, counts: Counts) -> None:
+    """Rows to the file, or to those of several parts that their paths hash to."""
+    actions = action_rows(rows, form, counts)
+    if len(files) == 1:
+        files[0].append(rows.kind, actions)
+        return
+    path = rows.table["path"].combine_chunks()
+    part = partition_of([path, _vector_ids(rows.table)], len(files))
+    for number, file in enumerate(files):
+        chosen = part == number
+        if chosen.any():
+            file.append(rows.kind, actions.filter(mask(chosen)))
+
+
+def _vector_ids(table: pa.Table) -> pa.StringArray:
+    vector = table["deletionVector"].combine_chunks()
+    storage, where = pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv")
+    offset = pc.struct_field(vector, "offset").cast(pa.string())
+    empty, at = (array_of_values([text], pa.string())[0] for text in ("", "@"))
+    plain = pc.binary_join_element_wise(storage, where, empty)
+    return pc.coalesce(pc.binary_join_element_wise(plain, offset, at), plain)
+
+
+# ---------------------------------------------------------------- v2
+
+
+def _write_v2(storage: Storage, state: CheckpointState, form: FileForm) -> CheckpointInfo:
+    counts = Counts()
+    # What cannot be deleted of what nothing names, log clean-up deletes a day later.
+    with StagedFiles(storage) as staged:
+        sidecars = _write_sidecars(storage, state, form, counts, staged)
+        return _write_manifest(storage, state, form, counts, sidecars, staged)
+
+
+def _write_sidecars(
+    storage: Storage, state: CheckpointState, form: FileForm, counts: Counts, staged: StagedFiles
+) -> list[dict[str, Any]]:
+    sidecars: list[dict[str, Any]] = []
+    schema = sidecar_schema(form.add)
+    stream = _ahead(state.file_actions(parsed_statistics=form.struct))
+    rows = next(stream, None)
+    while rows is not None:
+        name = f"{uuid.uuid4()}.parquet"
+        path = f"{SIDECAR_DIRECTORY}/{name}"
+        full = counts.files + _SIDECAR_ACTIONS
+        staged.add([path])
+        with open_file(storage, path, schema, form.footer) as file:
+            while rows is not None and counts.files < full:
+                file.append(rows.kind, action_rows(rows, form, counts))
+                rows = next(stream, None)
+        status = storage.status(path)
+        sidecars.append(
+            {"path": name, "sizeInBytes": status.size, "modificationTime": status.modified_ms},
+        )
+    return sidecars
+
+
+def _write_manifest(
+    storage: Storage,
+    state: CheckpointState,
+    form: FileForm,
+    counts: Counts,
+    sidecars: Sequence[Mapping[str, Any]],
+    staged: StagedFiles,
+) -> CheckpointInfo:
+    in_sidecars = sum(sidecar["sizeInBytes"] for sidecar in sidecars)
+    tags = {
+        "sidecarNumActions": str(counts.files),
+        "sidecarSizeInBytes": str(in_sidecars),
+        "numOfAddFiles": str(counts.adds),
+        "sidecarFileSchema": spark_schema_text(sidecar_schema(form.add)),
+    }
+    single = [*state.single_actions(), {"checkpointMetadata": {"version": state.version, "tags": tags}}]
+    schema = checkpoint_schema(add_type(stats=True), v2=True)
+    name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.parquet"
+    path = f"{LOG_DIRECTORY}/{name}"
+    table = single_table([*single, *({"sidecar": sidecar} for sidecar in sidecars)], schema)
+    with staged.publishing(), open_file(storage, path, schema, form.footer) as file:
+        file.append_table(table)
+    size = len(single) + len(sidecars) + counts.files
+    v2: dict[str, Any] = {"path": name, "sizeInBytes": file.size}
+    if len(single) <= _HINT_ENTRIES:
+        v2["nonFileActions"] = single
+    if len(sidecars) <= _HINT_ENTRIES:
+        v2["sidecarFiles"] = list(sidecars)
+    total = file.size + in_sidecars
+    hint = {
+        "version": state.version, "size": size, "sizeInBytes": total, "numOfAddFiles": counts.adds,
+        **_hint_schema(schema), "v2Checkpoint": v2,
+    }  # fmt: skip
+    files = (path, *(f"{SIDECAR_DIRECTORY}/{sidecar['path']}" for sidecar in sidecars))
+    summary = _summary(single, counts)
+    return CheckpointInfo(state.version, files, size, total, counts.adds, None, hint, summary)
+
+
+def _summary(single: Sequence[Mapping[str, Any]], counts: Counts) -> Summary:
+    txns = {a["txn"]["appId"]: a["txn"] for a in single if "txn" in a}
+    domains = {a["domainMetadata"]["domain"]: a["domainMetadata"] for a in single if "domainMetadata" in a}
+    return Summary(counts.adds, counts.live_bytes, txns, domains)
+
+
+def _hint_schema(schema: pa.Schema) -> dict[str, Any]:
+    """`checkpointSchema`, left out where it is long, as delta-spark does."""
+    if len(spark_schema_text(schema)) > _HINT_SCHEMA_LENGTH:
+        return {}
+    return {"checkpointSchema": spark_schema(schema)}

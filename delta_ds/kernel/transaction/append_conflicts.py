@@ -1,0 +1,153 @@
+"""Files that others added: which of them a transaction should have read.
+
+As in delta-spark, partition values decide: on a table without partition columns every new file counts. Where the
+transaction asks for it, statistics are looked at too, by the rules that skip files in a scan. Either way a file is
+let pass only where it is proven that none of its rows can be of interest.
+
+Source: conflict-matrix section 3, check 7.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.expressions.tree import Call, Expression, columns, conjunction
+from delta_ds.kernel.transaction.reads import PartitionValues, ReadPredicate, Reads
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.snapshot import Snapshot
+
+logger = logging.getLogger("delta_ds")
+
+_UNKNOWN = object()
+
+
+def first_of_interest(
+    files: LiveFiles, reads: Reads, snapshot: Snapshot, *, use_statistics: bool = False
+) -> int | None:
+    """Find the first file that the transaction should have read.
+
+    Parameters
+    ----------
+    files
+        What a commit added.
+    reads
+        Of a transaction that is no blind append.
+    snapshot
+        What it read: predicates and partition values are understood by its schema.
+    use_statistics
+        Whether the statistics of the files count as well.
+
+    Returns
+    -------
+    int or None
+        Its row number in `files.table`; None if none is of interest.
+    """
+    if files.num_rows == 0:
+        return None
+    if reads.whole_table:
+        return 0
+    if not snapshot.partition_columns and not (use_statistics and (reads.predicates or reads.partitions)):
+        return 0
+    found = [_first_matching(files, p, snapshot, use_statistics) for p in reads.predicates]
+    found += [_first_in(files, partitions, snapshot) for partitions in reads.partitions]
+    return min((row for row in found if row is not None), default=None)
+
+
+def _first_matching(
+    files: LiveFiles, predicate: ReadPredicate, snapshot: Snapshot, use_statistics: bool
+) -> int | None:
+    expression = predicate.expression if use_statistics else _partition_part(predicate, snapshot)
+    if expression is None:
+        return 0
+    from delta_ds.kernel.scan.skipping import prune
+
+    try:
+        rows = prune(
+            files,
+            expression,
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            mapping_mode=snapshot.mapping_mode,
+            timezone=predicate.timezone,
+        ).rows
+    except DeltaError as error:
+        logger.warning(
+            "conflict_check_widened table=%s predicate=%s reason=%s", snapshot.storage.url, expression, error
+        )
+        return 0
+    return int(rows[0].as_py()) if len(rows) else None
+
+
+def _partition_part(predicate: ReadPredicate, snapshot: Snapshot) -> Expression | None:
+    """The conjuncts that read partition columns only; None for no restriction."""
+    partitioned = {name.lower() for name in snapshot.partition_columns}
+    parts = [
+        part
+        for part in predicate.parts
+        if all(column.path[0].lower() in partitioned for column in columns(part))
+    ]
+    return conjunction([part for part in parts if not _is_widened(part)])
+
+
+def _is_widened(part: Expression) -> bool:
+    """Whether a condition counts as true because something in it cannot be evaluated again, such as `rand()`.
+
+    Parts of AND and OR are looked at one by one: of an AND the others still hold.
+    """
+    from delta_ds.kernel.expressions.evaluate import can_evaluate
+
+    if isinstance(part, Call) and part.name == "or":
+        return any(_is_widened(arg) for arg in part.args)
+    if isinstance(part, Call) and part.name == "and":
+        return all(_is_widened(arg) for arg in part.args)
+    return not can_evaluate(part)
+
+
+def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot: Snapshot) -> int | None:
+    """The first file in one of some partitions, compared by typed values; null equals null here."""
+    if "partitionValues" not in files.table.column_names:
+        return 0
+    # Both sides at once: what a timestamp means can depend on how the others are written.
+    keys = _typed([*partitions, *files.table["partitionValues"].to_pylist()], snapshot)
+    wanted = set(keys[: len(partitions)])
+    undecided = any(_UNKNOWN in key for key in wanted)
+    for row, key in enumerate(keys[len(partitions) :]):
+        if key in wanted or undecided or _UNKNOWN in key:
+            return row
+    return None
+
+
+def _typed(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list[tuple[Hashable, ...]]:
+    from delta_ds.kernel.data.values import partition_values
+    from delta_ds.kernel.expressions.arrays import array_of
+    from delta_ds.kernel.schema.types import STRING, TIMESTAMP
+
+    columns: list[list[Hashable]] = []
+    names = zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True)
+    for logical, physical in names:
+        field = snapshot.schema.find(logical)
+        assert field is not None
+        texts = [None if values is None else values.get(physical) for values in tuples]
+        parsed = partition_values.parse(array_of(texts, STRING), field.type)
+        mixed = field.type == TIMESTAMP and len({_names_zone(text) for text in texts if text}) > 1
+        columns.append(
+            [_key(t, v, mixed) for t, v in zip(texts, partition_values.comparable(parsed), strict=True)]
+        )
+    return list(zip(*columns, strict=True)) if columns else [()] * len(tuples)
+
+
+def _key(text: str | None, value: Any, mixed: bool) -> Hashable:
+    """What equal values share; `_UNKNOWN` for text that could mean anything to who wrote it."""
+    if text and (value is None or mixed):
+        return _UNKNOWN
+    # NaN is not equal to itself in Python.
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+def _names_zone(text: str) -> bool:
+    return text.endswith("Z") or "+" in text or text.count("-") > 2

@@ -1,0 +1,126 @@
+"""The commit loop: publish, and after losing a version check what came first, rebase, and try the next one.
+
+Source: PROTOCOL.md, "Creation of New Log Entries"; conflict-matrix section 2.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterator
+
+from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.json_text import to_json
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import log_store_for
+from delta_ds.kernel.storage.staging import Outcome, Staging
+from delta_ds.kernel.transaction import conflicts
+from delta_ds.kernel.transaction.commit_info import not_json
+from delta_ds.kernel.transaction.pending import Body, Pending
+from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winners
+
+logger = logging.getLogger("delta_ds")
+
+# Losing once is no reason to wait: the winner is done. Whoever loses again and again gives way for a while.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
+
+
+def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool, max_attempts: int) -> int:
+    """Commit as the next free version; `pending.version` is the one it got.
+
+    Parameters
+    ----------
+    staged
+        What was written for the commit; hears what becomes of it.
+    retry
+        Whether another version than the first one will do.
+    max_attempts
+        How often to try at most.
+
+    Returns
+    -------
+    int
+        The size of the commit file, bytes.
+
+    Raises
+    ------
+    DeltaConcurrentModificationException
+        A commit that came first contradicts this one.
+    CommitFailedError
+        So many others were quicker, or see `conflicts.follow`.
+    StorageError
+        The storage refused; nothing was written, unless it is an `UncertainWriteError`.
+    """
+    started, first = time.monotonic(), pending.version
+    store = log_store_for(storage)
+    for attempt in range(1, max_attempts + 1):
+        data = serialise(pending)
+        try:
+            with staged.publishing():
+                store.publish(pending.version, data)
+            return len(data)
+        except FileExistsError:
+            if attempt > 1:
+                time.sleep(_pause(attempt))
+            own = _catch_up(storage, pending, staged, retry)
+        if own is not None:
+            # An attempt whose answer was lost had worked after all.
+            logger.warning("commit_found_after_lost_answer table=%s version=%s", pending.table, own.version)
+            staged.outcome = Outcome.PUBLISHED
+            pending.version = own.version
+            return len(own.data)
+    raise CommitFailedError(
+        f"table {pending.table}: this {pending.operation} has been tried {max_attempts} times, and each time another "
+        f"commit was quicker (from version {first} to {pending.version - 1}, in {time.monotonic() - started:.1f} s). "
+        "Nothing was written; run it again when fewer others write",
+        parameters={"numAttempts": max_attempts, "startVersion": first, "failVersion": pending.version - 1},
+    )
+
+
+def _pause(attempt: int) -> float:
+    longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(attempt, 20))
+    return random.uniform(0, longest)
+
+
+def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
+    """Follow every commit that came first; the one that is this transaction's own, if one is."""
+    columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
+    for winner in read_winners(storage, pending.version, columns):
+        if winner.commit_info.get("txnId") == pending.commit_info["txnId"]:
+            return winner
+        if staged.is_named_in(winner.data):
+            # The same files were committed before, by one who was told that it is not known whether they were.
+            staged.outcome = Outcome.PUBLISHED
+        if not retry:
+            raise conflicts.cannot_repeat(pending, winner)
+        conflicts.follow(pending, winner)
+        logger.info(
+            "commit_rebased table=%s version=%s winner=%s", pending.table, pending.version, winner.operation
+        )
+    return None
+
+
+def serialise(pending: Pending) -> bytes:
+    """The commit as it is to be published: one action a line."""
+    pieces = list(_lines(pending))
+    return b"".join(pieces)
+
+
+def _lines(pending: Pending) -> Iterator[bytes]:
+    for action in pending.actions():
+        ((name, body),) = action.items()
+        try:
+            text = to_json(_without_nulls(name, body))
+        except ValueError as error:
+            raise not_json(pending.table, f"{name} action", error) from error
+        yield f'{{"{name}":{text}}}\n'.encode()
+    for removes in pending.live_removes:
+        yield from removes.lines()
+
+
+def _without_nulls(name: str, body: Body) -> Body:
+    """Optional fields that are not set are left out; what a `commitInfo` holds is its own matter."""
+    if name == "commitInfo" or None not in body.values():
+        return body
+    return {key: value for key, value in body.items() if value is not None}

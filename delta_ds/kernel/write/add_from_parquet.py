@@ -1,0 +1,176 @@
+"""Data files that another writer put into a folder of the table, as `add` actions.
+
+Spark's own Parquet writer leaves `<folder>/<partition column>=<text>/part-....parquet`. Sizes and times come from
+the listing, partition values from the names of folders, statistics from the footers.
+Source: PROTOCOL.md, "Add File and Remove File" and "Partition Value Serialization"; Spark,
+`ExternalCatalogUtils.unescapePathName`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.data.values import partition_values
+from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, Text, distinct_form, log_text
+from delta_ds.kernel.data.write import paths as partition_paths
+from delta_ds.kernel.data.write.footer_statistics import FooterStatistics
+from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.written_files import list_written
+from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.column_mapping import physical_name
+from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField
+from delta_ds.kernel.storage.filesystem import Storage
+
+_FILES_AT_ONCE = 16
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFiles:
+    """What another writer left in a folder.
+
+    Attributes
+    ----------
+    adds
+        The bodies of the `add` actions, in order of path.
+    rows
+        Of all files together.
+    empty
+        Files without rows, relative to the table and not encoded: to be deleted, not to be added.
+    """
+
+    adds: list[dict[str, Any]]
+    rows: int
+    empty: list[str]
+
+
+def read_adds(
+    storage: Storage, plan: FilePlan, folder: str, *, paths: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """The bodies of the `add` actions of the files in a folder: `read_files(...).adds`."""
+    return read_files(storage, plan, folder, paths=paths).adds
+
+
+def read_files(
+    storage: Storage, plan: FilePlan, folder: str, *, paths: Sequence[str] | None = None
+) -> ForeignFiles:
+    """Look at files that another writer put into a folder of the table, and find out all the log needs to know.
+
+    Only footers are read where they say enough; see `footer_statistics`. Nothing is made durable: call
+    `storage.settle` with the paths before the commit, as `FileWriter.close` does.
+
+    Parameters
+    ----------
+    storage
+        Of the table.
+    plan
+        As for a `FileWriter` of the same rows.
+    folder
+        Relative to the table. Below it are folders named after the partition columns, in order, by physical name.
+    paths
+        The files, relative to the table and not encoded; by default all that `list_written` finds.
+
+    Raises
+    ------
+    DataFileError
+        A file is damaged, has other columns than the table's files, or its folder is no partition.
+    FileNotFoundError
+        A file of `paths` is missing.
+    """
+    statistics = FooterStatistics(storage, plan)
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        if paths is None:
+            written = list_written(storage, folder)
+        else:
+            found = pool.map(storage.status, sorted(paths))
+            written = [(status.path, status.size, status.modified_ms) for status in found]
+        partitions = _Partitions(plan, folder)
+        values = [partitions.values(path) for path, _, _ in written]
+        texts = list(pool.map(lambda file: statistics.of(file[0], file[1]), written))
+    adds, empty = [], []
+    for (path, size, time_ms), partition, (rows, text) in zip(written, values, texts, strict=True):
+        if not rows:
+            empty.append(path)
+            continue
+        adds.append(
+            {
+                "path": partition_paths.encode(path),
+                "partitionValues": dict(partition),
+                "size": size,
+                "modificationTime": time_ms,
+                "dataChange": True,
+                "stats": text,
+            }
+        )
+    return ForeignFiles(adds, sum(rows for rows, _ in texts), empty)
+
+
+class _Partitions:
+    """Reads partition values off the folders of files, each folder once."""
+
+    def __init__(self, plan: FilePlan, folder: str) -> None:
+        fields = {field.name: field for field in plan.schema}
+        self._plan = plan
+        self._folder = folder.strip("/")
+        self._columns = [_Column(fields[name], plan) for name in plan.partition_columns]
+        self._known: dict[str, dict[str, str | None]] = {}
+
+    def values(self, path: str) -> dict[str, str | None]:
+        """The partition values of a file, by physical name, as the log has them."""
+        directory = path.rpartition("/")[0]
+        if directory not in self._known:
+            try:
+                self._known[directory] = self._values(directory)
+            except DataFileError as error:
+                raise DataFileError(
+                    f"data file {path}, just written for table {self._plan.table}, cannot become part of it: "
+                    f"{error.text}; nothing was committed",
+                    parameters={"path": path, "table": self._plan.table},
+                ) from error
+        return self._known[directory]
+
+    def _values(self, directory: str) -> dict[str, str | None]:
+        below = directory.removeprefix(self._folder).strip("/")
+        parts = [part.partition("=") for part in below.split("/")] if below else []
+        names = [unescape(name) for name, _, _ in parts]
+        wanted = [column.name for column in self._columns]
+        if names != wanted:
+            raise DataFileError(f"it lies in a folder of {names} instead of the partition columns {wanted}")
+        return {c.name: c.text(unescape(text)) for c, (_, _, text) in zip(self._columns, parts, strict=True)}
+
+
+class _Column:
+    """One partition column."""
+
+    def __init__(self, field: StructField, plan: FilePlan) -> None:
+        self.name = physical_name(field, plan.mapping_mode)
+        self._field = field
+        self._log_text: Text = log_text(field.type)
+
+    def text(self, text: str) -> str | None:
+        """A value as the log has it, from its text in a folder's name; None for null.
+
+        Read and written again, so that two texts of one value are not two partitions.
+        """
+        if text in ("", NULL_DIRECTORY):
+            return None
+        kind = self._field.type
+        if kind in (STRING, BINARY):
+            return text
+        value = partition_values.parse(array_of([text], STRING), kind)
+        if value.null_count or (kind == TIMESTAMP and not _ZONED.search(text)):
+            raise DataFileError(
+                f"the folder of partition column {self._field.name} says {text!r}, which is no {kind}"
+            )
+        return self._log_text(distinct_form(value, kind)[0].as_py())
+
+
+def unescape(text: str) -> str:
+    """A column name or value from a part of a folder's name, the opposite of `partition_paths.escape`."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

@@ -1,0 +1,93 @@
+"""Optimised writes: small files of one partition, written by different tasks, become one before the commit.
+
+delta-spark shuffles the rows before it writes them; a data source cannot, as Spark has split them when it is
+asked. The outcome is the same: few files of good size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.storage.staging import StagedFiles, discard
+from delta_ds.kernel.write.plan import WritePlan
+
+_PROPERTY = "delta.autoOptimize.optimizeWrite"
+_TARGET_BYTES = 128 << 20
+
+Body = dict[str, Any]
+
+
+def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles) -> list[Body]:
+    """The files of a write, joined where the write or the table asks for it.
+
+    Parameters
+    ----------
+    plan
+        The write.
+    adds
+        What its tasks wrote: the bodies of `add` actions. Files that are joined are deleted.
+    staged
+        Their owner, and that of the new ones.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the files to commit.
+    """
+    wanted = plan.options.optimize_write
+    if wanted is None:
+        wanted = value_of(plan.metadata.configuration, _PROPERTY)
+    if not wanted:
+        return list(adds)
+    out: list[Body] = []
+    for group in _groups(adds, plan.files.target_file_size or _TARGET_BYTES):
+        out += group if len(group) == 1 else _join(plan, group, staged)
+    return out
+
+
+def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
+    """Files of one partition, so many at a time as fit into one file of the target size."""
+    by_partition: dict[tuple[Any, ...], list[Body]] = {}
+    for add in adds:
+        by_partition.setdefault(tuple(sorted(add["partitionValues"].items())), []).append(add)
+    for files in by_partition.values():
+        group: list[Body] = []
+        size = 0
+        for add in sorted(files, key=lambda body: int(body["size"])):
+            if group and size + add["size"] > target:
+                yield group
+                group, size = [], 0
+            group.append(add)
+            size += add["size"]
+        yield group
+
+
+def _join(plan: WritePlan, group: Sequence[Body], staged: StagedFiles) -> list[Body]:
+    names = plan.metadata.physical_partition_columns(plan.protocol)
+    reading = ReadPlan(
+        table=plan.storage.url,
+        version=plan.read_version,
+        schema=plan.files.schema,
+        partition_columns=plan.files.partition_columns,
+        mapping_mode=plan.files.mapping_mode,
+        timezone=plan.files.timezone,
+    )
+    slices = [
+        FileSlice(add["path"], add["size"], partition_values=tuple(add["partitionValues"][n] for n in names))
+        for add in group
+    ]
+    writer = FileWriter(plan.storage, plan.files)
+    try:
+        for batch in read_slices(plan.storage, reading, slices):
+            writer.write(batch)
+        joined = writer.close()
+        staged.add(add["path"] for add in joined)
+    except BaseException:
+        writer.abort()
+        raise
+    discard(plan.storage, [add["path"] for add in group])
+    return joined

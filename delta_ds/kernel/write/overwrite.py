@@ -1,0 +1,229 @@
+"""The half of an overwrite that takes files away, inside the transaction that adds the new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.values.partition_values import comparable, parse
+from delta_ds.kernel.data.values.statistics import load_statistics
+from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.expressions.arrays import FALSE
+from delta_ds.kernel.expressions.evaluate import evaluate
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.schema.types import LONG, StructField
+from delta_ds.kernel.write.change_files import ChangeWriter
+from delta_ds.kernel.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.staging import StagedFiles
+    from delta_ds.kernel.transaction.transaction import Transaction
+    from delta_ds.kernel.write.plan import WritePlan
+
+
+@dataclass(slots=True)
+class Removed:
+    """What was taken away, and what of it was written anew because it stays.
+
+    Attributes
+    ----------
+    adds, changes
+        The bodies of `add` and `cdc` actions.
+    files, size
+        How many files were removed, and their bytes.
+    deleted, copied
+        How many rows are gone, and how many were only copied; None where not counted.
+    """
+
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    files: int = 0
+    size: int = 0
+    deleted: int | None = None
+    copied: int | None = None
+
+
+def remove_replaced(
+    plan: WritePlan,
+    transaction: Transaction,
+    snapshot: Snapshot,
+    adds: Sequence[dict[str, Any]],
+    staged: StagedFiles,
+) -> Removed:
+    """Record in a transaction what the write replaces, and what it reads to know that.
+
+    Parameters
+    ----------
+    plan
+        The write.
+    transaction, snapshot
+        On the version that the write started from.
+    adds
+        The new files.
+    staged
+        Becomes the owner of what is written anew.
+    """
+    scope = plan.replacing.scope
+    if scope == EVERYTHING:
+        transaction.scan(None)
+        return _remove(plan, transaction, snapshot, None)
+    if scope == PARTITIONS:
+        written = _distinct([add["partitionValues"] for add in adds])
+        transaction.read_partitions(written)
+        return _remove(plan, transaction, snapshot, _rows_in(snapshot, written, plan.rows.timezone))
+    if scope == MATCHING:
+        return _remove_matching(plan, transaction, snapshot, staged)
+    return Removed()
+
+
+def _remove(plan: WritePlan, transaction: Transaction, snapshot: Snapshot, rows: pa.Array | None) -> Removed:
+    table = snapshot.live_files().table
+    chosen = table if rows is None else table.take(rows)
+    transaction.remove_live(rows, data_change=plan.options.data_change)
+    return Removed(files=chosen.num_rows, size=pc.sum(chosen["size"]).as_py() or 0)
+
+
+def _distinct(partitions: Sequence[dict[str, str | None]]) -> list[dict[str, str | None]]:
+    return list({tuple(sorted(p.items())): p for p in partitions}.values())
+
+
+def _rows_in(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | None]], timezone: str) -> pa.Array:
+    """The row numbers of the live files in some partitions, whatever spelling the log has for the values."""
+    table = snapshot.live_files().table
+    if not partitions or not table.num_rows:
+        return integers([])
+    names = snapshot.physical_partition_columns
+    written = [array_of_values([values.get(name) for values in partitions], pa.string()) for name in names]
+    # By name: after a partition column was renamed, the values come under its older names as well.
+    stored = [pc.struct_field(table["partitionValues"], name).combine_chunks() for name in names]
+    wanted = set(_keys(snapshot, written, timezone))
+    return integers([row for row, key in enumerate(_keys(snapshot, stored, timezone)) if key in wanted])
+
+
+def _keys(snapshot: Snapshot, texts: Sequence[pa.StringArray], timezone: str) -> list[tuple[str, ...]]:
+    """The partition values of files, such that equal values of a type have equal keys."""
+    columns = []
+    for name, values in zip(snapshot.partition_columns, texts, strict=True):
+        field = snapshot.schema.find(name)
+        assert field is not None  # a snapshot without its partition columns is refused
+        parsed = parse(values, field.type, timezone)
+        columns.append([repr(value) for value in comparable(parsed)])
+    return list(zip(*columns, strict=True))
+
+
+def _remove_matching(
+    plan: WritePlan, transaction: Transaction, snapshot: Snapshot, staged: StagedFiles
+) -> Removed:
+    """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
+    # At the time that the write's own rows are held against, not at that of now.
+    assert plan.replacing.condition is not None
+    predicate = plan.replacing.condition.clause.tree
+    candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
+    if plan.replacing.by_partition:
+        removed = _remove(plan, transaction, snapshot, candidates)
+        removed.deleted = _count_rows(snapshot, candidates)
+        removed.copied = 0
+        return removed
+    rewriter = _Rewriter(plan, snapshot)
+    try:
+        gone = [row for row in candidates.to_pylist() if rewriter.rewrite(row)]
+        adds, changes = rewriter.close()
+        staged.add(body["path"] for body in (*adds, *changes))
+    except BaseException:
+        rewriter.abort()
+        raise
+    removed = _remove(plan, transaction, snapshot, integers(gone))
+    removed.adds, removed.changes = adds, changes
+    removed.deleted, removed.copied = rewriter.deleted, rewriter.copied
+    return removed
+
+
+def _count_rows(snapshot: Snapshot, rows: pa.Array) -> int | None:
+    """The live rows of files, by the log; None where it does not say."""
+    files = snapshot.live_files()
+    physical = load_statistics(files, rows, []).num_records
+    if physical.null_count:
+        return None
+    deleted = pc.struct_field(files.table["deletionVector"].take(rows), "cardinality")
+    return int((pc.sum(physical).as_py() or 0) - (pc.sum(deleted).as_py() or 0))
+
+
+class _Rewriter:
+    """Reads files and writes their rows that do not match; a file without matches is left alone."""
+
+    def __init__(self, plan: WritePlan, snapshot: Snapshot) -> None:
+        self._plan = plan
+        self._slices: list[FileSlice] = file_slices(
+            snapshot.live_files().table, snapshot.physical_partition_columns
+        )
+        properties = plan.metadata.configuration
+        self._tracking = tuple(properties[k] for k in (ROW_ID_COLUMN, ROW_VERSION_COLUMN) if k in properties)
+        tracked = snapshot.protocol.supports("rowTracking") and len(self._tracking) == 2
+        self._reading = ReadPlan(
+            table=plan.storage.url,
+            version=snapshot.version,
+            schema=plan.metadata.schema,
+            partition_columns=plan.metadata.partition_columns,
+            mapping_mode=snapshot.mapping_mode,
+            timezone=plan.rows.timezone,
+            metadata_columns=("row_id", "row_commit_version") if tracked else (),
+            row_id_column=properties.get(ROW_ID_COLUMN),
+            row_commit_version_column=properties.get(ROW_VERSION_COLUMN),
+        )
+        extra = tuple(StructField(name, LONG) for name in self._tracking) if tracked else ()
+        self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))
+        feed = plan.replacing.records_changes
+        self._changes = ChangeWriter(plan.storage, plan.files) if feed else None
+        self._width = len(plan.metadata.schema.fields)
+        self.deleted = self.copied = 0
+
+    def rewrite(self, row: int) -> bool:
+        """Copy the rows of a file that stay; False if all of them do, and the file with them."""
+        batches = list(read_slices(self._plan.storage, self._reading, [self._slices[row]]))
+        masks = [self._matches(batch) for batch in batches]
+        matching = sum(mask.true_count for mask in masks)
+        if not matching:
+            return False
+        for batch, mask in zip(batches, masks, strict=True):
+            kept = batch.filter(pc.invert(mask))
+            if kept.num_rows:
+                self._files.write(self._with_row_ids(kept))
+                self.copied += kept.num_rows
+            if self._changes is not None and mask.true_count:
+                self._changes.write(self._columns(batch.filter(mask)), "delete")
+        self.deleted += matching
+        return True
+
+    def _matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        assert self._plan.replacing.predicate is not None
+        found = evaluate(self._plan.replacing.predicate, self._columns(batch))
+        return pc.fill_null(found, FALSE)
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(list(range(self._width)))
+
+    def _with_row_ids(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self._columns(batch)
+        if not self._reading.metadata_columns:
+            return rows
+        tracked = batch.column(batch.num_columns - 1).flatten()
+        for name, values in zip(self._tracking, tracked, strict=True):
+            rows = rows.append_column(pa.field(name, pa.int64()), values)
+        return rows
+
+    def close(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        return self._files.close(), self._changes.close() if self._changes else []
+
+    def abort(self) -> None:
+        self._files.abort()
+        if self._changes:
+            self._changes.abort()

@@ -1,0 +1,173 @@
+"""What an overwrite replaces: the whole table, the partitions written to, or the rows that match a predicate.
+
+Source: delta-spark, `WriteIntoDelta`; conflict rules in protocol order: what is replaced counts as read.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
+from delta_ds.kernel.data.rows.checks import Condition, RowCheck
+from delta_ds.kernel.data.rows.expressions import read_clause
+from delta_ds.kernel.data.rows.plan import RowPlan
+from delta_ds.kernel.expressions.tree import Expression, columns
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
+from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.types import StructType
+
+NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
+_MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """What a write replaces.
+
+    Attributes
+    ----------
+    scope
+        `nothing` (an append), `everything`, `partitions` (those written to) or `matching` rows.
+    condition
+        The predicate of `replaceWhere`, its times of day settled: rows that match it are replaced.
+    checked
+        Every written row must match it; not where the session does not want that.
+    predicate
+        The same, bound to the schema after the write.
+    by_partition
+        The predicate names partition columns only, so whole files match or do not.
+    records_changes
+        Inserted rows go to change files too: the change data feed could not tell them from rows that are
+        only copied.
+    """
+
+    scope: str
+    condition: Condition | None = None
+    checked: bool = True
+    predicate: Expression | None = None
+    by_partition: bool = False
+    records_changes: bool = False
+
+    def guard(self, rows: RowPlan) -> RowPlan:
+        """The plan of the rows with the check that all of them match the predicate."""
+        if self.condition is None or not self.checked:
+            return rows
+        text = self.condition.clause.text
+        checks = (*rows.checks, self.condition)
+        return replace(rows, checks=tuple(ReplaceCheck(check, text) for check in checks))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceCheck:
+    """The predicate of `replaceWhere`, or any other check of the rows that such a write brings.
+
+    Attributes
+    ----------
+    check
+        What every row must meet.
+    predicate
+        The text of `replaceWhere`.
+    """
+
+    check: RowCheck
+    predicate: str
+
+    def finder(self, table: StructType, timezone: str) -> Callable[[pa.RecordBatch], int] | None:
+        return self.check.finder(table, timezone)
+
+    def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
+        inner = self.check.violation(batch, row, table, zone)
+        values = inner.parameters if isinstance(inner, DeltaError) else {}
+        return InvariantViolationError(
+            f"Written data does not conform to partial table overwrite condition or constraint '{self.predicate}' "
+            f"(replaceWhere). {inner}",
+            condition=_MISMATCH,
+            parameters={**values, "replaceWhere": self.predicate, "message": str(inner)},
+        )
+
+
+def plan_replacing(
+    options: WriteOptions, metadata: Metadata, protocol: Protocol, overwrite: bool, table: str, zone: str
+) -> Replacing:
+    """What a write replaces, by its mode and options.
+
+    Raises
+    ------
+    PredicateError
+        The predicate of `replaceWhere` cannot be parsed, names an unknown column, or cannot be evaluated.
+    InvalidOptionError
+        Options that contradict each other on this table.
+    """
+    if options.replace_where is not None:
+        return _matching(options, options.replace_where, metadata, protocol, overwrite, table, zone)
+    if not overwrite:
+        return Replacing(NOTHING)
+    if options.dynamic_partitions and metadata.partition_columns:
+        if options.overwrite_schema:
+            raise InvalidOptionError(
+                f"'overwriteSchema' replaces all of {table} and cannot be combined with "
+                "partitionOverwriteMode=dynamic; leave out one of them",
+                condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+        return Replacing(PARTITIONS)
+    return Replacing(EVERYTHING)
+
+
+def _matching(
+    options: WriteOptions,
+    text: str,
+    metadata: Metadata,
+    protocol: Protocol,
+    overwrite: bool,
+    table: str,
+    zone: str,
+) -> Replacing:
+    condition, predicate = _read_predicate(text, metadata.schema, table, zone)
+    partition_columns = {name.lower() for name in metadata.partition_columns}
+    others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
+    by_partition = not others
+    if others and not is_on(options.settings, DATA_COLUMNS):
+        raise PredicateError(
+            f"Predicate references non-partition column {str(others[0])!r}. Only those of {table} may be "
+            f"referenced: {list(metadata.partition_columns)}, as {DATA_COLUMNS} is false. Nothing was written",
+            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            parameters={"columnName": str(others[0]), "columnList": ", ".join(metadata.partition_columns)},
+        )
+    if not options.data_change and not by_partition:
+        raise InvalidOptionError(
+            f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
+            condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+        )
+    feed = protocol.supports("changeDataFeed") and value_of(
+        metadata.configuration, "delta.enableChangeDataFeed"
+    )
+    return Replacing(
+        MATCHING if overwrite else NOTHING,
+        condition,
+        is_on(options.settings, CONSTRAINT_CHECK),
+        predicate,
+        by_partition,
+        bool(feed) and overwrite and not by_partition and options.data_change,
+    )
+
+
+def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tuple[Condition, Any]:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    owner = f"replaceWhere on {table}"
+    try:
+        clause = read_clause(
+            owner, text, now, "DELTA_FAILED_RECOGNIZE_PREDICATE", "Write the predicate in other words."
+        )
+    except DeltaError as error:
+        raise PredicateError(
+            f"cannot recognise the predicate {text!r} of replaceWhere on {table}: {error.text}",
+            condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
+        ) from error
+    return Condition("replaceWhere", clause), clause.bound(schema, zone, predicate=True)

@@ -1,0 +1,195 @@
+"""The course of DELETE, UPDATE and MERGE: one version read, rows written, one commit, or nothing left behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.commands.dml.candidates import Files
+from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder, is_done
+from delta_ds.kernel.commands.dml.plan import ChangePlan, check_changeable, plan_row_changes
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.auto_compaction import compact_after, settings_of
+from delta_ds.spark.commands.dml_target import Target
+from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.resolution.expression_resolution import check_names
+from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
+from delta_ds.spark.commands.session import session_transaction
+from delta_ds.spark.frames import frame_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.kernel.expressions.tree import Expression
+
+
+class Change(AbstractContextManager["Change"]):
+    """A command that changes rows. Used as a context: what it wrote is deleted at its end, unless it was committed.
+
+    Parameters
+    ----------
+    handle
+        The table.
+    operation
+        Its name in the history.
+    removes
+        Whether rows of the table may be changed or removed; an append-only table refuses that.
+
+    Attributes
+    ----------
+    target
+        The table at the version that is read.
+    plan
+        How rows are written; see `settle`.
+    done
+        Whether the session names a transaction that the table has already: there is nothing to do.
+
+    Raises
+    ------
+    DeltaError
+        The table cannot be changed by this package, or not at all.
+    """
+
+    plan: ChangePlan
+
+    def __init__(self, handle: Handle, operation: str, *, removes: bool = True) -> None:
+        self._started = time.monotonic()
+        self.operation = operation
+        self.target = Target(handle)
+        self.target.ask(check_changeable, operation, removes)
+        check_names(self.target.schema.names, "table", handle.where, operation)
+        self._txn = session_transaction(self.target.spark)
+        self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
+        self._how: dict[str, Any] = {}
+        self._results: list[TaskResult] = []
+        self._writes = self._committed = False
+        self.settle()
+        self._guard = staging(handle.where)
+        self._reading = ExitStack()
+
+    def settle(
+        self,
+        *,
+        computed: Collection[str] = (),
+        generates: Collection[str] = (),
+        metadata: Metadata | None = None,
+        protocol: Protocol | None = None,
+    ) -> None:
+        """Decide how rows are written; parameters as of `plan_row_changes`."""
+        folder = self.plan.folder if self._how else None
+        self._how = {
+            "computed": tuple(computed), "generates": tuple(generates), "metadata": metadata,
+            "protocol": protocol, "timezone": self.target.timezone,
+        }  # fmt: skip
+        self.plan = self._planned(native=not self.target.is_connect)
+        if folder is not None:
+            self.plan = replace(self.plan, folder=folder)
+
+    def _planned(self, *, native: bool) -> ChangePlan:
+        how = dict(self._how)
+        if native:
+            from delta_ds.spark.native.jvm import NotNative
+            from delta_ds.spark.native.row_columns import columns_of
+
+            with suppress(NotNative):  # the tasks then evaluate them
+                how["columns_of"] = columns_of(self.target.spark)
+        plan: ChangePlan = self.target.ask(partial(plan_row_changes, **how))
+        return plan
+
+    def __enter__(self) -> Change:
+        self._staged = self._guard.__enter__()
+        if not self.target.is_connect:
+            from delta_ds.spark.native.following import reading
+
+            self._reading.enter_context(reading(self.target.spark, self.target.snapshot))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        try:
+            handled = self._guard.__exit__(kind, error, trace)
+        finally:
+            self._reading.close()
+        if self._committed and not self.target.is_connect:
+            from delta_ds.spark.native.following import renew_cached
+
+            renew_cached(self.target.spark, self.target.handle.where)
+        return handled
+
+    # --- rows
+
+    def write(self, frame: DataFrame) -> list[TaskResult]:
+        """Write rows; see `rows.write_rows`."""
+        if not self._writes:
+            self._writes = True
+            self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
+        results = write_rows(frame, self.plan, self.target, self._portable_plan)
+        self._results += results
+        return results
+
+    def _portable_plan(self) -> ChangePlan:
+        """The plan for tasks that evaluate the table's expressions themselves."""
+        return replace(self._planned(native=False), folder=self.plan.folder)
+
+    # --- commit
+
+    def elapsed_ms(self) -> int:
+        """Milliseconds since the command began."""
+        return int((time.monotonic() - self._started) * 1000)
+
+    def commit(
+        self,
+        predicate: Expression | None,
+        *,
+        removed: Sequence[str] = (),
+        deleted: Mapping[str, npt.NDArray[Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Commit what was written; arguments as of `RowChange`."""
+        change = RowChange(
+            operation=self.operation,
+            predicate=predicate,
+            timezone=self.target.timezone,
+            removed=tuple(removed),
+            deleted=dict(deleted or {}),
+            results=tuple(self._results),
+            parameters=dict(parameters or {}),
+            metrics={**(metrics or {}), "executionTimeMs": self.elapsed_ms()},
+            plan=self.plan if self._results or self.plan.write.new_metadata else None,
+            txn=self._txn,
+            **session_metadata(self.target),
+        )
+        settings = settings_of(self.target.spark)
+        with self._staged.publishing():
+            self.target.run(_commit, change, self.plan.write.metadata, settings)
+        self._committed = True
+
+
+def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:
+    commit_row_changes(snapshot, change)
+    compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
+
+
+def by_path(files: Files, found: Mapping[int, Any]) -> dict[str, Any]:
+    """What is known of files by their numbers, by their paths."""
+    paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
+    return {paths[number]: value for number, value in found.items()}
+
+
+def affected(spark: SparkSession, rows: int | None) -> DataFrame:
+    """What DELETE and UPDATE answer."""
+    return frame_of(spark, [(rows,)], "num_affected_rows bigint")

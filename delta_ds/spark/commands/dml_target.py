@@ -1,0 +1,239 @@
+"""The table that a command changes, pinned to one version: its rows with their places, and its log."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import pickle
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.commands.dml.candidates import Files, candidates, partitions, understood
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.spark.commands.file_scan_source import (
+    FILE,
+    FORMAT,
+    HIDDEN,
+    ROW,
+    register_source,
+)
+from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.resolution.expression_resolution import Resolved
+from delta_ds.spark.connect_bridge import fetch, is_connect, run
+from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.frames import frame_of
+from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, is_off
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.settled import Settled
+
+logger = logging.getLogger("delta_ds")
+
+TUPLE = "__pydelta_tuple"
+
+
+@dataclass(frozen=True)
+class _Pinned:
+    """What a client has to know of a version whose log is on the server."""
+
+    version: int
+    schema: StructType
+    metadata: Metadata
+    protocol: Protocol
+
+
+def _pin(log: DeltaLog) -> _Pinned:
+    snapshot = log.snapshot()
+    return _Pinned(snapshot.version, snapshot.schema, snapshot.metadata, snapshot.protocol)
+
+
+def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    return function(log.snapshot(version), *arguments)
+
+
+class Target:
+    """A table at the version that a command starts from.
+
+    Parameters
+    ----------
+    handle
+        The table.
+
+    Attributes
+    ----------
+    version, schema, metadata, protocol
+        Of the version.
+    timezone
+        The session time zone.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.spark = handle.spark
+        self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
+        self._snapshot: Snapshot | None = None
+        self._first: DataFrame | None = None
+        if isinstance(handle.log, DeltaLog):
+            self._snapshot = handle.log.snapshot()
+        pinned: Any = self._snapshot or fetch(handle.log, _pin)
+        self.version: int = pinned.version
+        self.schema: StructType = pinned.schema
+        self.metadata: Metadata = pinned.metadata
+        self.protocol: Protocol = pinned.protocol
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The version itself; None where the log is on a server."""
+        return self._snapshot
+
+    # --- the log
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What `function(snapshot, *arguments)` answers, wherever the log is; the answer can be pickled."""
+        if self._snapshot is not None:
+            return function(self._snapshot, *arguments)
+        return fetch(self.handle.log, _at, self.version, function, arguments)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call `function(snapshot, *arguments)` once, wherever the log is."""
+        if self._snapshot is not None:
+            function(self._snapshot, *arguments)
+        else:
+            run(self.handle.log, _at, self.version, function, arguments)
+
+    # --- rows
+
+    @property
+    def is_connect(self) -> bool:
+        return is_connect(self.spark)
+
+    @property
+    def tracked(self) -> bool:
+        """Whether rows have ids that a change has to keep."""
+        return self.protocol.supports("rowTracking") and bool(
+            value_of(self.metadata.configuration, "delta.enableRowTracking")
+        )
+
+    def frame(self, files: Files) -> DataFrame:
+        """The rows of some files, under the table's alias.
+
+        Returns
+        -------
+        DataFrame
+            The table's columns, then `FILE` (int), `ROW` (bigint, the position in the file) and, where the table
+            tracks rows, `ROW_ID` and `ROW_VERSION` (bigint). In classic sessions all frames of a target have the
+            same columns: what was resolved on one of them can be evaluated on every other.
+        """
+        found = None if self.tracked else self._native(files)
+        if found is None:
+            found = self._portable(files)
+        if self._first is None:
+            self._first = found
+        return self._named(self._in_same_columns(found))
+
+    def _in_same_columns(self, frame: DataFrame) -> DataFrame:
+        if self.is_connect or self._first is None or frame is self._first:
+            return frame
+        from delta_ds.spark.native.resolution import under_ids
+
+        return under_ids(frame, self._first)
+
+    @cached_property
+    def settled(self) -> Settled | None:
+        """What expressions of the command mean by the present, and by columns of `toDF()`; None on Spark Connect.
+
+        There, what may differ is computed once, and kept.
+        """
+        if self.is_connect:
+            return None
+        from delta_ds.spark.native.settled import Settled
+
+        return Settled(self._first or self.frame(self.no_files), self.handle.given)
+
+    def _named(self, frame: DataFrame) -> DataFrame:
+        return frame.alias(self.handle.alias) if self.handle.alias else frame
+
+    def _native(self, files: Files) -> DataFrame | None:
+        if self._snapshot is None or is_off(self.spark, NATIVE_SCAN_CONF):
+            return None
+        from delta_ds.spark.native.file_scan_with_positions import numbered_rows
+        from delta_ds.spark.native.jvm import NotNative
+
+        try:
+            return numbered_rows(
+                self.spark, self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
+            )
+        except NotNative as why:
+            logger.warning("portable_scan reason=%s", why.reason)
+            return None
+
+    def _portable(self, files: Files) -> DataFrame:
+        register_source(self.spark)
+        chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
+        text = base64.b64encode(zlib.compress(pickle.dumps(chosen), 1)).decode()
+        options = with_session_settings(self.spark, self.handle.options)
+        reader = self.spark.read.format(FORMAT).options(**options, files=text)
+        with delta_errors():
+            return reader.load()
+
+    @cached_property
+    def no_files(self) -> Files:
+        """No file at all: a frame of it is good for resolving expressions."""
+        import pyarrow as pa
+
+        none = pa.nulls(0, pa.int64())
+        return Files(none, pa.nulls(0, pa.string()), none)
+
+    @cached_property
+    def all_files(self) -> Files:
+        """All live files."""
+        found: Files = self.ask(candidates, None, self.timezone)
+        return found
+
+    def columns(self, frame: DataFrame) -> list[Column]:
+        """The table's own columns of a frame."""
+        return [frame[quoted(name)] for name in self.schema.names]
+
+    # --- predicates
+
+    def understood(self, parts: Sequence[Expression]) -> Expression | None:
+        """See `candidates.understood`."""
+        found: Expression | None = self.ask(understood, list(parts), self.timezone)
+        return found
+
+    def files(self, predicate: Expression | None) -> Files:
+        """The files that may hold matching rows."""
+        if predicate is None:
+            return self.all_files
+        found: Files = self.ask(candidates, predicate, self.timezone)
+        return found
+
+    def files_in_partitions(self, condition: Resolved) -> Files:
+        """The files whose partition values match a condition that reads partition columns only, by Spark."""
+        import pyarrow.compute as pc
+
+        tuples, codes = self.ask(partitions, self.timezone)
+        numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
+        frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
+        kept = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
+        chosen = pc.is_in(codes, value_set=integers(kept))
+        files = self.all_files
+        return Files(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a column is one of those that users never see."""
+    return name.startswith(HIDDEN)

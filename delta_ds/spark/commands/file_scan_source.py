@@ -1,0 +1,127 @@
+"""Some files of a version with the places of their rows, for sessions in which Spark's own reader cannot be used.
+
+A data source that only `Target` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from delta_ds.kernel.commands.dml.task import ROW_ID, ROW_VERSION
+from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.timezone import machine_time_zone, task_time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
+
+FORMAT = "pydelta_target"
+HIDDEN = "__pydelta_"
+FILE, ROW = f"{HIDDEN}file", f"{HIDDEN}row"
+
+_FILES = "files"
+_PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
+_TRACKING = (StructField(ROW_ID, LONG), StructField(ROW_VERSION, LONG))
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+def register_source(spark: SparkSession) -> None:
+    """Make the source known to a session."""
+    if spark not in _registered:
+        spark.dataSource.register(TargetSource)
+        _registered.add(spark)
+
+
+class TargetSource(DataSource):
+    """Options: the table's, and `files`: version, numbers and paths of files, and whether rows have ids."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        packed = zlib.decompress(base64.b64decode(self.options[_FILES]))
+        self._version, self._numbers, self._paths, self._tracked = pickle.loads(packed)
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def _snapshot(self) -> Snapshot:
+        options = {name: text for name, text in self.options.items() if name != _FILES}
+        parsed = parse_read_options(options, machine_time_zone())
+        return DeltaLog(parsed.path, parsed.storage_options).snapshot(self._version)
+
+    def schema(self) -> SparkStructType:
+        # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
+        hidden = (*_PLACE, *(_TRACKING if self._tracked else ()))
+        return schemas.to_spark(StructType((*self._snapshot().schema.fields, *hidden)))
+
+    def reader(self, schema: SparkStructType) -> DataSourceReader:
+        places = dict(zip(self._paths, self._numbers, strict=True))
+        return _Reader(self._snapshot(), schema, places, self._tracked)
+
+
+class _Slices(InputPartition):
+    def __init__(self, slices: Sequence[tuple[int, FileSlice]]) -> None:
+        super().__init__(None)
+        self.slices = tuple(slices)
+
+    def __repr__(self) -> str:
+        return f"_Slices({len(self.slices)})"
+
+
+class _Reader(DataSourceReader):
+    """Pickled, it keeps only what `read` needs in a task."""
+
+    def __init__(
+        self, snapshot: Snapshot, schema: SparkStructType, numbers: Mapping[str, int], tracked: bool
+    ) -> None:
+        ids = ("row_id", "row_commit_version") if tracked else ()
+        self._scan: Any = snapshot.scan(metadata_columns=("row_index", *ids))
+        self._numbers: Any = numbers
+        self._storage = snapshot.storage
+        self._plan: ReadPlan = replace(self._scan.plan, timezone=None)
+        self._schema = schema
+        self._columns = len(snapshot.schema.fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {n: v for n, v in self.__dict__.items() if n not in ("_scan", "_numbers")}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
+        from delta_ds.kernel.scan.slices import pack
+
+        slices = [piece for piece in self._scan.slices() if piece.path in self._numbers]
+        tasks = pack(slices, DEFAULT_PARTITION_BYTES, 1)
+        packed = [_Slices([(self._numbers[piece.path], piece) for piece in task]) for task in tasks]
+        return packed or [_Slices(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Slices)
+        wanted = schemas.to_arrow(self._schema)
+        plan = replace(self._plan, timezone=task_time_zone())
+        for number, piece in partition.slices:
+            for batch in read_slices(self._storage, plan, [piece]):
+                yield schemas.conform(self._placed(batch, number), wanted, plan.table)
+
+    def _placed(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        index, *ids = batch.column(self._columns).flatten()
+        file = pa.repeat(pa.scalar(number, pa.int32()), len(batch))
+        names = [*batch.schema.names[: self._columns], *(f.name for f in (*_PLACE, *_TRACKING))]
+        arrays = [*batch.columns[: self._columns], file, index, *ids]
+        return pa.RecordBatch.from_arrays(arrays, names=names[: len(arrays)])

@@ -1,0 +1,55 @@
+"""Rows that a command looks at twice: computed once and kept, where the second look could see others.
+
+In classic sessions expressions are settled when they are resolved (`Target.settled`). A client of Spark Connect cannot
+do that: the server resolves expressions anew for each query, with the time of that query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.connect_bridge import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# As Spark shows, in plans, what it settles for each query; also by the words that are moments as text.
+_CHANGING = re.compile(
+    r"\b(current_\w+|now|localtimestamp|curdate|user|session_user|today|tomorrow|yesterday)\b", re.IGNORECASE
+)
+
+
+def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
+    """Whether some expressions over a frame may have other values in the next query of the command.
+
+    False in classic sessions, where they are settled. On Spark Connect the server is asked for the plan, in which
+    functions of users are spelled out; a column that is called like a moment counts as one.
+    """
+    if not is_connect(frame.sparkSession):
+        return False
+    asked: Any = frame.select(*(value.alias(f"v{at}") for at, value in enumerate(expressions)))
+    return _CHANGING.search(asked._explain_string(mode="extended")) is not None
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """The rows of a frame as they are now; lost ones are not computed again, a query that needs them fails."""
+    return frame.localCheckpoint(eager=True)
+
+
+@contextmanager
+def kept_or_cached(frame: DataFrame) -> Iterator[DataFrame]:
+    """The rows of a frame, for two looks at them within the block."""
+    from pyspark import StorageLevel
+
+    if is_connect(frame.sparkSession):
+        # What is only cached is computed again where the server does not know the plan for the same.
+        yield kept(frame)
+        return
+    frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield frame
+    finally:
+        frame.unpersist()

@@ -1,0 +1,312 @@
+"""The course of a merge: which rows change, what is written, one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.commands.dml.candidates import Files, counted
+from delta_ds.kernel.commands.dml.plan import evolved_table, special_columns
+from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.spark.commands.dml_command import Change, by_path
+from delta_ds.spark.commands.dml_target import Target
+from delta_ds.spark.commands.handle import Handle
+from delta_ds.spark.commands.materialize import kept_or_cached, may_change
+from delta_ds.spark.commands.merge.clauses import (
+    Clause,
+    MergePlan,
+    check_clauses,
+    history_parameters,
+    plan_merge,
+)
+from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
+from delta_ds.spark.commands.merge.rows import Sides, all_rows, rewritten_rows, written_rows
+from delta_ds.spark.commands.merge.source import (
+    SOURCE,
+    has_usable_bounds,
+    look_at,
+    same_columns,
+    steady,
+    within,
+)
+from delta_ds.spark.commands.resolution.expression_resolution import check_names
+from delta_ds.spark.commands.resolution.predicates import demands_on_target, keys_of
+from delta_ds.spark.commands.session import is_set
+from delta_ds.spark.frames import frame_of
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.settings import AUTO_MERGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_OPERATION = "MERGE"
+_RESULT = (
+    "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+)
+
+
+def run_merge(
+    handle: Handle, source: DataFrame, condition: str | Column, clauses: Sequence[Clause], evolve: bool
+) -> DataFrame:
+    """Run a merge; see `DeltaMergeBuilder.execute`."""
+    check_clauses(clauses, handle.where)
+    evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
+    check_names(source.columns, "source", handle.where, _OPERATION)
+    removes = any(clause.do != "insert" for clause in clauses)
+    with Change(handle, _OPERATION, removes=removes) as change:
+        counts = (0, 0, 0, 0)
+        if not change.done:
+            counts = _Merge(change, source, condition, clauses, evolve).run()
+    return frame_of(handle.spark, [counts], _RESULT)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a merge does.
+
+    Attributes
+    ----------
+    matches
+        Which rows of the table change.
+    touched
+        The files that these are in.
+    written
+        How many rows were written.
+    scanned_ms
+        When the rows were found, in milliseconds since the command began.
+    """
+
+    matches: Matches
+    touched: Files
+    written: int
+    scanned_ms: int
+
+
+class _Merge:
+    def __init__(
+        self,
+        change: Change,
+        source: DataFrame,
+        condition: str | Column,
+        clauses: Sequence[Clause],
+        evolve: bool,
+    ) -> None:
+        self._change = change
+        self._target: Target = change.target
+        self._source = source
+        self._condition = condition
+        self._clauses = clauses
+        self._evolve = evolve
+        self._special = self._target.ask(special_columns)
+        self._inserts = any(clause.do == "insert" for clause in clauses)
+        self._changes_rows = any(clause.do != "insert" for clause in clauses)
+        self._by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
+        self._plan: MergePlan | None = None
+
+    def run(self) -> tuple[int, int, int, int]:
+        """How many rows were affected, updated, deleted and inserted."""
+        change, target = self._change, self._target
+        # What does not fit is told before the source is computed.
+        sample = self._sides(target.no_files)
+        started = change.elapsed_ms()
+        given, self._source = self._source, steady(self._source)
+        if target.is_connect or not same_columns(given, self._source):
+            self._plan = None
+            sample = self._sides(target.no_files)
+        else:
+            sample = replace(sample, source=self._marked_source())
+        self._settle(sample.plan)
+        materialized = change.elapsed_ms()
+        read, files, source_rows = self._candidates(sample)
+        marks = change.plan.marks_rows and not self._by_source
+        if self._changes_rows and (marks or self._may_change(sample)):
+            found = self._at_once(files)
+        else:
+            found = self._rewrite(sample, files)
+        counts = self._counts(found)
+        # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
+        rewrites = found.matches.relevant and not change.plan.marks_rows
+        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(found.touched):
+            change.commit(
+                read,
+                removed=[] if change.plan.marks_rows else found.touched.paths.to_pylist(),
+                deleted=by_path(files, found.matches.positions),
+                parameters=history_parameters(sample.plan),
+                metrics={
+                    **counts,
+                    "numSourceRows": source_rows,
+                    "numOutputRows": found.written,
+                    "materializeSourceTimeMs": materialized - started,
+                    "scanTimeMs": found.scanned_ms - materialized,
+                    "rewriteTimeMs": change.elapsed_ms() - found.scanned_ms,
+                },
+            )
+        changed = [counts[f"numTargetRows{kind}"] for kind in ("Updated", "Deleted", "Inserted")]
+        return sum(changed), changed[0], changed[1], changed[2]
+
+    # --- the two sides
+
+    def _sides(self, files: Files) -> Sides:
+        """Source and some files of the table, and what the clauses mean for the two."""
+        target = self._target
+        source, rows = self._marked_source(), target.frame(files)
+        if self._plan is not None:
+            return Sides(self._plan, source, rows)
+        plan = plan_merge(
+            schema=target.schema,
+            target=rows,
+            source=source,
+            joined=source.join(rows, how="cross"),
+            on=self._condition,
+            clauses=self._clauses,
+            evolve=self._evolve,
+            table=target.handle.where,
+            properties=target.metadata.configuration,
+            features=target.protocol.supported,
+            generated=self._special.generated,
+            identities=self._special.identities,
+            defaults=self._special.defaults,
+            alias=target.handle.alias,
+            settled=target.settled,
+        )
+        if not target.is_connect:
+            # What is resolved once means the same for all files; on Spark Connect it belongs to these very frames.
+            self._plan = plan
+        if plan.source_values:
+            source = source.withColumns(dict(plan.source_values))
+        if plan.target_values:
+            rows = rows.withColumns(dict(plan.target_values))
+        return Sides(plan, source, rows)
+
+    def _marked_source(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        return self._source.select("*", F.lit(True).alias(SOURCE))
+
+    def _may_change(self, sample: Sides) -> bool:
+        """Whether what the clauses say could be something else in a second query."""
+        values = [
+            value for clause in sample.plan.clauses for value in clause.values or () if value is not None
+        ]
+        return may_change(sample.joined("inner"), values)
+
+    def _settle(self, plan: MergePlan) -> None:
+        changing = [c for c in plan.clauses if c.do != "delete"]
+        assigned = {name for c in changing for name in c.assigned}
+        inserts = [c for c in changing if c.do == "insert"]
+        metadata = protocol = None
+        if plan.evolved:
+            metadata, protocol = self._target.ask(evolved_table, plan.schema)
+        self._change.settle(
+            computed=[name for name in self._special.generated if name not in assigned],
+            generates=[
+                name for name in self._special.identities if any(name not in c.assigned for c in inserts)
+            ],
+            metadata=metadata,
+            protocol=protocol,
+        )
+
+    # --- which rows
+
+    def _candidates(self, sample: Sides) -> tuple[Expression | None, Files, int]:
+        """What is read of the table as commits of others see it, the files to look at, and the source's rows."""
+        target = self._target
+        demands: list[Expression] = []
+        if not self._by_source:
+            demands = demands_on_target(target, sample.plan.on, sample.target)
+        read = target.understood(demands)
+        keys = [] if self._by_source else keys_of(target, sample.plan.on, sample.target, sample.source)
+        usable = [(f, value) for f, value in keys if has_usable_bounds(f.type)]
+        facts = look_at(sample.source, [(field.type, value) for field, value in usable])
+        for (field, _), (low, high) in zip(usable, facts.bounds, strict=True):
+            demands += within(field.name, field.type, low, high)
+        narrowed = target.understood(demands)
+        return read, target.files(narrowed), facts.rows
+
+    def _refuse_ambiguity(self, matches: Matches) -> None:
+        """Refuse a row of the table that several rows of the source match, but where all of them delete it."""
+        matched = [c for c in self._clauses if c.when == "matched"]
+        harmless = len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None
+        if matches.ambiguous and not harmless:
+            raise UnsupportedOperationError(
+                f"Cannot perform Merge into {self._target.handle.where} as multiple source rows matched and attempted "
+                "to modify the same target row, so that it is not known which one counts. Make the rows of the source "
+                "unique by the columns of the condition. Nothing was changed",
+                condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+                parameters={"usageReference": "https://docs.delta.io/latest/delta-update.html"},
+            )
+
+    # --- what is written
+
+    def _at_once(self, files: Files) -> _Found:
+        """One join finds rows and makes the new ones; its result is kept, and looked at twice."""
+        change, sides = self._change, self._sides(files)
+        rows = all_rows(sides, change, self._special, by_source=self._by_source)
+        with kept_or_cached(rows) as rows:
+            marks = change.plan.marks_rows
+            matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
+            self._refuse_ambiguity(matches)
+            scanned = change.elapsed_ms()
+            written = 0
+            touched = files.only(matches.changed_files)
+            deletes_only = marks and all(clause.do == "delete" for clause in self._clauses)
+            if not deletes_only or change.plan.records_changes:
+                written = self._write(written_rows(sides, change, rows, touched, repeated=matches.ambiguous))
+        return _Found(matches, touched, written, scanned)
+
+    def _rewrite(self, sample: Sides, files: Files) -> _Found:
+        """Find the files in which rows change, then write what becomes of them."""
+        change = self._change
+        matches = Matches()
+        if self._changes_rows:
+            matches = find_matches(self._sides(files), positions=change.plan.marks_rows)
+            self._refuse_ambiguity(matches)
+            files = files.only(matches.files)
+        touched = files.only(matches.changed_files)
+        scanned = change.elapsed_ms()
+        written = 0
+        if self._inserts or len(touched):
+            sides = self._sides(files if self._inserts else touched)
+            frame = rewritten_rows(
+                sides, change, self._special, touched if len(touched) < len(files) else None,
+                inserts_only=not len(touched), by_source=self._by_source, repeated=matches.ambiguous,
+            )  # fmt: skip
+            written = self._write(frame)
+        return _Found(matches, touched, written, scanned)
+
+    def _write(self, frame: DataFrame) -> int:
+        partitions = self._target.metadata.partition_columns
+        if partitions and self._changes_rows:
+            # A join leaves rows of every partition in every task.
+            frame = frame.hint("rebalance", *map(quoted, partitions))
+        return sum(result.rows for result in self._change.write(frame))
+
+    def _counts(self, found: _Found) -> dict[str, int]:
+        matches, touched = found.matches, found.touched
+        by_kind = {
+            (when, do): sum(
+                matches.by_clause.get(n, 0)
+                for n, clause in enumerate(self._clauses)
+                if (clause.when, clause.do) == (when, do)
+            )
+            for when in ("matched", "not_matched_by_source")
+            for do in ("update", "delete")
+        }
+        updated = by_kind["matched", "update"] + by_kind["not_matched_by_source", "update"]
+        deleted = by_kind["matched", "delete"] + by_kind["not_matched_by_source", "delete"]
+        copied = 0
+        if len(touched) and not self._change.plan.marks_rows:
+            known: Files = touched if touched.num_rows is not None else self._target.ask(counted, touched)
+            copied = (known.num_rows or 0) - updated - deleted
+        return {
+            "numTargetRowsCopied": copied,
+            "numTargetRowsInserted": found.written - copied - updated if self._inserts else 0,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedUpdated": by_kind["matched", "update"],
+            "numTargetRowsMatchedDeleted": by_kind["matched", "delete"],
+            "numTargetRowsNotMatchedBySourceUpdated": by_kind["not_matched_by_source", "update"],
+            "numTargetRowsNotMatchedBySourceDeleted": by_kind["not_matched_by_source", "delete"],
+        }

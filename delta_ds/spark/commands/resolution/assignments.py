@@ -1,0 +1,343 @@
+"""From "column = expression" to one value per column of the table.
+
+Source: delta-spark, `UpdateExpressionsSupport.generateUpdateExpressions` and `PreprocessTableMerge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.data.rows.identity import ALLOW_EXPLICIT_INSERT, START
+from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.spark.commands.resolution.expression_resolution import written
+from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from delta_ds.spark.commands.resolution.expression_resolution import Resolved
+
+_NOTHING = "Nothing was written"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A value for a column or a field of a struct.
+
+    Attributes
+    ----------
+    path
+        Names below one another, in any case.
+    value, type
+        What it gets.
+    keeps
+        Whether fields of structs that the value does not have keep what they were, instead of becoming null: what
+        `UPDATE *` with schema evolution does.
+    """
+
+    path: Path
+    value: Column
+    type: DataType
+    keeps: bool = False
+
+
+def assign(
+    schema: StructType,
+    current: Callable[[str], Column] | None,
+    assignments: Sequence[tuple[str | Column, Resolved]],
+    *,
+    table: str,
+    operation: str,
+    alias: str | None = None,
+    current_schema: StructType | None = None,
+    evolve: bool = False,
+    generated: Collection[str] = (),
+) -> list[Column | None]:
+    """The columns of rows after an UPDATE, or of rows that are inserted.
+
+    Parameters
+    ----------
+    schema
+        The table's, with what schema evolution adds to it.
+    current
+        The value of a column before the update, by its name in the table; None for an insert.
+    assignments
+        Columns as in Spark SQL (`s.a` is a field, `` `a.b` `` a column) and their values.
+    table, operation
+        For messages; the operation in capitals: `UPDATE`, `INSERT`, ...
+    alias
+        The name by which columns may be qualified.
+    current_schema
+        The types of what `current` gives; the table's where left out.
+    evolve
+        Whether values may lack fields of structs, which become null.
+    generated
+        Columns that are computed from others where they are not assigned to.
+
+    Returns
+    -------
+    list of Column or None
+        One for each column of `schema`, of its type but for nullability. None where a value is still to be found: a
+        generated column that is not assigned to, and in an insert every column that is not.
+
+    Raises
+    ------
+    SchemaError
+        A column is not there, is assigned to twice, or is no struct that has such a field; a value does not fit.
+    UnsupportedOperationError
+        A value for an identity column.
+    """
+    known = [
+        Assignment(target_path(schema, name, table, operation, alias), value.column, value.type)
+        for name, value in assignments
+    ]
+    return aligned(
+        schema,
+        current,
+        known,
+        table=table,
+        operation=operation,
+        current_schema=current_schema,
+        evolve=evolve,
+        generated=generated,
+    )
+
+
+def aligned(
+    schema: StructType,
+    current: Callable[[str], Column] | None,
+    assignments: Sequence[Assignment],
+    *,
+    table: str,
+    operation: str,
+    current_schema: StructType | None = None,
+    evolve: bool = False,
+    generated: Collection[str] = (),
+) -> list[Column | None]:
+    """As `assign`, of paths that are known to be there. Without assignments: rows as they are, in the new schema."""
+    check_identities(schema, [a.path for a in assignments], table, insert=current is None)
+    if current is None:
+        _check_insert(assignments, table, operation)
+    builder = _Builder(StoreCast(table, evolve), table, operation)
+    before_all = current_schema or schema
+    computed = {name.lower() for name in generated}
+    values: list[Column | None] = []
+    for field in schema:
+        given = [a for a in assignments if a.path[0].lower() == field.name.lower()]
+        there = before_all.find(field.name)
+        before = None
+        if current is not None and there is not None:
+            before = Before(current(there.name), there.type)
+        if not given and (current is None or field.name.lower() in computed):
+            values.append(None)
+        else:
+            values.append(builder.value(field, (field.name,), given, before))
+    return values
+
+
+@dataclass(frozen=True)
+class _Builder:
+    cast: StoreCast
+    table: str
+    operation: str
+
+    def value(
+        self, field: StructField, path: Path, given: Sequence[Assignment], before: Before | None
+    ) -> Column:
+        """The value of a column or field; the paths of what is given to it begin with its own name."""
+        from pyspark.sql import functions as F
+
+        if not given:
+            if before is None:
+                return self.cast.null(field.type)
+            return self.cast.cast(before.value, before.type, field.type, show(path))
+        whole = [a for a in given if len(a.path) == 1]
+        if whole:
+            if len(given) > 1:
+                raise self._conflict(path, given)
+            kept = before if whole[0].keeps else None
+            return self.cast.cast(whole[0].value, whole[0].type, field.type, show(path), kept)
+        assert isinstance(field.type, StructType)
+        parts = []
+        for f in field.type:
+            inside = [
+                Assignment(a.path[1:], a.value, a.type, a.keeps)
+                for a in given
+                if a.path[1].lower() == f.name.lower()
+            ]
+            kept = before.field(f.name) if before is not None else None
+            parts.append(self.value(f, (*path, f.name), inside, kept).alias(f.name, metadata={}))
+        return F.struct(*parts)
+
+    def _conflict(self, path: Path, given: Sequence[Assignment]) -> SchemaError:
+        columns = [show((*path[:-1], *a.path)) for a in given]
+        return SchemaError(
+            f"the {self.operation} of {self.table} assigns to {show(path)} more than once: {', '.join(columns)}; "
+            f"names are the same in any case. {_NOTHING}",
+            condition="DELTA_CONFLICT_SET_COLUMN",
+            parameters={"columns": columns},
+        )
+
+
+# --- names
+
+
+def assigned_names(schema: StructType, keys: Iterable[str | Column], *, alias: str | None = None) -> set[str]:
+    """The columns of a table, in its case, that assignments to columns and fields change; unknown ones left out."""
+    paths = (find_target(schema, key, alias) for key in keys)
+    return {path[0] for path in paths if path is not None}
+
+
+def with_defaults(
+    schema: StructType, assignments: Mapping[str, Any], *, alias: str | None = None
+) -> dict[str, Any]:
+    """The assignments of an UPDATE with the word `DEFAULT` replaced by the column's default, or null without one."""
+    spelled = dict(assignments)
+    for key, value in assignments.items():
+        if isinstance(value, str) and value.strip().upper() == "DEFAULT":
+            path = find_target(schema, key, alias)
+            field = schema.find(path[0]) if path is not None and len(path) == 1 else None
+            if field is not None:
+                spelled[key] = field.metadata.get("CURRENT_DEFAULT", "NULL")
+    return spelled
+
+
+def target_path(
+    schema: StructType, name: str | Column, table: str, operation: str, alias: str | None = None
+) -> Path:
+    """The names of a column or field that is assigned to, in the table's case.
+
+    Raises
+    ------
+    SchemaError
+        It is not there (with the nearest name), or inside an array or map.
+    """
+    path = find_target(schema, name, alias)
+    if path is None:
+        raise _not_there(schema, _path(name), table, operation)
+    return path
+
+
+def find_target(schema: StructType, name: str | Column, alias: str | None = None) -> Path | None:
+    """As `target_path`; None for what is not there."""
+    path = _path(name)
+    if alias is not None and len(path) > 1 and path[0].lower() == alias.lower():
+        found = _inside_structs(schema, path[1:])
+        if found is not None:
+            return found
+    return _inside_structs(schema, path)
+
+
+def _path(name: str | Column) -> Path:
+    try:
+        return parse_path(written(name))
+    except SchemaError as error:
+        raise SchemaError(f"{error.text}. {_NOTHING}", condition=error.condition) from error
+
+
+def _inside_structs(schema: StructType, path: Path) -> Path | None:
+    level: DataType = schema
+    exact: list[str] = []
+    for name in path:
+        field = level.find(name) if isinstance(level, StructType) else None
+        if field is None:
+            return None
+        exact.append(field.name)
+        level = field.type
+    return tuple(exact)
+
+
+def _not_there(schema: StructType, path: Path, table: str, operation: str) -> SchemaError:
+    for length in range(1, len(path)):
+        above = find(schema, path[:length])
+        if above is not None and isinstance(above[1].type, ArrayType | MapType):
+            return SchemaError(
+                f"the {operation} of {table} assigns to {show(path)}, but {show(above[0])} is of type "
+                f"{above[1].type}: assign a whole new value to it. {_NOTHING}",
+                condition="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+                parameters={"column": show(path)},
+            )
+        if above is not None and not isinstance(above[1].type, StructType):
+            return SchemaError(
+                f"the {operation} of {table} assigns to {show(path)}, but {show(above[0])} is of type "
+                f"{above[1].type}, not a struct. {_NOTHING}",
+                condition="INVALID_EXTRACT_BASE_FIELD_TYPE",
+                parameters={"column": show(path)},
+            )
+    known = unresolved(schema, path, table)
+    nested = len(path) > 1 and schema.find(path[0]) is not None
+    condition = "FIELD_NOT_FOUND" if nested else "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    if operation != "UPDATE" and not nested:
+        condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    return SchemaError(
+        f"{operation}: {known.text.removesuffix('Nothing was changed')}{_NOTHING}",
+        condition=condition,
+        parameters={
+            **known.parameters,
+            "sqlExpr": show(path),
+            "clause": operation,
+            "cols": schema.names,
+        },  # fmt: skip
+    )
+
+
+# --- what may not be assigned to
+
+
+def check_identities(schema: StructType, paths: Sequence[Path], table: str, *, insert: bool) -> None:
+    """Refuse values for identity columns: in an update always, in an insert where the table makes them always.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        `DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED` or `DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED`.
+
+    Source: delta-spark, `IdentityColumn.blockIdentityColumn`.
+    """
+    for path in paths:
+        field = schema.find(path[0])
+        if field is None or START not in field.metadata or len(path) > 1:
+            continue
+        if not insert:
+            raise _identity(field.name, table, "changed", "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED")
+        if not field.metadata.get(ALLOW_EXPLICIT_INSERT, False):
+            condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+            raise _identity(field.name, table, "given", condition)
+
+
+def _identity(name: str, table: str, verb: str, condition: str) -> DeltaError:
+    return UnsupportedOperationError(
+        f"{name} is an identity column of {table}; its values are made by the table and cannot be {verb}. Leave it "
+        f"out. {_NOTHING}",
+        condition=condition,
+        parameters={"column": name},
+    )
+
+
+def _check_insert(assignments: Sequence[Assignment], table: str, operation: str) -> None:
+    """Refuse fields of structs, and columns that are given twice.
+
+    Differs: delta-spark takes one of two names that differ in case, and drops the other's value.
+    """
+    seen: set[str] = set()
+    for assignment in assignments:
+        if len(assignment.path) > 1:
+            raise SchemaError(
+                f"the {operation} of {table} gives a value for {show(assignment.path)}: give one for the whole "
+                f"struct. {_NOTHING}",
+                condition="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+                parameters={"column": show(assignment.path)},
+            )
+        name = assignment.path[0].lower()
+        if name in seen:
+            raise SchemaError(
+                f"the {operation} of {table} gives two values for {assignment.path[0]}; names are the same in any "
+                f"case. {_NOTHING}",
+                condition="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                parameters={"column": assignment.path[0]},
+            )
+        seen.add(name)

@@ -1,0 +1,334 @@
+"""Where the expressions of a command find their columns.
+
+UPDATE and DELETE see the table. In MERGE each kind of clause sees one side or both, and all are evaluated in one
+join of the two; so a name is resolved where it was written, before the join can make it ambiguous.
+
+Source: delta-spark, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `PreprocessTableUpdate`, `PreprocessTableDelete`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
+from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.schema import from_spark, quoted
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.settled import Settled
+
+HIDDEN = "__pydelta_"
+SEARCH_CONDITION = "search condition"
+_VALUE = f"{HIDDEN}value_"
+_NOTHING = "Nothing was written"
+# What Spark says of an aggregate in a projection, which the user did not write.
+_AGGREGATE = frozenset(
+    ["MISSING_GROUP_BY", "MISSING_AGGREGATION", "NESTED_AGGREGATE_FUNCTION", "INVALID_WHERE_CONDITION"]
+)
+_NOT_ROW_BY_ROW = "UNSUPPORTED_EXPR_FOR_OPERATOR"
+_RANDOM = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+_OF_MERGE_CONDITIONS = {
+    _NOT_ROW_BY_ROW: "DELTA_AGGREGATION_NOT_SUPPORTED",
+    _RANDOM: "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An expression of a user in the scope it was written for.
+
+    Attributes
+    ----------
+    column
+        To be evaluated in any frame that has the columns of the scope.
+    type
+        The type of its values.
+    text
+        As history tells it.
+    source
+        As it was given.
+    projected
+        Spark Connect only: the name under which the scope's side has to compute it before the join, see
+        `Scope.projections`; None where that is not needed.
+    """
+
+    column: Column
+    type: DataType
+    text: str
+    source: Any
+    projected: str | None = None
+
+    @property
+    def needs_projection(self) -> bool:
+        """Whether it can only be told apart if its side computes it before the join."""
+        return self.projected is not None
+
+
+class Scope:
+    """Resolves expressions against the columns of a frame.
+
+    Parameters
+    ----------
+    frame
+        The table, one side of a merge, or both sides joined. Columns whose names begin with `__pydelta_` are
+        not seen.
+    table
+        For messages.
+    what
+        The command, in capitals: conditions of errors depend on it.
+    joined
+        The frame that the expressions will be evaluated in, where it is another one.
+    settled
+        What expressions mean by the present, and by columns of frames of the table; None: whatever they mean to the
+        query that evaluates them.
+    label
+        What tells the names of this scope's projections from those of others.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        table: str,
+        what: str,
+        *,
+        joined: DataFrame | None = None,
+        settled: Settled | None = None,
+        label: str = "",
+    ) -> None:
+        hidden = [name for name in frame.columns if name.startswith(HIDDEN)]
+        self.frame = frame.drop(*hidden) if hidden else frame
+        self.projections: dict[str, Column] = {}
+        self._joined = joined
+        self._settled = settled
+        self._table, self._what, self._label = table, what, label
+        self._connect = is_connect(frame.sparkSession)
+
+    def resolve(self, expression: Any, clause: str) -> Resolved:
+        """The meaning of an expression.
+
+        Parameters
+        ----------
+        expression
+            SQL text, a `Column`, or a value.
+        clause
+            Which part of the command it is, for messages: `SET clause`, `condition`, ...
+
+        Raises
+        ------
+        SchemaError
+            It names a column that is not there (with the nearest), or one that is there twice.
+        PredicateError
+            It cannot be parsed, calls an unknown function, or its types do not fit.
+        UnsupportedOperationError
+            It is not the same each time, or cannot be computed row by row.
+        """
+        return self.resolve_all([expression], clause)[0]
+
+    def resolve_all(self, expressions: Sequence[Any], clause: str) -> list[Resolved]:
+        """As `resolve`, for many at once."""
+        if not expressions:
+            return []
+        return self._resolved(expressions, clause, predicate=False)
+
+    def predicate(self, expression: Any, clause: str) -> Resolved:
+        """The meaning of a condition: as `resolve`, and it has to be boolean and without subqueries.
+
+        Raises
+        ------
+        PredicateError
+            It is not boolean.
+        """
+        (found,) = self._resolved([expression], clause, predicate=True)
+        if found.type not in (BOOLEAN, VOID):
+            joins = clause == SEARCH_CONDITION
+            raise PredicateError(
+                f"the {clause} of {self._what} on {self._table} is of type {found.type}, not boolean: "
+                f"{found.text}. {_NOTHING}",
+                condition="JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
+                if joins
+                else "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                parameters={"sqlExpr": found.text, "filter": found.text, "type": str(found.type)},
+            )
+        return found
+
+    # --- resolving
+
+    def _resolved(self, expressions: Sequence[Any], clause: str, *, predicate: bool) -> list[Resolved]:
+        from pyspark.errors import PySparkException
+
+        try:
+            columns = [self._column(e) for e in expressions]
+            if self._connect:
+                return self._on_server(columns, expressions, clause, predicate)
+            return self._in_jvm(columns, expressions, clause, predicate)
+        except PySparkException as error:
+            if len(expressions) > 1:  # the one that fails tells what is wrong with it
+                return [r for e in expressions for r in self._resolved([e], clause, predicate=predicate)]
+            raise self._failure(error, expressions[0], clause, predicate) from error
+
+    def _column(self, expression: Any) -> Column:
+        from pyspark.sql import Column
+        from pyspark.sql import functions as F
+
+        if not isinstance(expression, Column):
+            return F.expr(expression) if isinstance(expression, str) else F.lit(expression)
+        return expression if self._settled is None else self._settled.columns(expression, self.frame)
+
+    def _in_jvm(
+        self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
+    ) -> list[Resolved]:
+        from delta_ds.spark.native.resolution import resolve
+
+        selected = self.frame.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
+        found = resolve(self.frame, selected, self._settled)
+        if found is None:
+            if len(sources) > 1:
+                return [r for s in sources for r in self._resolved([s], clause, predicate=predicate)]
+            raise self._refusal(_NOT_ROW_BY_ROW, sources[0], clause, predicate)
+        types = [f.type for f in from_spark(selected.schema)]
+        result = []
+        for expression, kind, source in zip(found, types, sources, strict=True):
+            if predicate and expression.subquery:
+                raise self._refusal("DELTA_UNSUPPORTED_SUBQUERY", source, clause, predicate)
+            if not expression.deterministic and (predicate or self._what != "MERGE"):
+                raise self._refusal(_RANDOM, source, clause, predicate)
+            result.append(Resolved(expression.column, kind, expression.text, source))
+        return result
+
+    def _on_server(
+        self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
+    ) -> list[Resolved]:
+        for source in sources:
+            if predicate and _has_subquery(source):
+                raise self._refusal("DELTA_UNSUPPORTED_SUBQUERY", source, clause, predicate)
+        random = self._what == "MERGE" and not predicate
+        types = [f.type for f in from_spark(_analysed(self.frame, columns, random=random).schema)]
+        return [
+            self._placed(column, kind, source)
+            for column, kind, source in zip(columns, types, sources, strict=True)
+        ]
+
+    def _placed(self, column: Column, kind: DataType, source: Any) -> Resolved:
+        """An unresolved column for the joined frame, computed before the join where names would clash there."""
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as F
+
+        if self._joined is not None:
+            try:
+                seen = from_spark(self._joined.select(column.alias("v")).schema).fields[0].type
+            except AnalysisException:
+                seen = None
+            if seen != kind:
+                name = f"{_VALUE}{self._label}_{len(self.projections)}"
+                self.projections[name] = column
+                return Resolved(F.col(name), kind, written(source), source, name)
+        return Resolved(column, kind, written(source), source)
+
+    # --- errors
+
+    def _failure(self, error: PySparkException, source: Any, clause: str, predicate: bool) -> Exception:
+        condition = error.getCondition() or "DELTA_CANNOT_RESOLVE_EXPRESSION"
+        if condition in _AGGREGATE or condition.startswith((_NOT_ROW_BY_ROW, "UNSUPPORTED_GENERATOR")):
+            return self._refusal(_NOT_ROW_BY_ROW, source, clause, predicate)
+        if condition == _RANDOM:
+            return self._refusal(_RANDOM, source, clause, predicate)
+        text = _first_paragraph(error)
+        message = f"the {clause} of {self._what} on {self._table} cannot be resolved: {text}. {_NOTHING}"
+        parameters: dict[str, Any] = {"expression": written(source), **(error.getMessageParameters() or {})}
+        parameters |= {"sqlExpr": parameters["expression"], "clause": clause, "cols": self.frame.columns[:50]}
+        if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
+            if self._what == "MERGE":
+                condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+            return SchemaError(message + self._there(), condition=condition, parameters=parameters)
+        if condition.startswith(("AMBIGUOUS", "FIELD_NOT_FOUND")):
+            return SchemaError(message, condition=condition, parameters=parameters)
+        return PredicateError(message, condition=condition, parameters=parameters)
+
+    def _there(self) -> str:
+        return f". Columns to be used here: {', '.join(map(quoted, self.frame.columns[:50]))}"
+
+    def _refusal(
+        self, condition: str, source: Any, clause: str, predicate: bool
+    ) -> UnsupportedOperationError:
+        reasons = {
+            _NOT_ROW_BY_ROW: "an aggregate, a window function or a generator, which is not computed row by row",
+            _RANDOM: "what is not the same each time; compute it in the source, or before the command",
+            "DELTA_UNSUPPORTED_SUBQUERY": "a subquery; join what it selects to the source of a merge",
+        }
+        reason = reasons[condition]
+        if predicate and self._what == "MERGE":
+            condition = _OF_MERGE_CONDITIONS.get(condition, condition)
+        return UnsupportedOperationError(
+            f"the {clause} of {self._what} on {self._table} holds {reason}: {written(source)}. {_NOTHING}",
+            condition=condition,
+            parameters={"expression": written(source)},
+        )
+
+
+def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
+    """A projection that Spark refuses to analyse with anything that a command refuses.
+
+    A filter does not take aggregates, and a join neither these nor what is not the same each time; a projection
+    would.
+    """
+    condition = columns[0].isNull()
+    for column in columns[1:]:
+        condition = condition & column.isNull()
+    if random:
+        checked = frame.where(condition)
+    else:
+        checked = frame.join(frame.sparkSession.range(0).select(), condition, "left_semi")
+    return checked.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
+
+
+def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
+    """Refuse columns that are called as those are which a command adds to rows.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        Such a column would be taken for the command's own.
+    """
+    own = [name for name in names if name.lower().startswith(HIDDEN)]
+    if own:
+        raise UnsupportedOperationError(
+            f"the {of} has a column {own[0]!r}, but in {what} on {table} names that begin with {HIDDEN} are kept for "
+            f"places of rows and the like. Rename the column. {_NOTHING}"
+        )
+
+
+def written(source: Any) -> str:
+    """An expression as it was given, for messages; a `Column` as pyspark shows it."""
+    if isinstance(source, str):
+        return source
+    text = str(source)
+    match = re.fullmatch(r"Column<'(.*)'>", text, re.DOTALL)
+    return match[1] if match else text
+
+
+def _has_subquery(source: Any) -> bool:
+    """Whether SQL text holds a query; what is no text, or no SQL that can be read here, is left to Spark."""
+    import sqlglot
+    from sqlglot import exp
+
+    if not isinstance(source, str):
+        return False
+    try:
+        return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
+    except sqlglot.errors.SqlglotError:
+        return False
+
+
+def _first_paragraph(error: Exception) -> str:
+    """Spark's message without its condition and the query plan below it."""
+    text = str(error).split("\n\nJVM stacktrace")[0]
+    for cut in (";\n", "\n\n== SQL", "\n== SQL", " SQLSTATE:"):
+        text = text.split(cut)[0]
+    return re.sub(r"^\[[A-Z0-9_.]+\] ", "", text.strip()).rstrip(".")

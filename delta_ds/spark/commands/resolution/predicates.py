@@ -1,0 +1,128 @@
+"""What the kernel can use of a user's condition: to choose files, and to tell commits that contradict it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, columns, conjuncts
+from delta_ds.kernel.schema.types import StructField, StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.commands.dml_target import Target
+    from delta_ds.spark.commands.resolution.expression_resolution import Resolved
+
+
+def predicate_of(target: Target, condition: Resolved) -> Expression | None:
+    """What a condition on the table demands, as far as the kernel can say it; None: nothing.
+
+    Not bound. In a session of Spark Connect only SQL text is understood.
+    """
+    if not target.is_connect:
+        from delta_ds.spark.native.catalyst.pushed_predicates import implied
+
+        parts = implied(target.spark, condition.column, _paths(target.schema), target.timezone)
+        return target.understood(parts)
+    if not isinstance(condition.source, str):
+        return None
+    whole = _parsed(condition.source, target.handle.alias)
+    return target.understood([part for each in whole for part in conjuncts(each) if not _moves(part)])
+
+
+def _moves(tree: Expression) -> bool:
+    """Whether an expression speaks of the present, which is another one whenever it is bound."""
+    if isinstance(tree, Cast):
+        return _moves(tree.child)
+    if not isinstance(tree, Call):
+        return False
+    return tree.name in ("current_timestamp", "current_date") or any(map(_moves, tree.args))
+
+
+def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+    def path(names: tuple[str, ...]) -> tuple[str, ...] | None:
+        return names if schema.find(names[0]) is not None else None
+
+    return path
+
+
+def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> list[Expression]:
+    """What the condition of a merge demands of the table alone.
+
+    Parameters
+    ----------
+    condition
+        Of the join.
+    rows
+        The table's side of it.
+    """
+    if not target.is_connect:
+        from delta_ds.spark.native.catalyst.join_conditions import demands_of
+
+        return demands_of(condition.column, rows, _paths(target.schema), target.timezone)
+    alias = target.handle.alias
+    if not isinstance(condition.source, str) or alias is None:
+        return []
+    parts = (p for whole in _tree(condition.source) for p in conjuncts(whole) if not _moves(p))
+    return [
+        _unqualified(part, alias)
+        for part in parts
+        if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
+    ]
+
+
+def keys_of(
+    target: Target, condition: Resolved, rows: DataFrame, source: DataFrame
+) -> list[tuple[StructField, SparkColumn]]:
+    """The columns of the table that have to equal something of the source, and that; none where it is not known."""
+    if target.is_connect:
+        return []
+    from delta_ds.spark.native.catalyst.join_conditions import equal_keys
+
+    found = equal_keys(condition.column, rows, source)
+    fields = ((target.schema.find(name), value) for name, value in found)
+    return [(field, value) for field, value in fields if field is not None]
+
+
+def _parsed(text: str, alias: str | None) -> list[Expression]:
+    return [_unqualified(tree, alias) if alias else tree for tree in _tree(text)]
+
+
+def _tree(text: str) -> list[Expression]:
+    from delta_ds.kernel.expressions.sql import parse_predicate
+
+    try:
+        return [parse_predicate(text)]
+    except DeltaError:
+        # Spark understands more than the kernel; then no file is skipped.
+        return []
+
+
+def _unqualified(tree: Expression, alias: str) -> Expression:
+    """The expression without the table's name before its columns."""
+    if isinstance(tree, Column) and len(tree.path) > 1 and tree.path[0].lower() == alias.lower():
+        return replace(tree, path=tree.path[1:])
+    if isinstance(tree, Cast):
+        return replace(tree, child=_unqualified(tree.child, alias))
+    if isinstance(tree, Call):
+        return replace(tree, args=tuple(_unqualified(part, alias) for part in tree.args))
+    return tree
+
+
+def reads_only(target: Target, condition: Resolved, names: Collection[str]) -> bool:
+    """Whether a condition reads some columns, and no others than these; False where that is not known."""
+    if not target.is_connect:
+        from delta_ds.spark.native.catalyst.pushed_predicates import referenced
+
+        found = referenced(target.spark, condition.column)
+    elif isinstance(condition.source, str):
+        parts = _parsed(condition.source, target.handle.alias)
+        found = {column.path[0] for part in parts for column in columns(part)}
+    else:
+        return False
+    known = {name.lower() for name in names}
+    return bool(found) and {name.lower() for name in found} <= known

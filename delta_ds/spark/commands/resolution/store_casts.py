@@ -1,0 +1,250 @@
+"""Values of UPDATE and MERGE cast to the types of their columns, as Spark expressions.
+
+Any ANSI cast is taken, unlike in an append; structs match by the names of their fields, also inside arrays and maps. A
+value that its column cannot hold is an error whatever the session's ANSI setting.
+
+Source: delta-spark, `UpdateExpressionsSupport.castIfNeeded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from delta_ds.exceptions import InvariantViolationError, SchemaError
+from delta_ds.kernel.data.rows.casts import sql_name
+from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+from delta_ds.spark.native.row_casts import may_overflow, overflow
+from delta_ds.spark.native.row_errors import Told, plain, raised
+from delta_ds.spark.schema import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql import types as T
+
+
+@dataclass(frozen=True)
+class Before:
+    """The value that a column or field has before it is assigned to.
+
+    Attributes
+    ----------
+    value, type
+        As the table has it now, which may be without fields that the command adds.
+    """
+
+    value: Column
+    type: DataType
+
+    def field(self, name: str) -> Before | None:
+        """That of a field of a struct; None without one."""
+        found = self.type.find(name) if isinstance(self.type, StructType) else None
+        return None if found is None else Before(self.value.getField(found.name), found.type)
+
+
+@dataclass(frozen=True)
+class StoreCast:
+    """Casts values to the types of columns.
+
+    Attributes
+    ----------
+    table
+        For messages.
+    evolve
+        Whether fields of the column's structs may be missing in the value: they become null.
+    """
+
+    table: str
+    evolve: bool = False
+
+    def null(self, kind: DataType) -> Column:
+        """The null of a type."""
+        from pyspark.sql import functions as F
+
+        return F.lit(None).cast(spark_type(kind))
+
+    def cast(
+        self, value: Column, source: DataType, target: DataType, path: str, before: Before | None = None
+    ) -> Column:
+        """The value as its column stores it.
+
+        Parameters
+        ----------
+        value, source
+            What is assigned.
+        target
+            The type of the column.
+        path
+            The column's name in messages.
+        before
+            What fields of structs keep that the value does not have; None: they become null.
+
+        Raises
+        ------
+        SchemaError
+            There is no such cast, or a struct has other fields than the column.
+        """
+        from pyspark.sql import functions as F
+
+        if source == VOID:
+            return self.null(target)
+        if _shape(source) == _shape(target):
+            return value if plain(source) == plain(target) else value.cast(spark_type(target))
+        if isinstance(source, StructType) and isinstance(target, StructType):
+            return self._struct(value, source, target, path, before)
+        if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+            inner, wanted = source.element, target.element
+            return F.transform(value, lambda item: self.cast(item, inner, wanted, f"{path}.element"))
+        if isinstance(source, MapType) and isinstance(target, MapType):
+            return self._map(value, source, target, path)
+        if not can_assign(source, target):
+            raise self._no_cast(source, target, path)
+        return self._leaf(value, source, target, path)
+
+    def _leaf(self, value: Column, source: DataType, target: DataType, path: str) -> Column:
+        from pyspark.sql import functions as F
+
+        if not may_fail(source, target):
+            return value.cast(spark_type(target))
+        if source == STRING:
+            error = raised(malformed(source, target, path), {"value": Told.of(value, source)})
+        else:
+            error = raised(overflow(source, target, path))
+        return F.when(value.isNotNull(), F.coalesce(value.try_cast(spark_type(target)), error))
+
+    def _struct(
+        self, value: Column, source: StructType, target: StructType, path: str, before: Before | None
+    ) -> Column:
+        from pyspark.sql import functions as F
+
+        self._check_fields(source, target, path)
+        parts = []
+        for f in target:
+            given = source.find(f.name)
+            kept = before.field(f.name) if before is not None else None
+            if given is not None:
+                part = self.cast(value.getField(given.name), given.type, f.type, f"{path}.{f.name}", kept)
+            elif kept is not None:
+                part = self.cast(kept.value, kept.type, f.type, f"{path}.{f.name}")
+            else:
+                part = self.null(f.type)
+            parts.append(part.alias(f.name, metadata={}))
+        there = value.isNotNull()
+        if before is not None and _has_more(target, source):
+            there = there | before.value.isNotNull()
+        return F.when(there, F.struct(*parts))
+
+    def _check_fields(self, source: StructType, target: StructType, path: str) -> None:
+        unknown = [f.name for f in source if target.find(f.name) is None]
+        if unknown or (len(source) != len(target) and not self.evolve):
+            missing = [f.name for f in target if source.find(f.name) is None]
+            wrong = (
+                f"it has no field {', '.join(unknown)}" if unknown else f"{', '.join(missing)} is not given"
+            )
+            raise SchemaError(
+                f"a value of type {source} cannot be assigned to {path} of {self.table}, which is of type {target}: "
+                f"{wrong}. Give all fields by their names, assign to single fields, or merge with schema "
+                "evolution. Nothing was written",
+                condition="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                parameters={"column": path, "sourceType": str(source), "targetType": str(target)},
+            )
+
+    def _map(self, value: Column, source: MapType, target: MapType, path: str) -> Column:
+        from pyspark.sql import functions as F
+
+        keys, items = (source.key, target.key), (source.value, target.value)
+        if _shape(keys[0]) != _shape(keys[1]):
+            value = F.transform_keys(value, lambda key, _: self.cast(key, *keys, f"{path}.key"))
+        if _shape(items[0]) != _shape(items[1]):
+            value = F.transform_values(value, lambda _, item: self.cast(item, *items, f"{path}.value"))
+        return value
+
+    def _no_cast(self, source: DataType, target: DataType, path: str) -> SchemaError:
+        return SchemaError(
+            f"column {path} of {self.table} is of type {target}; a value of type {source} cannot be cast to it. "
+            "Nothing was written",
+            condition="DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+            parameters={"column": path, "sourceType": str(source), "targetType": str(target)},
+        )
+
+
+def can_assign(source: DataType, target: DataType) -> bool:
+    """Whether Spark's ANSI `CAST` takes these types, of which not both are structs, arrays or maps.
+
+    Source: Spark, `Cast.canAnsiCast`.
+    """
+    if source in (target, VOID) or target == STRING or VARIANT in (source, target):
+        return True  # which variants there can be, Spark says itself
+    if is_nested(source) or is_nested(target):
+        return False
+    if source == STRING:
+        return True
+    if is_numeric(source) or source == BOOLEAN:
+        return is_numeric(target) or target == BOOLEAN or (target == TIMESTAMP and source != BOOLEAN)
+    if source in TEMPORAL:
+        return target in TEMPORAL or (source == TIMESTAMP and is_numeric(target))
+    return False
+
+
+def may_fail(source: DataType, target: DataType) -> bool:
+    """Whether a cast of a type without parts has values that it cannot take."""
+    if target in (STRING, BINARY) or (target == BOOLEAN and source != STRING):
+        return False
+    if source == STRING:
+        return True
+    if source in TEMPORAL and target in INTEGRAL:
+        return True
+    if source == BOOLEAN and isinstance(target, DecimalType):
+        return target.precision == target.scale
+    if source == BOOLEAN or target == DATE:
+        return False
+    return may_overflow(source, target)
+
+
+def malformed(source: DataType, target: DataType, path: str) -> InvariantViolationError:
+    """The error for text that is no value of the column's type."""
+    return InvariantViolationError(
+        f'The value "" of the type {sql_name(source)} cannot be cast to {sql_name(target)}, the type of column '
+        f"{path}, because it is malformed. Correct it, or use try_cast to get null instead. Nothing was written.",
+        condition="CAST_INVALID_INPUT",
+        parameters={"sourceType": sql_name(source), "targetType": sql_name(target), "columnName": path},
+    )
+
+
+def spark_type(kind: DataType) -> T.DataType:
+    """Spark's data type, all nullable and without metadata."""
+    return to_spark(StructType((StructField("v", plain(kind)),))).fields[0].dataType
+
+
+def _shape(kind: DataType) -> DataType:
+    """The type without nullability, metadata and the case of names: what a cast by position leaves as it is."""
+    if isinstance(kind, StructType):
+        return StructType(tuple(StructField(f.name.lower(), _shape(f.type)) for f in kind))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_shape(kind.element))
+    if isinstance(kind, MapType):
+        return MapType(_shape(kind.key), _shape(kind.value))
+    return kind
+
+
+def _has_more(target: DataType, source: DataType) -> bool:
+    """Whether a column has fields that a value does not have, also in structs inside structs."""
+    if not (isinstance(target, StructType) and isinstance(source, StructType)):
+        return False
+    pairs = ((f.type, source.find(f.name)) for f in target)
+    return any(given is None or _has_more(kind, given.type) for kind, given in pairs)

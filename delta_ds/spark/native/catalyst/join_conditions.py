@@ -1,0 +1,67 @@
+"""What the condition of a join says of one side: for choosing the files of the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.spark.native.catalyst.filters import Paths, translate
+from delta_ds.spark.native.jvm import Jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.kernel.expressions.tree import Expression
+
+
+def demands_of(condition: Column, side: DataFrame, paths: Paths, timezone: str) -> list[Expression]:
+    """The conjuncts of a resolved condition that speak of one side only, as the kernel can say them.
+
+    Parameters
+    ----------
+    condition
+        Resolved in the join.
+    side
+        The side.
+    paths, timezone
+        See `translate`.
+    """
+    jvm = Jvm.of(side.sparkSession)
+    output = jvm.logical_plan(side).outputSet()
+    own = [part for part in _conjuncts(jvm.expression(condition)) if _is_of(part, output)]
+    return translate(jvm.seq(own), paths, timezone) if own else []
+
+
+def equal_keys(condition: Column, side: DataFrame, other: DataFrame) -> list[tuple[str, Column]]:
+    """The columns of one side that have to equal an expression over the other side.
+
+    Returns
+    -------
+    list of tuple
+        Name of the column and the expression, of the same type.
+    """
+    jvm = Jvm.of(side.sparkSession)
+    mine, theirs = (jvm.logical_plan(frame).outputSet() for frame in (side, other))
+    found = []
+    for part in _conjuncts(jvm.expression(condition)):
+        if part.nodeName() != "EqualTo":
+            continue
+        for column, value in ((part.left(), part.right()), (part.right(), part.left())):
+            if column.nodeName() != "AttributeReference" or not _is_of(column, mine):
+                continue
+            if _is_of(value, theirs) and value.dataType().equals(column.dataType()):
+                found.append((str(column.name()), jvm.column(value)))
+    return found
+
+
+def _conjuncts(expression: Any) -> Iterator[Any]:
+    if expression.nodeName() == "And":
+        yield from _conjuncts(expression.left())
+        yield from _conjuncts(expression.right())
+    else:
+        yield expression
+
+
+def _is_of(expression: Any, output: Any) -> bool:
+    references = expression.references()
+    return bool(references.nonEmpty()) and bool(references.subsetOf(output))
