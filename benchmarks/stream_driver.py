@@ -217,7 +217,7 @@ def source(meter: _Meter, table: Path) -> None:
 
 def _open(table: Path, **options: str) -> StreamSource:
     from delta_ds.kernel.options.stream_read import parse_stream_read_options
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.streaming.source import StreamSource
 
     return StreamSource.open(
@@ -269,7 +269,7 @@ def _planned(table: Path, number: int) -> Callable[[], int | None]:
 
     from delta_ds.kernel.options.stream_write import parse_stream_write_options
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.streaming.sink import commit_batch
     from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows

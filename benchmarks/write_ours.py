@@ -42,7 +42,7 @@ def committer(table: str, handle: str) -> Callable[[], object]:
 
 def appender(table: str, handle: str) -> Callable[[], object]:
     from delta_ds.kernel.schema.types import parse_schema
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.arrow import write_batches
 
     schema = parse_schema(schema_json())
@@ -66,7 +66,7 @@ def checkpoint(table: str) -> None:
     import pyarrow.json  # noqa: F401
 
     from delta_ds.kernel.log.segment import find_segment
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.transaction.checkpoint import write_checkpoint
 
     start = time.perf_counter()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from delta_ds._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from delta_ds.exceptions import (
         AppendOnlyError as AppendOnlyError,
@@ -112,8 +114,6 @@ if TYPE_CHECKING:
     from delta_ds.spark.register import register as register
     from delta_ds.spark.register import unregister as unregister
     from delta_ds.spark.table import DeltaTable as DeltaTable
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "register": "delta_ds.spark.register",

@@ -12,7 +12,8 @@ from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

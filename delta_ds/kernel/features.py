@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from delta_ds import __version__
+from delta_ds._version import __version__
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log import cache, history
-from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.optimize.auto_compact import (
     AutoCompaction,
     auto_compact,
@@ -13,10 +14,9 @@ from delta_ds.kernel.commands.optimize.auto_compact import (
     is_enabled,
 )
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark import settings
-from delta_ds.spark.writer import engine_info
+from delta_ds.spark.engine import engine_info
 
 logger = logging.getLogger("delta_ds")
 

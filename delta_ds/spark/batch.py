@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.options.read import ReadOptions
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.storage.filesystem import Storage

@@ -12,7 +12,7 @@ from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableEr
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan

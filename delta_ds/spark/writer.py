@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from delta_ds import __version__
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.timezone import task_time_zone
 
@@ -84,10 +84,3 @@ def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
 
     compaction = auto_compaction_of(plan.options.settings)
     compact_after(plan.storage, plan.metadata, results, compaction, plan.rows.timezone)
-
-
-def engine_info() -> str:
-    """How commits made by Spark name their writer."""
-    import pyspark
-
-    return f"Apache-Spark/{pyspark.__version__} delta_ds/{__version__}"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException, DeltaError, UnsupportedFeatureError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.transaction.transaction import Transaction
 
 Case = dict[str, Any]

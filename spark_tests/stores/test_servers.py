@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 from spark_tests.stores.servers import free_port, module, program, running

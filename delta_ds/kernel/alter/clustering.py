@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, TableExistsError, UnsupportedOperationError
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
 from delta_ds.kernel.alter.protocol import least, minimal_protocol
 from delta_ds.kernel.alter.table_metadata import settle
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
 from delta_ds.kernel.schema.column_mapping import (
     MAX_ID_PROPERTY,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import (
     FEATURE_READER_VERSION,
     FEATURE_WRITER_VERSION,
@@ -23,7 +24,6 @@ from delta_ds.kernel.features import (
     required,
     supported,
 )
-from delta_ds.kernel.log.actions import Metadata, Protocol
 
 _DEFAULT_VERSIONS = (1, 2)  # of tables that ask for nothing
 

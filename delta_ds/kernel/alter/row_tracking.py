@@ -17,8 +17,8 @@ from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_TRACKING, RO
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.actions import Protocol
     from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.log.actions import Protocol
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction
 

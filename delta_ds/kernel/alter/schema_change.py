@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import STATS_COLUMNS, settle
 from delta_ds.kernel.features import check_writable
-from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.schema.new_schema import check_new_schema

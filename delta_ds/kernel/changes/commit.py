@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import ChangeDataError
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.log import history
-from delta_ds.kernel.log.actions import Metadata
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
 from delta_ds.kernel.log.segment import LogListing, list_log, read_files
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES

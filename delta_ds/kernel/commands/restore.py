@@ -24,12 +24,12 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import least
 from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, SUSPENDED
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json

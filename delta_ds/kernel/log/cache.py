@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import CheckpointFiles
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TypeGuard
 
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, LogError, UnsupportedFeatureError
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,
     inline_actions,

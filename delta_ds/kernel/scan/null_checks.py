@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.read.exists_default import default_value
-from delta_ds.kernel.data.read.reader import FileSlice, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.statistics import Path, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.scan.scan import Scan, file_slices

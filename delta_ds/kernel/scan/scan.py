@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, SchemaError
 from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.scan.skipping import Pruning, prune

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 
 # What opening a file costs, in bytes that could be read meanwhile: Spark's default for the same trade.
 OPEN_COST_BYTES = 4 << 20

@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.store_options import is_brokered
 
 _log = logging.getLogger("delta_ds")
 
@@ -122,24 +121,3 @@ def uncertain(table: str, version: int, problem: Exception) -> UncertainWriteErr
         "twice; if it has not happened, VACUUM deletes the files",
         parameters={"table": table, "version": version},
     )
-
-
-def log_store_for(storage: Storage) -> LogStore:
-    """The way to publish commits that fits a storage and its options.
-
-    Raises
-    ------
-    StorageError
-        The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
-    """
-    if storage.address.scheme == "s3" and is_brokered(storage.options):
-        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredLogStore, BrokeredStorage
-
-        if isinstance(storage, BrokeredStorage):
-            return BrokeredLogStore(storage)
-    storage.check_create()
-    if storage.address.scheme == "s3":
-        from delta_ds.kernel.storage.store_probe import check_endpoint
-
-        check_endpoint(storage)
-    return ConditionalLogStore(storage)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.changes import CommitChanges, SliceMaker
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.storage.filesystem import Storage

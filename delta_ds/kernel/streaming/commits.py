@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
 from delta_ds.kernel.log.replay import check_whole
 from delta_ds.kernel.log.segment import LogFileGoneError, read_files

@@ -7,7 +7,7 @@ the log gets an entry, and the stream stops to be started again.
 from __future__ import annotations
 
 from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage

@@ -9,7 +9,7 @@ from typing import Any
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel import features
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.type_widening import FEATURES as TYPE_WIDENING

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType

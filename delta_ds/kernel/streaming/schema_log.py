@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaError, LogError, SchemaError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
 from delta_ds.kernel.schema.types import parse_schema, schema_to_json
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import (
     Pinned,
     delta_properties,

@@ -14,7 +14,7 @@ from typing import Any
 
 from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.changes import CHANGE_FIELDS
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import LogError, TruncatedLogError, VersionNotFoundError
 from delta_ds.kernel.changes.commit import change_constants, file_sizes
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage

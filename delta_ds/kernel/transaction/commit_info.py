@@ -20,7 +20,7 @@ _NOT_REPEATED = frozenset(["CLONE", "CONVERT", "RESTORE"])
 
 def default_engine() -> str:
     """What the kernel calls itself in `engineInfo`."""
-    from delta_ds import __version__
+    from delta_ds._version import __version__
 
     return f"delta_ds/{__version__}"
 

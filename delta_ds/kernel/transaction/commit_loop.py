@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import log_store_for
+from delta_ds.kernel.storage.open import log_store_for
 from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
 from delta_ds.kernel.transaction.commit_info import not_json

@@ -23,8 +23,8 @@ from delta_ds.exceptions import (
     ProtocolChangedException,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.schema.types import StructType

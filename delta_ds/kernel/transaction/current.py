@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import LogError, NotADeltaTableError
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
 from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile, commit_path

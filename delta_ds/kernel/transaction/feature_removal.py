@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel import features
-from delta_ds.kernel.log.actions import Protocol
+from delta_ds.kernel.actions import Protocol
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.transaction import in_commit_time

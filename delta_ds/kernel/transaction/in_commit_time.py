@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, MODE_PROPERTY, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import StructField
 from delta_ds.kernel.transaction import in_commit_time

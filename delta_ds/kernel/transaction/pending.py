@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.checksum import EMPTY, Summary
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.storage.filesystem import Storage

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot

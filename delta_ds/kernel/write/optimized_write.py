@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.storage.staging import StagedFiles, discard

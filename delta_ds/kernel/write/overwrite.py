@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.partition_values import comparable, parse
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.write.writer import FileWriter

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.rows.checks import Condition, RowCheck
 from delta_ds.kernel.data.rows.expressions import read_clause
 from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of

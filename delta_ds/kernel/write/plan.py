@@ -16,6 +16,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
@@ -23,7 +24,6 @@ from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of

@@ -15,7 +15,7 @@ from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark import settings
 from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.builder import to_kernel

@@ -10,11 +10,11 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.commands.dml.candidates import Files
 from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder, is_done
 from delta_ds.kernel.commands.dml.plan import ChangePlan, check_changeable, plan_row_changes
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of

@@ -16,7 +16,8 @@ from weakref import WeakSet
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from delta_ds.kernel.commands.dml.task import ROW_ID, ROW_VERSION
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType

@@ -30,10 +30,10 @@ from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.connect_bridge import fetch, is_connect, run
+from delta_ds.spark.engine import engine_info
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.settings import USER_METADATA
-from delta_ds.spark.writer import engine_info
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.commands.optimize.range_ids import Curve
-    from delta_ds.kernel.data.read.reader import FileSlice
+    from delta_ds.kernel.data.read.plan import FileSlice
 
 Body = dict[str, Any]
 _Batches = Iterable[pa.RecordBatch]

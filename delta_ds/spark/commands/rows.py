@@ -125,7 +125,7 @@ def staging(table: str) -> Iterator[Staging]:
 
 def session_metadata(target: Target) -> Mapping[str, str | None]:
     """What the session says of its commits: `user_metadata` and `engine_info`."""
-    from delta_ds.spark.writer import engine_info
+    from delta_ds.spark.engine import engine_info
 
     return {
         "user_metadata": target.spark.conf.get(USER_METADATA, None),

@@ -15,8 +15,8 @@ from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ForeignFiles, read_files
@@ -24,6 +24,7 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import is_done, newest, plan_write
 from delta_ds.kernel.write.save_mode import leaves_existing
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.following import reading, renew_cached
@@ -33,7 +34,7 @@ from delta_ds.spark.native.scan import file_system, hadoop_root
 from delta_ds.spark.native.stored_columns import check, stored_columns
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.source import check_path
-from delta_ds.spark.writer import compact_as_planned, engine_info
+from delta_ds.spark.writer import compact_as_planned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

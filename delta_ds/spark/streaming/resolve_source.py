@@ -10,7 +10,7 @@ from delta_ds.kernel.options.read import READ_OPTIONS
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS, parse_stream_read_options
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import Pinned
 from delta_ds.kernel.streaming.source import StreamSource
 from delta_ds.spark import schema as schemas

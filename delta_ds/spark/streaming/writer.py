@@ -17,14 +17,15 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.options.stream_write import APPEND, COMPLETE, parse_stream_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import tells_parameters
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
-from delta_ds.spark.writer import compact_as_planned, engine_info
+from delta_ds.spark.writer import compact_as_planned
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.alter.columns import (
     add_columns,
     added,
@@ -24,7 +25,6 @@ from delta_ds.kernel.alter.columns import (
     rename_column,
 )
 from delta_ds.kernel.alter.schema_change import TableState
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, strip
 from delta_ds.kernel.schema.types import (
     INTEGER,

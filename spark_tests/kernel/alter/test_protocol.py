@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DeltaError, UnsupportedFeatureError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.alter.properties import add_feature_support, set_properties, upgrade_table_protocol
 from delta_ds.kernel.alter.protocol import least, minimal_protocol, upgraded
 from delta_ds.kernel.features import FEATURES, lacking, required, supported
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,

@@ -19,6 +19,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.actions import Protocol
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.clustering import cluster_by
 from delta_ds.kernel.alter.columns import add_columns
@@ -26,7 +27,6 @@ from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.commands.restore import joined_protocol, restore, with_highest_marks
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.actions import Protocol
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.testing import TableBuilder, commit_time, remove_action
 from spark_tests.kernel.commands.whole_tables import IDS, bodies, commit_before, ids, rows, with_vector

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.schema.types import StructField, StructType
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 
 
 def write(folder: Path, table: pa.Table, name: str = "a.parquet", **options: Any) -> FileSlice:

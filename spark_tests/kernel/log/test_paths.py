@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import CommitFailedError, ConcurrentDeleteReadException
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import TableBuilder
 
 NAMES = st.text("ab %+:=?#é.", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))

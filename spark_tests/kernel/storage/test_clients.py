@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, StorageError
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 
 
 class Store(MemoryFileSystem):

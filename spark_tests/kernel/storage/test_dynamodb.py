@@ -14,8 +14,9 @@ from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWrite
 from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.dynamodb import CommitEntries, Entry
 from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")

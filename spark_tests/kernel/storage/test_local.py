@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
 from spark_tests.kernel.storage.write_contract import WriteContract
 

@@ -14,8 +14,9 @@ import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import local_output, local_put_if_absent
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 
 COMMIT = "_delta_log/00000000000000000000.json"

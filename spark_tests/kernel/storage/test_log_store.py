@@ -11,8 +11,9 @@ import pytest
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff, conditional_put, remote, store_probe
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
 from delta_ds.kernel.storage.remote import RemoteStorage
 
 OURS, THEIRS = b"ours", b"theirs"

@@ -11,7 +11,8 @@ import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import remote
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.secret_options import SecretOptions
 from delta_ds.kernel.storage.uri import parse_address
 from spark_tests.kernel.storage.contract import Put, StorageContract

@@ -13,7 +13,8 @@ from delta_ds.exceptions import (
     StorageError,
     UncertainWriteError,
 )
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles, Staging
 
 NOT_PUBLISHED = (SchemaError("x"), StorageError("x"), ConcurrentAppendException("x"), FileExistsError("x"))

@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import race_threads
 
 pytest.importorskip("requests", reason="requests is not installed, which fsspec needs for WebHDFS")

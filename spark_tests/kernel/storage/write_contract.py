@@ -11,7 +11,8 @@ import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path, log_store_for
+from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.open import log_store_for
 
 
 class WriteContract:

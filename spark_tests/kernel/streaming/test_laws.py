@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.snapshot import open_snapshot
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, ReadLimits
 from delta_ds.testing import Action, TableBuilder, remove_action
 from spark_tests.kernel.streaming.streams import again, open_source, read, rows, table

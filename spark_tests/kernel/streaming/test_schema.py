@@ -82,7 +82,7 @@ def test_other_properties_do_not_stop_the_stream(tmp_path: Path) -> None:
     import json
 
     from delta_ds.kernel.snapshot import open_snapshot
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
 
     builder = table(tmp_path)
     source = open_source(tmp_path)

@@ -24,7 +24,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming import sink
 from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write

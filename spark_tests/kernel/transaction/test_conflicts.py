@@ -20,8 +20,8 @@ from delta_ds.exceptions import (
     ProtocolChangedException,
     UnsupportedFeatureError,
 )
+from delta_ds.kernel.actions import Protocol
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.actions import Protocol
 from spark_tests.kernel.transaction.tables import (
     LEGACY,
     SERIALIZABLE,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from delta_ds.kernel.log.actions import Metadata
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.transaction.metadata_changes import difference
 from spark_tests.kernel.transaction.tables import LEGACY, SCHEMA, features, metadata
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum, cleanup
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.snapshot import open_snapshot
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction import checkpoint
 from delta_ds.kernel.transaction.post_commit import Committed, run
 from delta_ds.testing import Action, TableBuilder

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds import __version__
+from delta_ds._version import __version__
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
@@ -24,10 +24,10 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionsNotContiguousError,
 )
+from delta_ds.kernel.actions import Protocol
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.actions import Protocol
-from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction import commit_loop
 from delta_ds.kernel.transaction.transaction import Transaction
 from spark_tests.kernel.transaction.tables import (

@@ -32,7 +32,8 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructType,
 )
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.add_from_parquet import list_written, read_adds, read_files, unescape
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,

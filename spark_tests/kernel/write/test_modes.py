@@ -228,7 +228,7 @@ def test_overwritten_schema_may_change_types_and_partitioning(tmp_path: Path) ->
 def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> None:
     from delta_ds.kernel.options.write import parse_write_options
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
     from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows
@@ -260,7 +260,7 @@ def test_row_ids_survive_a_replace_where(tmp_path: Path) -> None:
 
 def _plan(path: Path, options: Any, data: pa.Table = FIVE, *, overwrite: bool = False) -> Any:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.plan import newest, plan_write
 
     storage = open_storage(path)
@@ -278,7 +278,7 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     from delta_ds.kernel.alter.properties import set_properties
     from delta_ds.kernel.options.write import parse_write_options
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-    from delta_ds.kernel.storage.filesystem import open_storage
+    from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
     from delta_ds.kernel.write.plan import newest, plan_write
     from delta_ds.kernel.write.task import write_rows

@@ -11,7 +11,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, ProtocolChangedException, TableExistsError
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.arrow import write_arrow
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan, plan_write

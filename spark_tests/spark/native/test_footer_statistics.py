@@ -42,8 +42,8 @@ from delta_ds.kernel.schema.types import (
     StructType,
     schema_to_json,
 )
-from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.write.add_from_parquet import read_adds, read_files
 from spark_tests.kernel.data.write.written_tables import UTC, batch_of, mapped, plan_of, struct

@@ -23,7 +23,7 @@ from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.rows.plan import plan_rows
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.options.write import parse_write_options
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.overwrite_scope import plan_replacing
 from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
 from delta_ds.spark import schema as schemas

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
 from delta_ds.kernel.data.rows.generated import (
@@ -20,7 +21,6 @@ from delta_ds.kernel.data.rows.generated import (
 from delta_ds.kernel.data.rows.identity import is_identity
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import file_plan
-from delta_ds.kernel.log.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json

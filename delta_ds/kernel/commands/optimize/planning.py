@@ -22,7 +22,7 @@ from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, Optimi
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import CubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import value_of

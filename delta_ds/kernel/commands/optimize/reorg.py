@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.table_metadata import check_names_without_mapping
 from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.column_conversion import match_fields
-from delta_ds.kernel.log.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY, every_field, strip
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen

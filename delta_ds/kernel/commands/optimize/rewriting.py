@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.actions import clustering_paths
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.log.actions import clustering_paths
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.write.paths import escape
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.paths import ODD

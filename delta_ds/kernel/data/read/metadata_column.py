@@ -21,7 +21,7 @@ from delta_ds.kernel.schema.types import LONG, StructField
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan
+    from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 
 METADATA_COLUMN = "_metadata"
 

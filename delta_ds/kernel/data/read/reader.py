@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.data.read import char_padding, column_conversion, row_groups
 from delta_ds.kernel.data.read.exists_default import repeat
 from delta_ds.kernel.data.read.metadata_column import METADATA_COLUMN, RowMetadata, metadata_type
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.calendars import rebase_of
-from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions
+from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.log.arrays import mask
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
@@ -42,88 +43,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from delta_ds.kernel.data.values.deletion_vector import Positions
-    from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.storage.filesystem import Storage
 
 BATCH_ROWS = 65_536
 _FILES_AHEAD = 4  # remote files that are opened before their turn
-
-
-@dataclass(frozen=True, slots=True)
-class FileSlice:
-    """A data or change file, or a byte range of one.
-
-    Attributes
-    ----------
-    path
-        As in the log, URI-encoded.
-    size
-        Bytes of the whole file, as the log says.
-    start, length
-        The byte range; row groups whose middle byte lies in it belong to the slice. None: to the end.
-    partition_values
-        Texts as in the log, in the order of `ReadPlan.partition_columns`.
-    deletion_vector
-        Rows that are gone.
-    base_row_id, default_row_commit_version
-        Row tracking of the file, where the log has it.
-    constants
-        Values of columns of `ReadPlan.extra` as `Literal` holds them, timestamps also as microseconds since
-        1970; a column that is missing here is read from the file by its name.
-    selection
-        Sorted physical row positions: only these rows are returned. None: all.
-    """
-
-    path: str
-    size: int
-    start: int = 0
-    length: int | None = None
-    partition_values: tuple[str | None, ...] = ()
-    deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
-    constants: tuple[tuple[str, Any], ...] = ()
-    selection: Positions | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """What all slices of a scan share.
-
-    Attributes
-    ----------
-    table, version
-        For messages: the table's URL and the version read.
-    schema
-        Logical output columns in order, partition columns among them, with column mapping metadata.
-    partition_columns
-        Logical names of all the table's partition columns; their values never come from files.
-    mapping_mode
-        `none`, `name` or `id`.
-    timezone
-        Zone of partition values without one and of legacy files without one; None counts as UTC.
-    metadata_columns
-        Fields of the struct column `_metadata`: `file_path`, `file_name`, `file_size`, `row_index`, `row_id`,
-        `row_commit_version`; none, no such column.
-    row_id_column, row_commit_version_column
-        Physical names of the materialised row tracking columns.
-    extra
-        Columns after `schema`, see `FileSlice.constants`.
-    predicate
-        Bound; row groups that cannot match are left out. Rows are not filtered.
-    """
-
-    table: str
-    version: int
-    schema: StructType
-    partition_columns: tuple[str, ...] = ()
-    mapping_mode: str = "none"
-    timezone: str | None = None
-    metadata_columns: tuple[str, ...] = ()
-    row_id_column: str | None = None
-    row_commit_version_column: str | None = None
-    extra: StructType = StructType()
-    predicate: Expression | None = None
 
 
 def output_schema(plan: ReadPlan) -> pa.Schema:

@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.values.partition_values import parse
 from delta_ds.kernel.data.values.statistics import Leaf, converted, parsed_leaves
 from delta_ds.kernel.data.values.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
-from delta_ds.kernel.log.actions import Metadata, Protocol
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type
 
 _Tree = dict[str, Any]

@@ -14,7 +14,7 @@ from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.actions import Metadata
+    from delta_ds.kernel.actions import Metadata
 
 _COMPRESSION = "delta.parquet.compression.codec"
 _FORMAT_VERSION = "delta.parquet.format.version"

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from delta_ds.kernel.log.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.arrays import flags, integers, mask
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,

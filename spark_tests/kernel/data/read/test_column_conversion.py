@@ -13,7 +13,7 @@ import pytest
 
 from delta_ds.exceptions import DataFileError, SchemaError
 from delta_ds.kernel.data.read import column_conversion
-from delta_ds.kernel.data.read.reader import FileSlice
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,

@@ -19,10 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DataFileError, DeltaError, InvalidOptionError
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, output_schema, read_slices
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from spark_tests.kernel.data.parquet_files import rows, scan, schema_of, write
 
 X = schema_of(x=LONG)

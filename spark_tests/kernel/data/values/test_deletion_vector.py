@@ -26,7 +26,8 @@ from delta_ds.kernel.data.values.deletion_vector import (
     z85_decode,
     z85_encode,
 )  # fmt: skip
-from delta_ds.kernel.storage.filesystem import Storage, open_storage
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 
 ROWS = [3, 4, 7, 11, 18, 29]
 PAYLOAD = bytes.fromhex(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delta_ds.kernel.data.values.deletion_vector import inline, read_positions
 from delta_ds.kernel.data.write import deletion_vectors
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 
 _POSITIONS = st.sets(st.integers(0, 1 << 34), min_size=1, max_size=40)
 

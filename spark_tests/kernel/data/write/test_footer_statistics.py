@@ -40,8 +40,8 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_schema,
 )
-from delta_ds.kernel.storage.filesystem import open_storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
 from spark_tests.kernel.data.write.written_tables import UTC, batch_of, mapped, plan_of, struct, tables, types
 

@@ -35,7 +35,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_schema,
 )
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import TableBuilder
 
 UTC = dt.timezone.utc

@@ -1,0 +1,77 @@
+"""From an address to the storage of a table, and to the way in which its commits are published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
+from delta_ds.kernel.storage.store_options import is_brokered
+from delta_ds.kernel.storage.uri import Address, parse_address
+
+
+def open_storage(
+    path: str | os.PathLike[str] | Storage, storage_options: Mapping[str, Any] | None = None
+) -> Storage:
+    """The storage of a table.
+
+    Parameters
+    ----------
+    path
+        A local path (made absolute at once, so that other processes open the same), `file:/...`, or a URL:
+        `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
+        other that fsspec knows. `~` is not expanded.
+    storage_options
+        Handed to the fsspec filesystem; names that it does not know are refused. Of no meaning to a local table.
+        Those of `store_options` are this package's own and choose how commits are published.
+
+    Raises
+    ------
+    StorageError
+        The path is empty or malformed. Whether the table exists is not looked at.
+    """
+    if isinstance(path, Storage):
+        return path
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise StorageError(f"the path of a table is text, not {type(text).__name__}")
+    address = parse_address(text)
+    if address.scheme == "file":
+        from delta_ds.kernel.storage.local import LocalStorage
+
+        if storage_options:
+            from delta_ds.kernel.storage.clients import check_local
+
+            check_local(storage_options)
+        return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
+    if is_brokered(storage_options or {}):
+        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
+
+        return BrokeredStorage(address, storage_options)
+    from delta_ds.kernel.storage.remote import RemoteStorage
+
+    return RemoteStorage(address, storage_options)
+
+
+def log_store_for(storage: Storage) -> LogStore:
+    """The way to publish commits that fits a storage and its options.
+
+    Raises
+    ------
+    StorageError
+        The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
+    """
+    if storage.address.scheme == "s3" and is_brokered(storage.options):
+        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredLogStore, BrokeredStorage
+
+        if isinstance(storage, BrokeredStorage):
+            return BrokeredLogStore(storage)
+    storage.check_create()
+    if storage.address.scheme == "s3":
+        from delta_ds.kernel.storage.store_probe import check_endpoint
+
+        check_endpoint(storage)
+    return ConditionalLogStore(storage)
