@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pyarrow as pa
 import pytest
 
@@ -65,3 +67,13 @@ for path in sys.argv[1:]:
     snapshot.scan(predicate).tasks()
 """
     assert loaded(code, *tables) & {"pandas", "sqlglot", "pyarrow.dataset", "pyspark", "fsspec"} == set()
+
+
+def test_no_chain_of_imports_leads_back_to_where_it_began():
+    graph = grimp.build_graph("delta_ds", cache_dir=None)
+    kernel = {m for m in graph.modules if not m.startswith("delta_ds.spark")} - {
+        "delta_ds.kernel.log.live_files"
+    }
+    imports = {module: graph.find_modules_directly_imported_by(module) & kernel for module in kernel}
+    # Lazy imports and those for type checking count, too. A `CycleError` names the modules of the circle.
+    TopologicalSorter(imports).prepare()

@@ -46,7 +46,7 @@ from delta_ds.kernel.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _DEFAULT = "CURRENT_DEFAULT"
 _REFUSED = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
@@ -58,7 +58,7 @@ Edit = Callable[[TableState, Path, StructField], StructField]
 
 
 def alter_column(
-    log: DeltaLog,
+    log: TableLog,
     name: str,
     *,
     data_type: DataType | None = None,

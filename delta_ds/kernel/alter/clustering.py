@@ -20,7 +20,7 @@ from delta_ds.kernel.schema.column_paths import Path, parse_path, show
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 FEATURE = "clustering"
 MOST_COLUMNS = 4
@@ -145,7 +145,7 @@ def domain_text(schema: StructType, paths: Sequence[Path], mode: str) -> str:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
-def cluster_by(log: DeltaLog, columns: Sequence[str]) -> int:
+def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
     """Change by which columns a clustered table arranges its rows from now on.
 
     Parameters

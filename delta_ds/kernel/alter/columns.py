@@ -40,13 +40,13 @@ from delta_ds.kernel.schema.column_paths import (
 from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 __all__ = ["add_columns", "alter_column", "drop_columns", "rename_column"]
 
 
 def add_columns(
-    log: DeltaLog,
+    log: TableLog,
     fields: StructType,
     first: bool = False,
     after: str | None = None,
@@ -181,7 +181,7 @@ def already_there(verb: str, name: str, struct: StructType, above: Path, table: 
     )
 
 
-def rename_column(log: DeltaLog, old: str, new: str) -> int:
+def rename_column(log: TableLog, old: str, new: str) -> int:
     """Give a column or nested field another name; its data stays where it is.
 
     Parameters
@@ -235,7 +235,7 @@ def renamed(state: TableState, old: str, new: str) -> Change:
     return Change(metadata, "RENAME COLUMN", parameters)
 
 
-def drop_columns(log: DeltaLog, names: Sequence[str]) -> int:
+def drop_columns(log: TableLog, names: Sequence[str]) -> int:
     """Take columns or nested fields out of a table; files keep the data until they are rewritten.
 
     Parameters

@@ -16,7 +16,7 @@ from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
 
 _TOKEN = re.compile(
     r"""(?P<hidden>\s+|--[^\n]*|/\*.*?\*/)|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`"""
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 )
 
 
-def add_constraint(log: DeltaLog, name: str, expression: str, verify: Callable[[str], None]) -> int:
+def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[str], None]) -> int:
     """Add a CHECK constraint that every row meets, those in the table and all to come.
 
     Parameters
@@ -91,7 +91,7 @@ def as_stored(expression: str) -> str:
     return " ".join(token[0] for token in _TOKEN.finditer(expression) if token["hidden"] is None)
 
 
-def drop_constraint(log: DeltaLog, name: str, *, if_exists: bool = False) -> int | None:
+def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int | None:
     """Drop a CHECK constraint.
 
     Parameters

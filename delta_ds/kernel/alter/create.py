@@ -33,8 +33,8 @@ from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 logger = logging.getLogger("delta_ds")
@@ -211,7 +211,7 @@ def _domains(paths: Sequence[tuple[str, ...]], metadata: Metadata) -> dict[str, 
 
 
 def create_table(
-    log: DeltaLog,
+    log: TableLog,
     schema: StructType,
     partition_columns: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,

@@ -26,7 +26,7 @@ from delta_ds.kernel.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPER
 from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 _COMMENT = "comment"  # stored as the table's description
@@ -34,7 +34,7 @@ _COMMENT = "comment"  # stored as the table's description
 _NOT_UNSET = (MODE_PROPERTY, ROW_TRACKING)
 
 
-def set_properties(log: DeltaLog, properties: Mapping[str, str]) -> int:
+def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
     """Set table properties, and upgrade the protocol as far as they need it.
 
     Parameters
@@ -106,7 +106,7 @@ def _check_settable(inputs: PropertyInputs) -> None:
         check_versions(inputs.reader, inputs.writer)
 
 
-def unset_properties(log: DeltaLog, names: Sequence[str]) -> int:
+def unset_properties(log: TableLog, names: Sequence[str]) -> int:
     """Take table properties away; those that are not set are ignored.
 
     Parameters
@@ -159,7 +159,7 @@ def _check_unsettable(key: str) -> None:
         )
 
 
-def upgrade_table_protocol(log: DeltaLog, reader: int, writer: int) -> int:
+def upgrade_table_protocol(log: TableLog, reader: int, writer: int) -> int:
     """Raise a table to protocol versions: what they imply is supported from then on, nothing is lowered.
 
     Parameters
@@ -186,7 +186,7 @@ def upgrade_table_protocol(log: DeltaLog, reader: int, writer: int) -> int:
     return set_properties(log, {READER_VERSION: str(reader), WRITER_VERSION: str(writer)})
 
 
-def add_feature_support(log: DeltaLog, name: str) -> int:
+def add_feature_support(log: TableLog, name: str) -> int:
     """Make a table support a feature and what it depends on.
 
     Parameters

@@ -18,8 +18,8 @@ from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Protocol
-    from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 FEATURE = "rowTracking"
@@ -30,7 +30,7 @@ _FILES_A_COMMIT = 20_000
 _IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
-def backfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
+def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     """Make a table support row tracking, and commit its files again with row ids.
 
     Files that others add in the meantime have ids already; files that others remove are left out by the
@@ -59,7 +59,7 @@ def backfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
         txn = log.start_transaction()
 
 
-def unbackfill(log: DeltaLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
+def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     """Commit the files of a table, whose row tracking is suspended, again without row ids; parameters as `backfill`."""
     txn = log.start_transaction()
     while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):

@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
 
@@ -72,7 +72,7 @@ class Change:
 ChangeOf = Callable[[TableState], "Change | None"]
 
 
-def commit(log: DeltaLog, change: Callable[[TableState], Change]) -> int:
+def commit(log: TableLog, change: Callable[[TableState], Change]) -> int:
     """Compute a change on the newest version and commit it.
 
     Returns
@@ -90,7 +90,7 @@ def commit(log: DeltaLog, change: Callable[[TableState], Change]) -> int:
     return _commit(txn, change(_state(txn)))
 
 
-def commit_if_needed(log: DeltaLog, change: ChangeOf) -> int | None:
+def commit_if_needed(log: TableLog, change: ChangeOf) -> int | None:
     """As `commit`, for changes that may find nothing to do; None then."""
     txn = log.start_transaction()
     wanted = change(_state(txn))
@@ -105,7 +105,7 @@ def _commit(txn: Transaction, change: Change) -> int:
     return txn.commit(change.operation, change.parameters)
 
 
-def rehearse(log: DeltaLog, changes: Sequence[ChangeOf]) -> None:
+def rehearse(log: TableLog, changes: Sequence[ChangeOf]) -> None:
     """Compute changes one after the other without committing any.
 
     Raises

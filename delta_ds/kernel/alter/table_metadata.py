@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata
-from delta_ds.kernel.data.values.statistics_columns import check_statistics_columns
+from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import (

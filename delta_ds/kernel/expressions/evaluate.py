@@ -27,8 +27,9 @@ from delta_ds.kernel.expressions.arrays import (
 )
 from delta_ds.kernel.expressions.casts import Value, cast_value
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL, is_nested
+from delta_ds.kernel.expressions.comparison import compare
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
-from delta_ds.kernel.schema.types import INTEGER, DataType, DecimalType, StructType
+from delta_ds.kernel.schema.types import INTEGER, DecimalType, StructType
 
 
 def evaluate(bound: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
@@ -232,26 +233,6 @@ def may_fail(node: Expression) -> bool:
 # --- comparison
 
 
-def compare(name: str, left: Value, right: Value, data_type: DataType) -> Value:
-    """`= <> < <= > >= <=>` on values of one type, by Spark's total order."""
-    if name == "<=>":
-        equal = pc.fill_null(compare("=", left, right, data_type), FALSE)
-        return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
-    if name in (">", ">="):
-        return compare("<" if name == ">" else "<=", right, left, data_type)
-    if name in ("<>", "<="):
-        # The order is total: not equal is the opposite of equal, not above that of below.
-        return pc.invert(
-            compare("=", left, right, data_type) if name == "<>" else compare("<", right, left, data_type)
-        )
-    result = (pc.equal if name == "=" else pc.less)(left, right)
-    if data_type not in FRACTIONAL:
-        return result
-    nan_left, nan_right = pc.is_nan(left), pc.is_nan(right)
-    special = pc.and_(nan_left, nan_right) if name == "=" else pc.and_(pc.invert(nan_left), nan_right)
-    return pc.or_(result, special)
-
-
 def _comparison(node: Call, batch: pa.RecordBatch) -> Value:
     left, right = node.args
     assert left.type is not None
@@ -309,4 +290,4 @@ _OPERATORS: dict[str, _Operator] = {
     **dict.fromkeys(["+", "-", "*", "/", "%", "div", "pmod"], _arithmetic),
 }
 
-__all__ = ["can_evaluate", "compare", "constant", "evaluate", "may_fail", "unevaluable"]
+__all__ = ["can_evaluate", "constant", "evaluate", "may_fail", "unevaluable"]

@@ -26,6 +26,7 @@ from delta_ds.kernel.expressions.arrays import (
 )
 from delta_ds.kernel.expressions.casts import Value, to_decimal
 from delta_ds.kernel.expressions.coercion import INTEGRAL
+from delta_ds.kernel.expressions.comparison import compare
 from delta_ds.kernel.expressions.tree import Call
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
@@ -239,8 +240,6 @@ def _extreme(comparison: str) -> Function:
     """`greatest` and `least` skip nulls and put NaN above all numbers."""
 
     def run(node: Call, args: list[Any]) -> Value:
-        from delta_ds.kernel.expressions.evaluate import compare
-
         assert node.type is not None
         result = args[0]
         for value in args[1:]:

@@ -34,7 +34,7 @@ from delta_ds.kernel.schema.types import LONG, STRING, DataType, DecimalType, Pr
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.scan.table_version import TableVersion
 
 _ORDERED = frozenset(
     ["byte", "short", "integer", "long", "float", "double", "boolean", "string", "date"]
@@ -64,7 +64,7 @@ class Aggregate:
 
 
 def exact(
-    snapshot: Snapshot, requests: Sequence[Aggregate], *, timezone: str | None = None
+    snapshot: TableVersion, requests: Sequence[Aggregate], *, timezone: str | None = None
 ) -> list[pa.Scalar] | None:
     """Answer aggregates over the live rows of a version, without reading a data file.
 
@@ -124,7 +124,7 @@ class _Partition:
     opaque: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, path: Path) -> _Partition | None:
+    def of(cls, snapshot: TableVersion, path: Path) -> _Partition | None:
         names = {name.lower() for name in snapshot.partition_columns}
         field = snapshot.schema.find(path[0]) if len(path) == 1 and path[0].lower() in names else None
         if field is None:

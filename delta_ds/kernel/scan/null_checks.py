@@ -27,12 +27,12 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, STRING, VOID, DataType, StructField, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.scan.table_version import TableVersion
 
 _FILES_AT_ONCE = 16
 
 
-def check_not_null(snapshot: Snapshot, rows: pa.Int64Array) -> None:
+def check_not_null(snapshot: TableVersion, rows: pa.Int64Array) -> None:
     """Make sure that files have no nulls where the schema says that there are none.
 
     Parameters
@@ -61,7 +61,7 @@ def check_not_null(snapshot: Snapshot, rows: pa.Int64Array) -> None:
                 raise _error(snapshot, piece, column)
 
 
-def _unproven(snapshot: Snapshot, wanted: Sequence[StructField], rows: pa.Int64Array) -> pa.Int64Array:
+def _unproven(snapshot: TableVersion, wanted: Sequence[StructField], rows: pa.Int64Array) -> pa.Int64Array:
     """The files of which the log does not say that they have no nulls."""
     partitions = {name.lower() for name in snapshot.partition_columns}
     data = [f for f in wanted if f.name.lower() not in partitions]
@@ -91,7 +91,7 @@ def _leaves(above: Path, field: StructField, mode: str) -> Iterator[tuple[Path, 
 
 
 def _partitions_set(
-    snapshot: Snapshot, fields: Sequence[StructField], rows: pa.Int64Array
+    snapshot: TableVersion, fields: Sequence[StructField], rows: pa.Int64Array
 ) -> pa.BooleanArray:
     values = snapshot.live_files().table["partitionValues"].take(rows)
     keep = pa.repeat(TRUE, len(rows))
@@ -102,7 +102,7 @@ def _partitions_set(
     return keep
 
 
-def _broken(snapshot: Snapshot, wanted: Sequence[StructField], piece: FileSlice) -> str | None:
+def _broken(snapshot: TableVersion, wanted: Sequence[StructField], piece: FileSlice) -> str | None:
     """The first column with nulls in a file; None for none."""
     columns = [f for f in wanted if not _proven_by_footer(snapshot, f, piece)]
     if not columns:
@@ -115,7 +115,7 @@ def _broken(snapshot: Snapshot, wanted: Sequence[StructField], piece: FileSlice)
     return None
 
 
-def _proven_by_footer(snapshot: Snapshot, field: StructField, piece: FileSlice) -> bool:
+def _proven_by_footer(snapshot: TableVersion, field: StructField, piece: FileSlice) -> bool:
     import pyarrow.parquet as pq
 
     if field.name in snapshot.partition_columns:
@@ -132,7 +132,7 @@ def _proven_by_footer(snapshot: Snapshot, field: StructField, piece: FileSlice) 
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in known)
 
 
-def _error(snapshot: Snapshot, piece: FileSlice, column: str) -> DataFileError:
+def _error(snapshot: TableVersion, piece: FileSlice, column: str) -> DataFileError:
     return DataFileError(
         f"column {column!r} of version {snapshot.version} of {snapshot.storage.url} is NOT NULL, but data file "
         f"{piece.path} holds nulls in it: it was written against the table's schema. Drop the NOT NULL or rewrite "

@@ -21,7 +21,7 @@ from delta_ds.kernel.schema.types import StructField, StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.scan.table_version import TableVersion
 
 DEFAULT_PARTITION_BYTES = 128 << 20
 
@@ -36,7 +36,7 @@ class Scan:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: TableVersion,
         predicate: str | Expression | None = None,
         columns: Sequence[str] | None = None,
         timezone: str | None = "UTC",
@@ -209,7 +209,7 @@ class Scan:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
 
 
-def _project(snapshot: Snapshot, names: Sequence[str] | None) -> StructType:
+def _project(snapshot: TableVersion, names: Sequence[str] | None) -> StructType:
     if names is None:
         return snapshot.schema
     fields: list[StructField] = []

@@ -9,7 +9,7 @@ import logging
 
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.data.values.checkpoint_columns import CheckpointColumns, typed_columns
+from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer
 from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo

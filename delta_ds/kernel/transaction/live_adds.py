@@ -64,7 +64,7 @@ def _with_text(table: pa.Table) -> pa.Table:
 
     if "stats_parsed" not in table.column_names or not table["stats"].null_count:
         return table
-    from delta_ds.kernel.data.values.checkpoint_columns import statistics_text
+    from delta_ds.kernel.data.write.checkpoint_columns import statistics_text
 
     text = statistics_text(table["stats_parsed"].combine_chunks())
     stored = table["stats"].combine_chunks().cast(text.type)

@@ -27,16 +27,16 @@ from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import value_of
-from delta_ds.kernel.schema.enforcement import (
-    check_first_write,
-    check_write,
-    partition_columns_of,
-)
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.overwrite_scope import Replacing, plan_replacing
+from delta_ds.kernel.write.schema_enforcement import (
+    check_first_write,
+    check_write,
+    partition_columns_of,
+)
 
 logger = logging.getLogger("delta_ds")
 

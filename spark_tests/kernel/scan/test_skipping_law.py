@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.data.values.checkpoint_columns import CheckpointColumns
 from delta_ds.kernel.data.values.statistics import Leaf, has_bounds
+from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.scan.skipping import prune
 from delta_ds.kernel.schema.types import (

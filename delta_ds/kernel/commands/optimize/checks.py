@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
-from delta_ds.kernel.data.values.statistics_columns import statistics_columns
 from delta_ds.kernel.data.write.columns import file_columns
+from delta_ds.kernel.data.write.statistics_columns import statistics_columns
 from delta_ds.kernel.expressions import evaluate
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate

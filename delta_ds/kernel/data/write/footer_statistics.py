@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.values.calendars import Rebase, rebase_of
-from delta_ds.kernel.data.values.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics import FileStatistics
+from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import FilePlan
 from delta_ds.kernel.schema.column_mapping import FIELD_ID
 from delta_ds.kernel.schema.types import (

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.data.values.statistics_columns import StatisticsColumn
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_paths
 from delta_ds.kernel.data.write.partition_split import Partition
 from delta_ds.kernel.data.write.statistics import FileStatistics
+from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
 from delta_ds.kernel.data.write.write_spec import FilePlan
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.data.values.statistics_columns import statistics_columns
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.partition_buffer import PartitionBuffer
 from delta_ds.kernel.data.write.partition_files import Output, PartitionFiles
 from delta_ds.kernel.data.write.partition_split import PartitionIndex
 from delta_ds.kernel.data.write.paths import encode
+from delta_ds.kernel.data.write.statistics_columns import statistics_columns
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.storage.staging import discard, quietly
 

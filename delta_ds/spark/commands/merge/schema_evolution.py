@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
 from delta_ds.kernel.schema.column_paths import Path
-from delta_ds.kernel.schema.enforcement import check_write
 from delta_ds.kernel.schema.type_widening import can_widen, enabled
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -23,6 +22,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.kernel.write.schema_enforcement import check_write
 
 
 def evolved_schema(

@@ -9,13 +9,6 @@ import pytest
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.schema.column_mapping import assign
 from delta_ds.kernel.schema.column_paths import walk
-from delta_ds.kernel.schema.enforcement import (
-    check_first_write,
-    check_new_schema,
-    check_write,
-    data_schema,
-    partition_columns_of,
-)
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,
@@ -25,6 +18,13 @@ from delta_ds.kernel.schema.types import (
     MapType,
     StructField,
     StructType,
+)
+from delta_ds.kernel.write.schema_enforcement import (
+    check_first_write,
+    check_new_schema,
+    check_write,
+    data_schema,
+    partition_columns_of,
 )
 from spark_tests.kernel.schema.schemas import struct
 

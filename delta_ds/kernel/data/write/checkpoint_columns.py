@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.values.partition_values import parse
 from delta_ds.kernel.data.values.statistics import Leaf, converted, parsed_leaves
-from delta_ds.kernel.data.values.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.columns import file_columns
+from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type

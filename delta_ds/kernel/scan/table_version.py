@@ -1,0 +1,34 @@
+"""What a scan needs to know of a version of a table; `Snapshot` is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from typing import Protocol as Interface
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.actions import Metadata
+    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.storage.filesystem import Storage
+
+
+class TableVersion(Interface):
+    """One version of a table: see the attributes of `Snapshot`, which go by the same names."""
+
+    storage: Storage
+    metadata: Metadata
+    schema: StructType
+    mapping_mode: str
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def partition_columns(self) -> list[str]: ...
+
+    @property
+    def physical_partition_columns(self) -> tuple[str, ...]: ...
+
+    def live_files(self) -> LiveFiles: ...
+
+    def statistics_count_nan(self) -> bool: ...
