@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.alter.properties import set_properties
+from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.arrays import integers, texts
 from spark_tests.concurrency.append_worker import write_file
 from spark_tests.concurrency.serial_order import (
     APPEND,

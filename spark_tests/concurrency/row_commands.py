@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml import task
 from delta_ds.kernel.commands.dml.candidates import candidates
 from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder
@@ -20,7 +21,6 @@ from delta_ds.kernel.commands.optimize.request import PURGE as PURGE_KIND
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.staging import Staging
 from spark_tests.concurrency.row_model import (

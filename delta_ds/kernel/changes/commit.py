@@ -272,8 +272,8 @@ def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     import numpy as np
     import pyarrow.compute as pc
 
+    from delta_ds.kernel.arrow_buffers import numbers
     from delta_ds.kernel.expressions.arrays import scalar_of
-    from delta_ds.kernel.log.arrays import numbers
 
     at_least_none: np.ndarray[Any, Any] = np.maximum(numbers(pc.fill_null(sizes, scalar_of(0, LONG))), 0)
     return at_least_none

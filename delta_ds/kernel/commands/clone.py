@@ -20,12 +20,12 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.written_files import list_written
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
 from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
 from delta_ds.kernel.schema.types import schema_to_json

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.arrow_buffers import bitmap, byte_values
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -70,33 +71,28 @@ def array_of(values: Sequence[Any], data_type: DataType) -> pa.Array:
     target, size = storage_type(data_type), len(values)
     if data_type == VOID or all(v is None for v in values):
         return pa.nulls(size, target)
-    valid = None
-    if any(v is None for v in values):
-        valid = pa.py_buffer(_bits([v is not None for v in values]))
+    valid = bitmap([v is not None for v in values]) if any(v is None for v in values) else None
     if data_type in (STRING, BINARY):
         chunks = [
             b"" if v is None else v.encode(errors="replace") if isinstance(v, str) else v for v in values
         ]
-        ends, end = [0], 0
-        for chunk in chunks:
-            end += len(chunk)
-            ends.append(end)
-        offsets = pa.py_buffer(struct.pack(f"<{size + 1}i", *ends))
-        return pa.Array.from_buffers(target, size, [valid, offsets, pa.py_buffer(b"".join(chunks))])
-    return pa.Array.from_buffers(target, size, [valid, pa.py_buffer(_fixed(values, data_type, target))])
+        return byte_values(chunks, target, valid)
+    data = bitmap([bool(v) for v in values]) if data_type == BOOLEAN else _packed(values, data_type, target)
+    return pa.Array.from_buffers(target, size, [valid, data])
 
 
-def _fixed(values: Sequence[Any], data_type: DataType, target: pa.DataType) -> bytes:
-    if data_type == BOOLEAN:
-        return _bits([bool(v) for v in values])
+def _packed(values: Sequence[Any], data_type: DataType, target: pa.DataType) -> pa.Buffer:
+    """Values of a fixed width in bytes, zeros for nulls."""
     if isinstance(data_type, DecimalType):
         width, scale = target.bit_width // 8, data_type.scale
-        return b"".join(unscaled(v, scale).to_bytes(width, "little", signed=True) for v in values)
+        decimals = (unscaled(v, scale).to_bytes(width, "little", signed=True) for v in values)
+        return pa.py_buffer(b"".join(decimals))
     if data_type == DATE:
         values = [None if v is None else v.toordinal() - _EPOCH_DAY for v in values]
     elif data_type in (TIMESTAMP, TIMESTAMP_NTZ):
         values = [None if v is None else micros(v) for v in values]
-    return struct.pack(f"<{len(values)}{_PACKED[data_type]}", *(0 if v is None else v for v in values))
+    packed = struct.pack(f"<{len(values)}{_PACKED[data_type]}", *(0 if v is None else v for v in values))
+    return pa.py_buffer(packed)
 
 
 def unscaled(value: Decimal | None, scale: int) -> int:
@@ -106,11 +102,6 @@ def unscaled(value: Decimal | None, scale: int) -> int:
     with localcontext() as context:
         context.prec = 100
         return int(value.scaleb(scale))
-
-
-def _bits(flags: Sequence[bool]) -> bytes:
-    number = sum(1 << i for i, flag in enumerate(flags) if flag)
-    return number.to_bytes(len(flags) // 8 + 1, "little")
 
 
 def scalar_of(value: Any, data_type: DataType) -> pa.Scalar:

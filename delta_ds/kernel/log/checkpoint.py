@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
-from delta_ds.kernel.log.arrays import fields_of, integers, texts
+from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.log.commit import deletion_vector_type, find_actions
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
 from delta_ds.kernel.log.segment import Checkpoint

@@ -135,7 +135,7 @@ def _take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
     """The rows of a column; a run of consecutive ones, as after a fresh checkpoint, without copying."""
     import numpy as np
 
-    from delta_ds.kernel.log.arrays import numbers
+    from delta_ds.kernel.arrow_buffers import numbers
 
     if len(rows) and rows.null_count == 0:
         wanted = numbers(rows)

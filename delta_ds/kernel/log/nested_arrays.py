@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.log.arrays import flags, integers, mask, texts
+from delta_ds.kernel.arrow_buffers import bitmap, byte_values, flags, integers, mask, offsets, texts
 
 
 def array_of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -45,18 +45,13 @@ def array_of_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _flat(values: Sequence[Any], valid: Any, kind: pa.DataType) -> pa.Array:
-    bits = None if valid.all() else _bits(valid)
+    bits = None if valid.all() else bitmap(valid)
     if pa.types.is_string(kind):
-        whole = texts([value or "" for value in values])
-        return pa.Array.from_buffers(kind, len(values), [bits, *whole.buffers()[1:]])
+        return byte_values([(value or "").encode() for value in values], kind, bits)
     if pa.types.is_boolean(kind):
-        return pa.Array.from_buffers(kind, len(values), [bits, _bits(np.array([bool(v) for v in values]))])
+        return pa.Array.from_buffers(kind, len(values), [bits, bitmap([bool(v) for v in values])])
     numbers = np.array([value or 0 for value in values], dtype=f"i{kind.bit_width // 8}")
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(numbers)])
-
-
-def _bits(values: Any) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def _entries(kind: pa.MapType, keys: pa.Array, items: pa.Array) -> pa.StructArray:
@@ -65,10 +60,8 @@ def _entries(kind: pa.MapType, keys: pa.Array, items: pa.Array) -> pa.StructArra
 
 
 def _with_offsets(kind: pa.DataType, valid: Any, lengths: Sequence[int], inner: pa.Array) -> pa.Array:
-    ends = np.zeros(len(lengths) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=ends[1:])
-    bits = None if valid.all() else _bits(valid)
-    return pa.Array.from_buffers(kind, len(lengths), [bits, pa.py_buffer(ends)], children=[inner])
+    bits = None if valid.all() else bitmap(valid)
+    return pa.Array.from_buffers(kind, len(lengths), [bits, offsets(lengths)], children=[inner])
 
 
 def map_of_struct(values: pa.StructArray, always: Callable[[str], bool], kind: pa.MapType) -> pa.MapArray:

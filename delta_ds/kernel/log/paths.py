@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:

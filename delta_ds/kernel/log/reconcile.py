@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.log.arrays import fields_of, flags, integers, texts
-from delta_ds.kernel.log.arrays import mask as as_mask
+from delta_ds.kernel.arrow_buffers import fields_of, flags, integers, texts
+from delta_ds.kernel.arrow_buffers import mask as as_mask
 from delta_ds.kernel.log.commit import file_action_fields
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_paths

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.file_pruning import Leaf, is_opaque, resolve
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers

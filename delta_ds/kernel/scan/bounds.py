@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.schema.types import (
     BINARY,
     DOUBLE,

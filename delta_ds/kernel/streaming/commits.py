@@ -174,7 +174,7 @@ class _FileActions:
     def __init__(self, actions: pa.Table, columns: Sequence[str]) -> None:
         import numpy as np
 
-        from delta_ds.kernel.log.arrays import flags
+        from delta_ds.kernel.arrow_buffers import flags
 
         self._actions = actions
         adds = data_changing(actions["add"], default=False)

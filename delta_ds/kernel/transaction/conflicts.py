@@ -24,8 +24,8 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids

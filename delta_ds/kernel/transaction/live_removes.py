@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.arrow_buffers import texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

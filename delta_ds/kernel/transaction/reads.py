@@ -136,7 +136,7 @@ def _scanned(scan: Scan) -> pa.ChunkedArray:
 def _among(column: pa.ChunkedArray, wanted: Sequence[str]) -> set[str]:
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.arrays import texts
+    from delta_ds.kernel.arrow_buffers import texts
 
     return set(column.filter(pc.is_in(column, value_set=texts(list(wanted)))).to_pylist())
 
@@ -151,7 +151,7 @@ def partition_values(snapshot: Snapshot, path: str) -> dict[str, Any] | None:
     """
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.arrays import texts
+    from delta_ds.kernel.arrow_buffers import texts
 
     files = snapshot.live_files()
     if "partitionValues" not in files.table.column_names:

@@ -158,7 +158,7 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.log.arrays import integers, texts
+    from delta_ds.kernel.arrow_buffers import integers, texts
 
     if not table.num_rows:
         return

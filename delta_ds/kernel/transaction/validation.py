@@ -17,7 +17,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
-from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name

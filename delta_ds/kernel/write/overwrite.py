@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.partition_values import comparable, parse
@@ -17,7 +18,6 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import Files, candidates, partitions, understood
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import Snapshot

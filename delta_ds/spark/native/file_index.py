@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from delta_ds.exceptions import DeltaError, PredicateError
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import descriptor

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from delta_ds.kernel.log.arrays import integers, texts
+from delta_ds.kernel.arrow_buffers import integers, texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt

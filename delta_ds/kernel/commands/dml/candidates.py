@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.scan.partitions import partition_tuples
 from delta_ds.kernel.snapshot import Snapshot
 

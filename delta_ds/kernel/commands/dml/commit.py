@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import ChangePlan
 from delta_ds.kernel.data.values.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.storage.staging import StagedFiles

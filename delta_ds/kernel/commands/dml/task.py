@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.plan import ChangePlan
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.task import TaskResult
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
-from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.properties import parse_size, value_of
 
 if TYPE_CHECKING:

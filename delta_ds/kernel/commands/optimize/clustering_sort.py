@@ -16,13 +16,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.optimize.range_ids import Curve, Ranges, column_at, ranges_of
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, only, read_rows, written
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.storage.staging import StagedFiles
 
 IN_MEMORY_BYTES = 256 << 20  # of Parquet files

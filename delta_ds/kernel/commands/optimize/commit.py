@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import features
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
 from delta_ds.kernel.commands.optimize.metrics import operation, operation_metrics, operation_parameters
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.reorg import Description
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel import features
+from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
 from delta_ds.kernel.commands.optimize.range_ids import Curve
@@ -23,7 +24,6 @@ from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrit
 from delta_ds.kernel.commands.optimize.zcubes import CubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
-from delta_ds.kernel.log.arrays import integers, numbers
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import value_of
 from delta_ds.kernel.scan.scan import file_slices

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import flags, integers
 from delta_ds.kernel.commands.optimize import zorder_curve
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
-from delta_ds.kernel.log.arrays import flags, integers
 
 MOST_BITS = 12  # 4,094 boundaries a column
 ONE_COLUMN_BITS = 16

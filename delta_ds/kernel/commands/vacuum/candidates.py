@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.commands.vacuum.paths import Hidden, parents, with_ancestors
-from delta_ds.kernel.log.arrays import integers, texts
 
 # Of the files that are looked up at once; more where more are needed, since each look-up hashes those first.
 _ROWS = 131_072

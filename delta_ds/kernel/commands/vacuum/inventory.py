@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.expressions.arrays import FALSE
-from delta_ds.kernel.log.arrays import integers, texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.listing import listing_schema

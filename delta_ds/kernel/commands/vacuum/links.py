@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.log.arrays import texts
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError, UnsupportedOperationError
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files, without
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_rows, vector_paths
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.arrays import integers
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing

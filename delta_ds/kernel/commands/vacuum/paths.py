@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.write.paths import escape
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.paths import ODD
 from delta_ds.kernel.storage.filesystem import Storage

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import needed_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
-from delta_ds.kernel.log.arrays import fields_of, integers, texts
 from delta_ds.kernel.log.checkpoint import (
     UnreadableCheckpointError,
     inline_actions,

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.arrow_buffers import flags
+from delta_ds.kernel.arrow_buffers import mask as as_mask
 from delta_ds.kernel.data.read import char_padding, primitive_conversion, variant_shredding
 from delta_ds.kernel.data.read.exists_default import default_value, repeat
 from delta_ds.kernel.data.values.calendars import Rebase
 from delta_ds.kernel.data.values.list_layout import over, plain_lists, plain_maps
-from delta_ds.kernel.log.arrays import flags
-from delta_ds.kernel.log.arrays import mask as as_mask
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
 from delta_ds.kernel.schema.from_arrow import is_list
 from delta_ds.kernel.schema.types import (

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError, DeltaError
+from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.data.read import char_padding, column_conversion, row_groups
 from delta_ds.kernel.data.read.exists_default import repeat
 from delta_ds.kernel.data.read.metadata_column import METADATA_COLUMN, RowMetadata, metadata_type
@@ -26,7 +27,6 @@ from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.calendars import rebase_of
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
-from delta_ds.kernel.log.arrays import mask
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
     LONG,

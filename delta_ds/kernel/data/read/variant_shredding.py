@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.data.values import variant
 from delta_ds.kernel.data.values import variant_columns as columns
 from delta_ds.kernel.data.values.variant_columns import Numbers
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
-from delta_ds.kernel.log.arrays import mask
 from delta_ds.kernel.schema.types import BINARY, VARIANT, arrow_type
 
 Converter = Callable[[pa.Array], pa.Array]

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 
 START = "delta.identity.start"

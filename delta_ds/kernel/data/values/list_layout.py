@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvariantViolationError
-from delta_ds.kernel.log.arrays import flags, integers, mask, numbers
+from delta_ds.kernel.arrow_buffers import bitmap, flags, integers, numbers, offsets
 
 _MOST_VALUES = (1 << 31) - 1
 
@@ -64,9 +64,7 @@ def _is_plain(array: pa.Array) -> bool:
 
 def _with_offsets(kind: pa.DataType, like: pa.Array, lengths: pa.Array, values: pa.Array) -> pa.Array:
     counts = numbers(pc.fill_null(lengths.cast(pa.int64()), integers([0])[0]))
-    offsets = np.zeros(len(like) + 1, dtype=np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    valid = mask(flags(like.is_valid())).buffers()[1] if like.null_count else None
+    valid = bitmap(flags(like.is_valid())) if like.null_count else None
     return pa.Array.from_buffers(
-        kind, len(like), [valid, pa.py_buffer(offsets)], like.null_count, children=[values]
+        kind, len(like), [valid, offsets(counts)], like.null_count, children=[values]
     )

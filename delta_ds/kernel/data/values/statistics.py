@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.log.arrays import texts
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.arrow_buffers import bitmap, flags
 from delta_ds.kernel.data.values import variant
 from delta_ds.kernel.expressions.arrays import scalar_of
-from delta_ds.kernel.log.arrays import flags, mask
 from delta_ds.kernel.schema.types import BINARY
 
 Numbers = np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ def nulled(encoded: pa.Array, present: Numbers) -> pa.Array:
     if encoded.offset:
         encoded = pa.concat_arrays([encoded.slice(0, 0), encoded])
         _, offsets, data = encoded.buffers()
-    return pa.Array.from_buffers(pa.binary(), len(encoded), [mask(present).buffers()[1], offsets, data])
+    return pa.Array.from_buffers(pa.binary(), len(encoded), [bitmap(present), offsets, data])
 
 
 def join(*parts: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.log.arrays import integers
+from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
 
 Numbers = np.ndarray[Any, Any]

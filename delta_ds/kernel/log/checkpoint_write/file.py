@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.log.arrays import integers, mask
+from delta_ds.kernel.arrow_buffers import integers, mask
 from delta_ds.kernel.log.checkpoint_write.schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_write.state import FileRows
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.log.arrays import fields_of
+from delta_ds.kernel.arrow_buffers import fields_of
 from delta_ds.kernel.log.checkpoint import CheckpointFiles, guarded, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct

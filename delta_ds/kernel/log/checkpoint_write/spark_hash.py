@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.log.arrays import flags
+from delta_ds.kernel.arrow_buffers import flags
 
 _SEED = 42
 

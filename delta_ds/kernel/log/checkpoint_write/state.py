@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.log.arrays import flags, integers, mask
+from delta_ds.kernel.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,
     CheckpointFiles,

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.log.arrays import mask
+from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.log.checkpoint_write.file import (
     CheckpointFile,
     Counts,

@@ -1,4 +1,4 @@
-"""Numpy to Arrow by buffers.
+"""Arrow arrays by buffers: numpy arrays and Python values in, and out again.
 
 pyarrow's own conversions (`pa.array`, `pa.scalar`) import pandas wherever it is installed, a quarter of a
 second that opening a table must not pay.
@@ -6,6 +6,7 @@ second that opening a table must not pay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,25 +34,62 @@ def numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, np.dtype[np.i
     return np.frombuffer(values.buffers()[1], np.int64)[values.offset :][: len(values)]
 
 
+def bitmap(values: Any) -> pa.Buffer:
+    """Truth values, one bit each, as Arrow stores booleans and which values are valid."""
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(np.asarray(values, dtype=bool), bitorder="little"))
+
+
 def mask(values: Any) -> pa.Array:
-    """A boolean Arrow array of a numpy boolean array."""
-    import numpy as np
+    """A boolean Arrow array of truth values."""
     import pyarrow as pa
 
-    bits = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bitmap(values)])
 
 
-def texts(values: list[str]) -> pa.Array:
+def texts(values: Sequence[str]) -> pa.Array:
     """A string Arrow array of Python strings."""
+    import pyarrow as pa
+
+    return byte_values([value.encode() for value in values], pa.string())
+
+
+def byte_values(values: Sequence[bytes], kind: pa.DataType, valid: pa.Buffer | None = None) -> pa.Array:
+    """An Arrow array of strings or binary values from their bytes.
+
+    Parameters
+    ----------
+    values
+        What stands for nulls is empty.
+    kind
+        string or binary.
+    valid
+        The bitmap of the values that are not null; None for all of them.
+    """
+    import pyarrow as pa
+
+    buffers = [valid, offsets([len(value) for value in values]), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
+def offsets(lengths: Any) -> pa.Buffer:
+    """Where values of these lengths begin, and where the last one ends, int32: of texts, lists and maps.
+
+    Raises
+    ------
+    OverflowError
+        All together are longer than one Arrow array of these kinds can be.
+    """
     import numpy as np
     import pyarrow as pa
 
-    encoded = [value.encode() for value in values]
-    offsets = np.zeros(len(values) + 1, dtype=np.int32)
-    np.cumsum([len(value) for value in encoded], out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"{ends[-1]} bytes or elements are more than one Arrow array can hold")
+    return pa.py_buffer(ends.astype(np.int32))
 
 
 def flags(column: pa.ChunkedArray | pa.Array) -> Any:
