@@ -1,3 +1,3 @@
-"""The version of this package; kept by itself, so that any module can name it without the public names."""
+"""The version of this package, in a module that every other one can import."""
 
 __version__ = "0.1.0"

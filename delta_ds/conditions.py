@@ -1,4 +1,4 @@
-"""What programs know error conditions by, besides their names: the SQLSTATE, and the family.
+"""The SQLSTATE and the family of every error condition.
 
 Names, states and families are those of delta-spark and Spark, where they have the condition. A condition with a part
 after a dot (`FAILED_READ_FILE.FILE_NOT_EXIST`) has those of the whole.

@@ -1,4 +1,4 @@
-"""Build small Delta tables, and broken ones, in a test: no JVM, no Spark.
+"""Build small Delta tables, and broken ones, in tests without a JVM.
 
 Data goes to Parquet by pyarrow and the log is written line by line, so that a test can hold exactly the
 log it is about, however odd:

@@ -1,0 +1,1 @@
+"""The Delta protocol without Spark: reading, writing and maintaining tables in a plain Python process."""

@@ -1,4 +1,4 @@
-"""The single actions of the log as values; file actions come in sets, as Arrow tables (`commit.py`).
+"""The single actions of the log (protocol, metadata, `txn`, domains) as frozen dataclasses.
 
 Source: PROTOCOL.md, "Actions".
 """

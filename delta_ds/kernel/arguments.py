@@ -1,4 +1,4 @@
-"""Arguments of public methods, checked against their annotations when the method is called.
+"""Check the arguments of public methods against their annotations when they are called.
 
 Without it a wrong kind of value fails somewhere inside, or means something else: of a text in place of a list of names
 every letter counts as a name.

@@ -1,4 +1,4 @@
-"""`DeltaLog`: the handle on a table; finds the snapshot of a version or a moment."""
+"""`DeltaLog`: the handle on a table; snapshots by version and timestamp, history, changes, writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as logs hold it: whatever a text is, parsing it ends with a value or a `ValueError`."""
+"""Parse JSON strictly: every text ends as a value or a `ValueError`."""
 
 from __future__ import annotations
 

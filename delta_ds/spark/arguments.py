@@ -1,4 +1,4 @@
-"""What users call: arguments are checked by what annotations say, and errors are those of Spark.
+"""Public methods: check arguments by annotations, raise errors of pyspark's classes.
 
 Most of what users write is used much later, by Spark or in another process, where a wrong type would come up as an
 error about something else, or not at all.

@@ -1,4 +1,4 @@
-"""Arrow batches through Python tasks, without pandas.
+"""Run Python tasks on Arrow batches, without pandas.
 
 `DataFrame.mapInArrow` of a classic session makes its function by way of `pandas_udf`, which refuses to do anything
 without pandas, and warns of versions that pyspark does not know. Nothing of it is used: the tasks see Arrow only.

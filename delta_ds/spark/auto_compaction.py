@@ -1,4 +1,4 @@
-"""Compaction that follows a write by itself, where the table or the session asks for it."""
+"""Auto compaction after writes, where the table or the session asks for it."""
 
 from __future__ import annotations
 

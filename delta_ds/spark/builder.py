@@ -1,4 +1,4 @@
-"""`DeltaTableBuilder`: new tables column by column, with the methods of `delta.tables.DeltaTableBuilder`."""
+"""`DeltaTableBuilder`: create and replace tables, with the methods of `delta.tables.DeltaTableBuilder`."""
 
 from __future__ import annotations
 

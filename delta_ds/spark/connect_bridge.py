@@ -1,4 +1,4 @@
-"""The log of a table in a session of Spark Connect: the server reads it and commits to it.
+"""Spark Connect: run log reads and commits on the server, which holds the table.
 
 A client of Spark Connect need not reach the table's storage, nor have the same machine, folders or credentials as the
 server, where rows are read and written. So calls on the log go there too, through a data source that is nothing but a

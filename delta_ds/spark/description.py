@@ -1,4 +1,4 @@
-"""What of `DeltaTable` changes a table's description: properties, protocol, columns, constraints, clustering."""
+"""Methods of `DeltaTable` that change its description: properties, protocol, columns, constraints, clustering."""
 
 from __future__ import annotations
 

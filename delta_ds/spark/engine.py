@@ -1,4 +1,4 @@
-"""How commits made by Spark name their writer."""
+"""`engineInfo` of commits made from Spark."""
 
 from __future__ import annotations
 

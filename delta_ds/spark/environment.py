@@ -1,4 +1,4 @@
-"""What a session lacks: Python for its workers, or a format; noticed by `register`, and told where it makes Spark fail.
+"""Missing requirements of a session (workers' Python, formats), found by `register` and named in errors.
 
 Spark runs the data source and tasks in Python processes of its own, with the `python3` of PATH unless PYSPARK_PYTHON
 names another: not always the Python of the program.

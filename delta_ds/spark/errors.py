@@ -1,4 +1,4 @@
-"""The border at which errors become Spark's: what the kernel raises, and what Spark reports of this package's errors.
+"""Translate errors at the border to Spark: the kernel's to pyspark's classes, and Spark's reports back.
 
 Whoever has a Spark session expects errors of `pyspark.errors`, with a condition, parameters and an SQLSTATE. So an
 error that leaves this half is of two classes: its own of `delta_ds.exceptions`, and the one that delta-spark raises

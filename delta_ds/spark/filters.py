@@ -1,4 +1,4 @@
-"""Filters that Spark pushes to a reader, as expressions of the kernel."""
+"""Pushed filters of Spark as expressions of the kernel."""
 
 from __future__ import annotations
 

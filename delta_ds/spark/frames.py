@@ -1,4 +1,4 @@
-"""DataFrames of rows that the driver has, made without a trace in the session."""
+"""DataFrames of rows on the driver that leave no trace in the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a session opens a store, as its user has said it to Hadoop: what the JVM reads by, the kernel reads by too."""
+"""The `fs.*` settings of a session as storage options of the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that Spark gave up, told in one short error: a full disk, a lost store or executor.
+"""Jobs that Spark gave up, as one short `JobFailedError`.
 
 Py4j's own error of such a failure says it in two hundred lines of Java, without the table.
 """

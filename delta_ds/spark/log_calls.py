@@ -1,4 +1,4 @@
-"""What `DeltaTable` asks of a log, as functions that can be sent to the server of a Spark Connect session."""
+"""The log calls of `DeltaTable` as functions that can run on a Spark Connect server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line per phase of long work on the driver, for a person who watches; jobs have Spark's own console bar."""
+"""One line of progress per phase of long work on the driver, in interactive sessions."""
 
 from __future__ import annotations
 

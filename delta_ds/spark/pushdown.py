@@ -1,4 +1,4 @@
-"""When filters that Spark pushes may be used to skip files.
+"""When pushed filters may be used to skip files.
 
 Up to Spark 4.3 every use of one DataFrame (or view) shares one read plan, made by whichever filter was
 pushed last: after `df.where("a = 1").count()`, `df.count()` reads only the files that were planned for

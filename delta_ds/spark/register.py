@@ -1,4 +1,4 @@
-"""`register(spark)`: make a session ready for `pydelta`, and say what is active in it."""
+"""`register(spark)`: prepare a session for `pydelta` and report what is active."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between Delta schemas, Spark schemas and the Arrow schema that Spark accepts for a Spark schema."""
+"""Convert between Delta, Spark and Arrow schemas."""
 
 from __future__ import annotations
 

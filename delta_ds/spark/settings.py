@@ -1,4 +1,4 @@
-"""The settings of delta-spark: one record each, what a session has set of them, and one warning for what has no effect.
+"""The settings of delta-spark as one record each, what a session has set, and a warning for those without effect.
 
 `docs/settings.md` is made of `SETTINGS`.
 

@@ -1,4 +1,4 @@
-"""The data source `pydelta`: options and a path to a schema and a reader."""
+"""The data source `pydelta`: from options and a path to schema, reader and writer."""
 
 from __future__ import annotations
 

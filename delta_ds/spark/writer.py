@@ -1,4 +1,4 @@
-"""`df.write.format("pydelta")`: planned on the driver, written by tasks, committed on the driver.
+"""The batch writer: planned on the driver, written by tasks, committed on the driver.
 
 Spark runs planning, each task and the commit in Python processes of their own; the writer travels between them.
 """

@@ -1,1 +1,1 @@
-"""Commands that change what a table is: its protocol, properties, constraints and columns."""
+"""Changes of a table's description: protocol, properties, constraints and columns, without touching rows."""

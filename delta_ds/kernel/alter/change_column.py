@@ -1,4 +1,4 @@
-"""Changing one column: its type, nullability, comment, default and place.
+"""ALTER COLUMN: change the type, nullability, comment, default and position of one column.
 
 Source: delta-spark, `AlterTableChangeColumnDeltaCommand`; Spark, `CheckAnalysis.checkAlterTableCommand`.
 """

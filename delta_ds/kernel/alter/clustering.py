@@ -1,4 +1,4 @@
-"""Clustering columns: which there may be, how the log records them, and changing them.
+"""Clustering columns: check them, record them in the `delta.clustering` domain, change them.
 
 Source: PROTOCOL.md, "Clustered Table"; protocol-checklist CLU-W-01, CLU-W-02, CLU-W-04.
 """

@@ -1,4 +1,4 @@
-"""Adding, renaming and dropping columns; changing one is in `change_column.py`.
+"""Add, rename and drop columns.
 
 Names of existing columns are written as in Spark SQL (`s.a`, `` `a.b` ``, `l.element.x`), new names are plain.
 

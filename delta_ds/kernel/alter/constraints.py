@@ -1,4 +1,4 @@
-"""Adding and dropping CHECK constraints.
+"""Add and drop CHECK constraints.
 
 Source: PROTOCOL.md, "CHECK Constraints"; protocol-checklist CON-W-03, CON-W-04.
 """

@@ -1,4 +1,4 @@
-"""New tables, and tables in the place of others.
+"""CREATE and REPLACE TABLE: the protocol, metadata and domains of a new table.
 
 Source: PROTOCOL.md, "Change Metadata"; checklist 7, PRO-W-08, CLU-W-02; delta-spark, `CreateDeltaTableCommand`.
 """

@@ -1,4 +1,4 @@
-"""What a column or constraint may be defined as: generated columns, identity columns, defaults, CHECK conditions.
+"""Checks of generated columns, identity columns, column defaults and CHECK conditions as users define them.
 
 Definitions are checked when they are made, so that no table is left that nobody can write to.
 

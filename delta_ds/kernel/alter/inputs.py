@@ -1,4 +1,4 @@
-"""Table properties as users give them: what is stored, and what only asks for a protocol.
+"""Table properties as users give them, split into those to store and those that only ask for a protocol.
 
 Source: protocol-checklist MD-RW-05, MD-W-06.
 """

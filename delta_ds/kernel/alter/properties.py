@@ -1,4 +1,4 @@
-"""Setting and unsetting table properties, and the protocol upgrades they stand for.
+"""Set and unset table properties, with the protocol upgrades that they need.
 
 Source: protocol-checklist MD-RW-05, TF-W-02; delta-spark, `AlterTableSetPropertiesDeltaCommand`.
 """

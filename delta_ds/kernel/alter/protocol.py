@@ -1,4 +1,4 @@
-"""Which protocol a table needs: the least one for new tables, upgrades of existing ones.
+"""The protocol a table needs: the least one for new tables, upgrades of existing ones.
 
 A protocol is a set of features; `least` writes the set down in the weakest form, which is a legacy version
 where one stands for exactly these features.

@@ -1,4 +1,4 @@
-"""Row tracking for a table that has files: every one gets row ids before the property may say so.
+"""Enable row tracking on a table that has files: every file gets row ids before the property is set.
 
 Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-03, RT-W-06.
 """

@@ -1,4 +1,4 @@
-"""What every change of a table's columns has in common: from a new schema to the commit.
+"""The steps every change of columns shares, from the new schema to the commit.
 
 Source: delta-spark, `AlterDeltaTableCommand` and `OptimisticTransaction.updateMetadata`.
 """

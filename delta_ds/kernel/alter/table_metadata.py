@@ -1,4 +1,4 @@
-"""What must hold for the metadata of a table as a whole, and what follows from a change of it.
+"""Checks of a table's metadata as a whole, and the metadata that follows from a change of it.
 
 `settle` is called with the metadata a command wants and gives back what is committed.
 

@@ -1,4 +1,4 @@
-"""The change data feed: what the commits of a table changed, row by row."""
+"""The change data feed: the rows that the commits of a table inserted, updated and deleted."""
 
 from delta_ds.kernel.changes.commit import (
     CHANGE_FIELDS,

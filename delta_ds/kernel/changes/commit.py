@@ -1,4 +1,4 @@
-"""What one commit changed: its actions to the slices that hold the changed rows.
+"""The changes of one commit: its actions turned into the file slices that hold the changed rows.
 
 A commit with `cdc` actions is read from those alone. Otherwise its adds are inserts and its removes deletes; where
 it only swaps the deletion vector of a file, the rows between the two are the change.

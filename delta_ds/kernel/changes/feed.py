@@ -1,4 +1,4 @@
-"""The feed of a range of versions: which versions, at which schema, and the slices that hold their changes.
+"""The change data feed of a range of versions: its bounds, its schema and its file slices.
 
 Source: checklist CDF-*; delta-spark, `CDCReader`.
 """

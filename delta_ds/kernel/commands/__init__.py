@@ -1,1 +1,1 @@
-"""What changes a whole table: each command is one transaction, planned and committed without Spark."""
+"""Commands on whole tables, each one transaction, planned and committed without Spark."""

@@ -1,4 +1,4 @@
-"""Shallow CLONE: a new table over the data files of another one, which it names by their full addresses.
+"""Shallow CLONE: a new table that refers to the data files of another one by their absolute paths.
 
 The clone has the source's schema, partitioning, clustering, properties and constraints, but an id, a history
 and row ids of its own; description and transactions of applications are not taken along.

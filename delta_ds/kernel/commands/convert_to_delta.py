@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA: a folder of Parquet files becomes a table, its files stay where they are.
+"""CONVERT TO DELTA: make a folder of Parquet files a table, without moving the files.
 
 Files and sizes come from a listing, columns and statistics from the footers, partition values from the names of
 folders, read as the types that the user gives for them.

@@ -1,4 +1,4 @@
-"""Taking a feature out of a table's protocol, once nothing in the table needs it.
+"""DROP FEATURE: remove the traces of a table feature, then the feature from the protocol.
 
 First what a table property asks for is switched off and what is left of the feature in data files is rewritten (both
 are commits of their own), then the feature goes. What only users can decide about, such as constraints, is refused by

@@ -1,4 +1,4 @@
-"""The versions before a feature was dropped: cut off, or made safe for readers without it.
+"""Old versions that still use a dropped feature: truncated, or protected by `checkpointProtection`.
 
 Source: protocol-checklist CPR-W-01; delta-spark, `DeletionVectorsPreDowngradeCommand`.
 """

@@ -1,4 +1,4 @@
-"""GENERATE: files that make a table readable for engines that do not know Delta.
+"""GENERATE: write symlink manifests for engines that do not know Delta.
 
 No commit: the log of the table stays as it is.
 """

@@ -1,4 +1,4 @@
-"""The columns of a Parquet file as Spark sees them, from its footer.
+"""The Spark schema of a Parquet file, from its footer.
 
 Spark writes its own schema into the files it makes; for files of others the Parquet types tell.
 

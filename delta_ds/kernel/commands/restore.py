@@ -1,4 +1,4 @@
-"""RESTORE: a table as it was at an earlier version, as a new version.
+"""RESTORE: commit the state of an earlier version as a new version.
 
 Files come and go by the difference of the two lists, where a file is its path and its deletion vector.
 Schema, partitioning and properties become those of the earlier version; what must never go back stays: the

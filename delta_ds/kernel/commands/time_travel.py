@@ -1,4 +1,4 @@
-"""The version that a command goes back to, by number or by moment."""
+"""The version a command goes back to, by number or by timestamp."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Data files: their values, reading them, preparing rows for them, writing them."""

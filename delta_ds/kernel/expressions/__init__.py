@@ -1,0 +1,1 @@
+"""Predicates and other expressions: parsed, bound to a schema, evaluated on Arrow data."""

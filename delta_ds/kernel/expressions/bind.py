@@ -1,4 +1,4 @@
-"""Binding: an expression meets a schema.
+"""Bind an expression to a schema: resolve its columns and types.
 
 Names become exact paths with types, operands are brought to the types that Spark (ANSI mode, the default
 since 4.0) would bring them to, constants are computed, and the result is put into the plain forms that

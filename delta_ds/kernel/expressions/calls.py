@@ -1,4 +1,4 @@
-"""Typing of operators and functions: operands meet in a common type, constants are computed.
+"""Type operators and function calls: find the common type of their operands, fold constants.
 
 Each function takes bound arguments and gives a bound expression.
 """

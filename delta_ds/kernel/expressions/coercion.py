@@ -1,4 +1,4 @@
-"""Spark's ANSI type coercion: which type two values meet in, and which type arithmetic gives.
+"""Spark's ANSI type coercion: the common type of two values, and the result type of arithmetic.
 
 Source: Spark's `AnsiTypeCoercion` and `DecimalPrecisionTypeCoercion`. Differs: decimals that together need
 more than 38 digits are compared exactly instead of being cut.

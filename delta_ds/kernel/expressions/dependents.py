@@ -1,4 +1,4 @@
-"""What hangs on a column: the CHECK constraints and generated columns whose expressions use it.
+"""The CHECK constraints and generated columns that use a column.
 
 Source: delta-spark, `SchemaUtils.containsDependentExpression` (protocol-checklist CON-W-04).
 """

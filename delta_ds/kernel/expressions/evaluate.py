@@ -1,4 +1,4 @@
-"""Evaluation of bound expressions on Arrow data, three-valued, as Spark (ANSI mode) evaluates them.
+"""Evaluate bound expressions on Arrow data in three-valued logic, as Spark does in ANSI mode.
 
 NaN equals NaN and is above every number, -0.0 equals 0.0, a comparison with null is null. An operand that may
 fail (a narrowing cast, a division) is computed only for the rows that reach it, so that

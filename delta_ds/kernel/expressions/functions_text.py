@@ -1,4 +1,4 @@
-"""Functions of text on Arrow values, by Spark's names. Positions count characters (code points) from 1."""
+"""Text functions on Arrow values, by Spark's names. Positions count characters (code points) from 1."""
 
 from __future__ import annotations
 

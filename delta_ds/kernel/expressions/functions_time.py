@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps on Arrow values, by Spark's names.
+"""Date and timestamp functions on Arrow values, by Spark's names.
 
 Arguments are dates or wall clock times: `bind` has already cast timestamps in the session time zone. Only
 `date_trunc` and `add_interval`, which give back an instant, look at the zone themselves.

@@ -1,4 +1,4 @@
-"""Partition filters from generated columns: `ts >= '2024-02-01'` says something about `d = CAST(ts AS DATE)`.
+"""Partition filters derived from generated columns, such as `d = ...` from `ts >= ...` where `d` is `CAST(ts AS DATE)`.
 
 A filter on a column that a partition column is generated from is translated into filters on the partition
 column, so that whole partitions go without a look at their statistics. Two properties of the generation

@@ -1,4 +1,4 @@
-"""Intervals of one number and one unit, as they are added to dates and timestamps."""
+"""Intervals of one number and one unit, added to dates and timestamps."""
 
 from __future__ import annotations
 

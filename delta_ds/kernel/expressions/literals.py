@@ -1,4 +1,4 @@
-"""Constants in Spark SQL: strings with their escapes, raw, doubled and joined; numbers and casts of numbers.
+"""Literals of Spark SQL: strings with escapes, raw strings, numbers.
 
 Source: Spark's `SparkParserUtils.unescapeSQLString` and the lexer's `STRING_LITERAL`.
 """

@@ -1,4 +1,4 @@
-"""Names as SQL spells them: functions with several spellings, functions that are casts, types, date parts."""
+"""Function, type and date part names of SQL in all their spellings."""
 
 from __future__ import annotations
 

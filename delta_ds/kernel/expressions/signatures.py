@@ -1,4 +1,4 @@
-"""The functions that can be evaluated: what each is given and gives.
+"""The functions that can be evaluated, with the types of their arguments and results.
 
 One table serves both sides: `bind` casts arguments by it, `evaluate` runs the function of the same name in
 `functions.py`. Nothing here needs Arrow.

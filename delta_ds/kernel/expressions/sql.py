@@ -1,4 +1,4 @@
-"""Spark SQL text to expression trees.
+"""Parse Spark SQL expressions into expression trees.
 
 sqlglot's Spark dialect does the grammar. Two things are taken off its hands because they decide answers:
 string literals (Spark's escapes, `''` and neighbouring literals) are normalised before it reads the text, and

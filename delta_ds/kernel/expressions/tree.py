@@ -1,4 +1,4 @@
-"""Expressions as trees: what predicates are inside the kernel, whoever wrote them.
+"""Expression trees: columns, literals, calls and casts.
 
 Four kinds of node are enough. SQL text becomes a tree in `sql.py`, filters that Spark pushes become one in
 the Spark half; skipping and evaluation read nothing else. Trees are values: immutable, hashable, picklable.

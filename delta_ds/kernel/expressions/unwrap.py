@@ -1,4 +1,4 @@
-"""Comparisons of a widened column with a constant, turned into comparisons of the column itself.
+"""Turn comparisons of a cast column with a constant into comparisons of the column itself.
 
 `CAST(i AS decimal(11,1)) > 41.5` says the same as `i > 41` for a whole number `i`. Statistics and partition
 values are of the column's own type, so only the second form lets them decide. Each rewrite is exact.

@@ -1,4 +1,4 @@
-"""Snapshots kept on disk, so that the next process replays only what is new.
+"""A cache of snapshots on disk, so that the next process replays only newer commits.
 
 Spark plans, reads and commits in separate Python processes, so a cold process is the normal case. An
 entry is one Arrow IPC file with a description behind it, memory-mapped when used; it counts only if every log

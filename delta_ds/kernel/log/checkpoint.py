@@ -1,4 +1,4 @@
-"""Checkpoints to Arrow: V1 classic and multi-part, V2 with Parquet or JSON manifest and sidecars.
+"""Read checkpoints to Arrow: V1 classic and multi-part, V2 with Parquet or JSON manifest and sidecars.
 
 Only the columns that are asked for leave the Parquet files. Statistics are not among them at first:
 they are read later, for the columns of a predicate, by the row numbers kept here.

@@ -1,4 +1,4 @@
-"""`.crc` files: a summary of a version that saves reading a long log for its protocol and metadata.
+"""Version checksum files (`.crc`): written after commits, read for protocol and metadata, verified.
 
 Each is made from that of the version before and the actions of the commit in between, without a look at the log.
 

@@ -1,4 +1,4 @@
-"""Clean-up of the log: what is older than the retention goes, and nothing that a kept version needs.
+"""Clean up the log: delete files older than the retention that no kept version needs.
 
 The newest readable checkpoint at or before the cut-off stays with everything after it; what is before it goes.
 

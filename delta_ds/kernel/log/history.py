@@ -1,4 +1,4 @@
-"""Who did what when: commit provenance, commit times, and from a moment to the version of then.
+"""Commit history: who did what when, and the version at a timestamp.
 
 Source: PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps"; checklist COM-R-12, ICT-*.
 """

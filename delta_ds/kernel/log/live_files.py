@@ -1,4 +1,4 @@
-"""The live files of a version, in Arrow: what a scan plans over.
+"""The live files of a version as Arrow tables: the input of every scan.
 
 Base columns are in memory; statistics come when asked for, since few queries need more than a column
 of them: the JSON text of files added by commits is at hand, that of files in a checkpoint is read from

@@ -1,4 +1,4 @@
-"""Nested Arrow arrays by buffers: Python values to structs, lists and maps, and structs of texts to maps.
+"""Nested Arrow arrays from their buffers: structs, lists and maps.
 
 pyarrow's own conversion of Python values imports pandas wherever it is installed, and Arrow's JSON reader
 knows no maps: both are needed to write a checkpoint.

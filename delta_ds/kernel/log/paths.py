@@ -1,4 +1,4 @@
-"""The one form of a path by which files are compared, however a log spells it.
+"""The normal form of a path by which files are compared, however a log spells it.
 
 The `path` of an action is URI-encoded, relative or absolute, and many texts name one file: `a%20b`, `./a%20b` and
 `file:///table/a%20b`. Replay, conflicts, the change feed and whatever else asks whether two actions mean the same

@@ -1,4 +1,4 @@
-"""Reconciliation: file actions, oldest first, to the files that live.
+"""Action reconciliation: which `add` and `remove` of each file is the newest.
 
 A file action's key is its path and deletion vector; the newest action of a key wins, and only winning adds
 are live. Commits are reconciled among themselves by one dictionary encoding, then knock out rows of the

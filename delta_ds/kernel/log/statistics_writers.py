@@ -1,4 +1,4 @@
-"""Who wrote the statistics of a version: engines that count NaN among the floats, or others.
+"""The engines that wrote the statistics of a version, and whether they count NaN in bounds.
 
 Spark's NaN is the greatest of floats, and delta-spark says so in `maxValues`. Engines that take their statistics from
 Parquet's leave NaN out, and nothing in the statistics tells which is which. The log does, where commits and

@@ -1,1 +1,1 @@
-"""The options of reads and writes, each as one record: parsed, checked, and refused where unknown."""
+"""The options of reads, writes and streams, each one record: parsed, checked, unknown ones refused."""

@@ -1,4 +1,4 @@
-"""What a set of options has in common: one record an option, unknown names refused with the nearest known one.
+"""`Option` and `OptionSet`: records of options, and their parsing with a hint at the nearest known name.
 
 Names come in any case. `storage.<name>` and Hadoop's `fs.*` settings go to the filesystem.
 """

@@ -1,4 +1,4 @@
-"""The options of a read: `parse_read_options` turns what Spark hands over into a `ReadOptions`."""
+"""The options of a read, parsed to a `ReadOptions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a session that have to reach processes which have no session: as one option of a write, in JSON.
+"""Session settings for processes without a session, handed on as one write option in JSON.
 
 Spark plans, writes and commits a data source's rows in processes of their own, and streams do so long after they
 were started.

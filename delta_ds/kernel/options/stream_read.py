@@ -1,4 +1,4 @@
-"""The options of a streaming read: `parse_stream_read_options` gives a `StreamReadOptions`."""
+"""The options of a streaming read, parsed to a `StreamReadOptions`."""
 
 from __future__ import annotations
 

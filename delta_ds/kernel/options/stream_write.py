@@ -1,4 +1,4 @@
-"""The options of a streaming write: those of a batch write that make sense for every batch of a query."""
+"""The options of a streaming write: those of a batch write that hold for every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of options to values: versions, moments, sizes, names.
+"""Parse option values: versions, timestamps, sizes, names.
 
 Each parser takes the text and the time zone in force, and raises `ValueError` saying what would be right.
 """

@@ -1,4 +1,4 @@
-"""The options of a write: `parse_write_options` turns what Spark hands over into a `WriteOptions`."""
+"""The options of a write, parsed to a `WriteOptions`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""A snapshot and a predicate to the files, tasks and rows of a read."""

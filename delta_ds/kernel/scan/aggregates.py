@@ -1,4 +1,4 @@
-"""Counts, minima and maxima of all live rows from the log alone: the scan's own answer, or none.
+"""Count, minimum and maximum of all live rows from statistics alone, where they are exact.
 
 Statistics bound the values of a file; whether a bound *is* a value depends on its type and its writer. Only what
 holds for every writer that keeps to the protocol is used:

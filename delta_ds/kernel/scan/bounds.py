@@ -1,4 +1,4 @@
-"""What is known of an expression's values in each file: between which bounds, null or not.
+"""Bounds and nullability of an expression's values in each file.
 
 Everything here is an over-approximation and says what *may* be: a file of which nothing is known may hold
 anything. Comparisons follow Spark: NaN equals NaN and is the largest, -0.0 equals 0.0, strings compare by

@@ -1,4 +1,4 @@
-"""Say for each live file whether a scan reads it, and by which rule.
+"""Tell for each live file whether a scan reads it, and by which rule.
 
 `explain` answers in one table what `Pruning` holds by rule; `summary` counts it.
 """

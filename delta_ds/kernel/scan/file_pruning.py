@@ -1,4 +1,4 @@
-"""What partition values and statistics say about a predicate: may it be true, may it be false, in each file.
+"""Decide from partition values and statistics whether a predicate can be true or false in each file.
 
 Negation needs no rewriting: `NOT p` may be true where `p` may be false, `p AND q` may be false where either
 may be, and a comparison may be false where its opposite may be true. Null is neither.

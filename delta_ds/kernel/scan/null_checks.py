@@ -1,4 +1,4 @@
-"""Whether files keep what the schema promises: no nulls in NOT NULL columns.
+"""Check files for nulls in NOT NULL columns before Spark relies on there being none.
 
 An engine that is told that a column has no nulls does not look for them, and answers wrongly where a file of another
 writer has some. The log's statistics settle it for nearly all files, footers for the others, and the few that are left

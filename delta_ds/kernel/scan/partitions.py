@@ -1,4 +1,4 @@
-"""The partition values of many files as the few tuples they are: each distinct tuple is looked at once.
+"""The distinct partition tuples of many files, so that predicates look at each once.
 
 Source: PROTOCOL.md, "Partition Value Serialization".
 """

@@ -1,4 +1,4 @@
-"""Which files cannot hold a row that a predicate keeps, by partition values and statistics.
+"""Data skipping: the files that cannot hold a matching row, by partition values and statistics.
 
 The predicate is split into conjuncts. For each file and conjunct the only question is whether the conjunct
 *may* be true of some row; where that is not known, it may. So a part that cannot be decided never disables

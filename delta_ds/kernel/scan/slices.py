@@ -1,4 +1,4 @@
-"""File slices packed into tasks: huge files split, small ones sharing."""
+"""Pack file slices into tasks: large files split, small ones together."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Schemas: types, column mapping, evolution, type widening."""

@@ -1,4 +1,4 @@
-"""Column mapping: from the names users see to the names and ids in the files.
+"""Column mapping: logical names to the physical names and ids in files.
 
 Source: PROTOCOL.md, "Column Mapping".
 """

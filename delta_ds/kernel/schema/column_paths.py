@@ -1,4 +1,4 @@
-"""Paths to columns and nested fields: reading them as Spark SQL writes them, finding and replacing what they name.
+"""Column paths: parse them as Spark SQL writes them, find and replace the fields they name.
 
 A path is a tuple of names. Below an array comes the step `element`, below a map `key` or `value`, so that
 `l.element.x` names the field `x` of the structs in the array `l`.

@@ -1,4 +1,4 @@
-"""Schema evolution: the schema of a table after data with other columns was written to it.
+"""Schema evolution: the schema of a table after a write with other columns.
 
 Source: delta-spark, `SchemaMergingUtils.mergeSchemas` and `DeltaColumnMapping.assignColumnIdAndPhysicalName`.
 """

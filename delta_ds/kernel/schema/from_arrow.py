@@ -1,4 +1,4 @@
-"""Arrow schemas to Delta schemas: for rows that come from Arrow and not from a table.
+"""Arrow schemas to Delta schemas, for rows that come from Arrow.
 
 Source: PROTOCOL.md, "Delta Data Type to Parquet Type Mappings".
 """

@@ -1,4 +1,4 @@
-"""What the schema of a table has to be like, whoever makes or changes it.
+"""Checks of a new or changed schema: names, types, nesting.
 
 Source: delta-spark, `OptimisticTransaction.assertMetadata`, `PartitionUtils.validatePartitionColumn`.
 """

@@ -1,4 +1,4 @@
-"""Whether a newer version of a table can be read with the columns that an older one had.
+"""Whether a newer version can be read with the columns of an older one.
 
 Source: delta-spark, `SchemaUtils.isReadCompatible`, and its answers to changes of a table under a DataFrame.
 """

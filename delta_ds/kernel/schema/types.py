@@ -1,4 +1,4 @@
-"""The types of a Delta schema: the JSON of `schemaString` to a tree, and the tree to Arrow.
+"""The types of a Delta schema: `schemaString` to a tree, and the tree to Arrow.
 
 Source: PROTOCOL.md, "Schema Serialization Format" and "Delta Data Type to Parquet Type Mappings".
 """

@@ -1,0 +1,1 @@
+"""Storage: filesystems and object stores, and publishing commits on them."""

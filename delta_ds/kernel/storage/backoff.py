@@ -1,4 +1,4 @@
-"""Waiting before something is tried again."""
+"""Waiting times between attempts."""
 
 from __future__ import annotations
 

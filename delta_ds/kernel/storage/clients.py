@@ -1,4 +1,4 @@
-"""The clients of stores: made once a process for one address, its options and environment; not kept when they fail.
+"""Clients of stores: one per process, address, options and environment; dropped when they fail.
 
 fsspec keeps every client for ever, also one that found no credentials, and one whose environment has changed since.
 """

@@ -1,4 +1,4 @@
-"""Put an object where there is none, on each kind of remote store, and what an error of it means.
+"""Put-if-absent on each kind of remote store, and the meaning of its errors.
 
 | store | how |
 | --- | --- |

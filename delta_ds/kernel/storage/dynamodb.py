@@ -1,4 +1,4 @@
-"""The DynamoDB table that decides which commit wins on stores that cannot: one entry per commit.
+"""Commit entries in DynamoDB, as delta-storage's S3DynamoDBLogStore writes them.
 
 The layout is that of delta-storage's `S3DynamoDBLogStore`, so that its writers and these can share a table:
 key `tablePath` (hash) and `fileName` (range), attributes `tempPath` (relative to `_delta_log`), `complete`

@@ -1,4 +1,4 @@
-"""S3 whose commits DynamoDB brokers, for servers without conditional puts and beside writers that do the same.
+"""A log store for S3 that publishes commits through DynamoDB, side by side with delta-spark.
 
 To commit version N: see that N-1 is in place; write the content to a temporary file; add an entry for N to
 DynamoDB, which only one writer can (this decides); copy the content to N's place; mark the entry complete.

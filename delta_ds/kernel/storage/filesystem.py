@@ -1,4 +1,4 @@
-"""What a table lies on: listing in order from a key, whole objects and ranges, streams, creating exactly once.
+"""The storage contract: list from a key, read objects and ranges, open streams.
 
 `open_storage` picks the implementation by the address; nothing heavy is imported before it is needed, and
 fsspec never for a local table.

@@ -1,4 +1,4 @@
-"""Hadoop's and delta-storage's settings, as users of delta-spark pass them, in the words of storage options."""
+"""Hadoop's `fs.*` and delta-storage's settings, translated to storage options."""
 
 from __future__ import annotations
 

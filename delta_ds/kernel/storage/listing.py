@@ -1,4 +1,4 @@
-"""Listings of whole trees in columns: what millions of files are called, how large and how old they are."""
+"""Recursive listings in Arrow columns: names, sizes and times of millions of files."""
 
 from __future__ import annotations
 

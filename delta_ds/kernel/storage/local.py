@@ -1,4 +1,4 @@
-"""Tables on the local filesystem: plain system calls, no fsspec."""
+"""Local storage by plain system calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams to new files of the local filesystem, made durable one by one or many at once."""
+"""Streams to new local files, made durable one by one or many at once."""
 
 from __future__ import annotations
 

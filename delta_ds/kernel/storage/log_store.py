@@ -1,4 +1,4 @@
-"""Publish commits: each version exactly once, and never an outcome guessed.
+"""Log stores: publish each version exactly once, with a known outcome.
 
 A create whose answer is lost leaves the question who has the version. The commit is read back and compared:
 every commit holds a unique `txnId`, so the same bytes are the same commit. A missing one may still arrive, so

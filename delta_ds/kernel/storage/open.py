@@ -1,4 +1,4 @@
-"""From an address to the storage of a table, and to the way in which its commits are published."""
+"""Open the storage and the log store of a table's address."""
 
 from __future__ import annotations
 

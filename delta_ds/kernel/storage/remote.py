@@ -1,4 +1,4 @@
-"""Tables on everything else, through fsspec: object stores, HDFS, memory."""
+"""Remote storage through fsspec: object stores, HDFS, memory."""
 
 from __future__ import annotations
 

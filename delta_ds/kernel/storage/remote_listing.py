@@ -1,4 +1,4 @@
-"""What the filesystems of fsspec list: one folder, or all below it, without their caches and page by page."""
+"""List one folder, or all below it, through fsspec without its caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams to new files behind fsspec, and files that appear whole or not at all."""
+"""Streams to new remote files, which appear whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that travel with a table (keys, tokens, endpoints) and must never be shown.
+"""Storage options (keys, tokens, endpoints) that are never shown.
 
 They are pickled to executors, but kept out of `repr`, plans, log lines and errors.
 """

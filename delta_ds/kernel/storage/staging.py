@@ -1,4 +1,4 @@
-"""Files that are written before the version that is going to name them, and what may be deleted of them when.
+"""Ownership of files written before the version that names them, and when they may be deleted.
 
 A file can be deleted again as long as no version can name it. That ends with the first request to publish: from then on
 only an error that says that nothing was written gives the files back. After anything else (no answer, an interrupt, an

@@ -1,4 +1,4 @@
-"""Find out whether an S3-compatible server honours `If-None-Match`, before a commit relies on it.
+"""Probe whether an S3-compatible server honours `If-None-Match`.
 
 Some servers ignore the header and overwrite: two writers would both believe to have a version. Amazon's own
 endpoints are not asked.

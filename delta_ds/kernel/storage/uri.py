@@ -1,4 +1,4 @@
-"""Addresses: where a table lies, and what a `path` in its log points to.
+"""Addresses of tables, and the files that paths in their logs point to.
 
 A table's address is taken as the user wrote it; a `path` of an action is URI-encoded and decoded once.
 

@@ -1,4 +1,4 @@
-"""What a write that failed tells the user: what, where, why, what is there now, and what to do."""
+"""Messages of failed writes: what, where, why, what is there now, and what to do."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Streams from and into tables: offsets, what lies between two of them, and batches that are committed once."""
+"""Tables as sources and sinks of streams: offsets, batches, schema changes, exactly-once commits."""

@@ -1,4 +1,4 @@
-"""What of one commit a stream reads: its added files, or its changes, in units that a batch can end between."""
+"""The files of one commit that a stream reads, in units that a batch can end between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commits of a range of versions, as a stream sees them: many read and parsed at once, given one by one.
+"""The commits of a range of versions for a stream, read and parsed together.
 
 Only files of the log from the first version on are listed and read. What was parsed is kept until the stream has
 passed it, since a batch is first planned and then read.

@@ -1,4 +1,4 @@
-"""The last batch of a query that a table has, without replaying its files."""
+"""The last batch that a query committed to a table, found without replaying its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much one batch of a stream reads: admission control by files and bytes."""
+"""Admission control: how many files and bytes one batch reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commit files of a table that grows: each poll looks only behind the newest one that is known.
+"""The commit files of a growing table: each poll lists only behind the newest known one.
 
 That newest one is looked at again by every poll. If it is another file now, or gone with all that came after it, the
 table was deleted, created anew or put back, of which its next versions tell nothing.

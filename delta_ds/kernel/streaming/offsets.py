@@ -1,4 +1,4 @@
-"""How far a stream has come: a position between two files of a table's history, and its JSON."""
+"""Stream offsets: a position between two files of a table's history, and its JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema that a stream reads with, and what happens when a commit brings another one.
+"""The schema a stream reads with, and the change to another one.
 
 Without a schema log a change that cannot be read with it stops the stream; with one, a batch ends before the change,
 the log gets an entry, and the stream stops to be started again.

@@ -1,4 +1,4 @@
-"""The version of the table whose schema a stream reads with, as far as every later process needs it."""
+"""The version whose schema a stream reads with, in a form that every later process can use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a stream can go on when the table's schema changes, and what it says if not.
+"""Whether a stream can continue after a schema change, and the error if not.
 
 Source: delta-spark, `DeltaSource.checkReadIncompatibleSchemaChanges`, `SchemaUtils.isReadCompatible`,
 `DeltaColumnMapping.hasNoColumnMappingSchemaChanges`.

@@ -1,4 +1,4 @@
-"""The schema log of a streaming source: which schema it reads with, and what the one before was.
+"""The schema log of a streaming source (`schemaTrackingLocation`).
 
 Files are those of delta-spark: `<location>/_schema_log_<table id>[_<tracking id>]/<number>`, a line `v1` and a line
 of JSON. A stream that meets a change of schema, properties or protocol notes it here and stops; started again it reads

@@ -1,4 +1,4 @@
-"""A table as the sink of a stream: every batch one commit, once.
+"""`commit_batch`: every batch of a streaming query is one commit, once.
 
 The commit carries the query's id and the batch's number as an application transaction, so that a batch that is tried
 again after a crash is found to be there.

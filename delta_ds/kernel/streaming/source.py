@@ -1,4 +1,4 @@
-"""A table as the source of a stream: offsets, and the files between two of them.
+"""`StreamSource`: offsets, and the files between two of them.
 
 All state is in the offsets, so that every call may happen in another process. What one process has parsed is kept for
 its next call: a batch is planned by `latest_offset` and read by `tasks`.

@@ -1,4 +1,4 @@
-"""Where a stream begins: with a whole snapshot, or with a version that the options name.
+"""The first version of a stream: a whole snapshot, or what the options name.
 
 Source: delta-spark, `DeltaSource.getStartingVersion`.
 """

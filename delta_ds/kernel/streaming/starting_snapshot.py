@@ -1,4 +1,4 @@
-"""The files of the snapshot that a stream begins with, in the order in which it reads them."""
+"""The files of a stream's initial snapshot, in reading order."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The optimistic transaction: what was read, what is to be committed, and whether another commit contradicts it."""
+"""The optimistic transaction: reads, actions, the commit loop, conflict checks."""

@@ -1,4 +1,4 @@
-"""Files that others added: which of them a transaction should have read.
+"""Check 7: files added by other commits that a transaction should have read.
 
 As in delta-spark, partition values decide: on a table without partition columns every new file counts. Where the
 transaction asks for it, statistics are looked at too, by the rules that skip files in a scan. Either way a file is

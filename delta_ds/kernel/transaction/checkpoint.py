@@ -1,4 +1,4 @@
-"""Checkpoints of any version of a table: the log's writer, joined with what knows statistics.
+"""Checkpoint a version of a table: the checkpoint writer with typed statistics.
 
 Source: PROTOCOL.md, "Checkpoints".
 """

@@ -1,4 +1,4 @@
-"""`commitInfo` as delta-spark writes it.
+"""The `commitInfo` action, with delta-spark's fields.
 
 Source: PROTOCOL.md, "Commit Provenance Information"; protocol-checklist CI-*; conflict-matrix section 10.
 """

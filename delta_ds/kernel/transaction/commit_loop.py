@@ -1,4 +1,4 @@
-"""The commit loop: publish, and after losing a version check what came first, rebase, and try the next one.
+"""The commit loop: publish, and after losing a version check the winning commits, rebase and retry.
 
 Source: PROTOCOL.md, "Creation of New Log Entries"; conflict-matrix section 2.
 """

@@ -1,4 +1,4 @@
-"""May a transaction follow a commit that came first, and as what?
+"""The conflict checker: may a transaction follow a commit that came first, and as what?
 
 The checks of one winning commit, in delta-spark's order: where several would fire, the first one names the
 exception. What can be adopted or rebased is written into the pending transaction; nothing else is.

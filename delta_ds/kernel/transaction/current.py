@@ -1,4 +1,4 @@
-"""The newest version of a table, known from the last look at it: a writer in a loop reads only what is new.
+"""The newest version of a table for a handle that commits again and again, updated incrementally.
 
 Nothing is believed that the log could contradict. Each time the log is listed from the version last seen on, and if
 its commit is not the very same file, the table is opened from scratch.

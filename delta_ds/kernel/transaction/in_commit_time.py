@@ -1,4 +1,4 @@
-"""In-commit timestamps: strictly increasing, whoever comes first.
+"""In-commit timestamps: strictly increasing, also after a rebase.
 
 Source: PROTOCOL.md, "In-Commit Timestamps"; protocol-checklist ICT-W-01, 02, 05; conflict-matrix section 5.
 """

@@ -1,4 +1,4 @@
-"""Which isolation level a commit is checked at, and what makes it a blind append.
+"""The isolation level a commit is checked at, and whether it is a blind append.
 
 The default level is WriteSerializable, as the format's documentation says; open-source delta-spark falls back to
 Serializable.

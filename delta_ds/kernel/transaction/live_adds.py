@@ -1,4 +1,4 @@
-"""The `add` actions of a version as they were committed: with statistics, tags and row ids.
+"""The `add` actions of live files as they were committed, with statistics, tags and row ids.
 
 `Snapshot.live_files` leaves out what a scan never asks for; commands that commit files once more need it.
 

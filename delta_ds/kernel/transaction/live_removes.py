@@ -1,4 +1,4 @@
-"""Removal of live files by row number: `remove` actions made column by column, no Python object per file.
+"""`remove` actions of live files by row number, made in Arrow columns.
 
 Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist REM-*.
 """

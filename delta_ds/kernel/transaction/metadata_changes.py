@@ -1,4 +1,4 @@
-"""Which changes of a table's metadata a transaction can adopt from a commit that came first.
+"""The metadata changes of a winning commit that a transaction can adopt.
 
 Everything else means that the transaction was planned for another table than there is now.
 

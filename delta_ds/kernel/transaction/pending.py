@@ -1,4 +1,4 @@
-"""`Pending`: what a transaction is going to commit, as it stands at one attempt.
+"""`Pending`: the content of a commit at one attempt.
 
 Conflict resolution rewrites it for every commit that came first; the log line by line is made from it anew for
 every attempt.

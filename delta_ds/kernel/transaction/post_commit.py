@@ -1,4 +1,4 @@
-"""What follows a commit: its checksum file, now and then a checkpoint and log clean-up, manifests where asked for.
+"""Post-commit work: checksum file, checkpoint, log clean-up, symlink manifest.
 
 The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it.
 

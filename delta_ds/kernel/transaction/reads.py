@@ -1,4 +1,4 @@
-"""What a transaction has read, as far as conflict detection must know.
+"""The read set of a transaction: predicates, files and application ids, for conflict checks.
 
 Source: conflict-matrix section 1.
 """

@@ -1,4 +1,4 @@
-"""Row tracking at commit: fresh row ids and commit versions, and what becomes of them when others come first.
+"""Row tracking at commit: fresh row ids and commit versions, reassigned after a rebase.
 
 Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-01 to 05, 11; conflict-matrix section 5.
 """

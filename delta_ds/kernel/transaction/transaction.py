@@ -1,4 +1,4 @@
-"""`Transaction`: reads of one version, and the commit that follows from them."""
+"""`Transaction`: reads of one version and the commit that follows from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a commit whoever else commits: checked once, before the first attempt.
+"""Checks of a commit before the first attempt, whoever else commits.
 
 Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix section 6.
 """

@@ -1,4 +1,4 @@
-"""A commit that came first: what of it decides whether another transaction may follow.
+"""`WinningCommit`: the part of another commit that conflict checks look at.
 
 Source: conflict-matrix sections 2 and 3.
 """

@@ -1,1 +1,1 @@
-"""A write of rows: planned once, done by tasks wherever they run, finished as one commit."""
+"""Writes of rows: one plan, tasks wherever they run, one commit."""

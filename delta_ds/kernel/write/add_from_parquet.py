@@ -1,4 +1,4 @@
-"""Data files that another writer put into a folder of the table, as `add` actions.
+"""`add` actions for Parquet files that another writer put into a folder of the table.
 
 Spark's own Parquet writer leaves `<folder>/<partition column>=<text>/part-....parquet`. Sizes and times come from
 the listing, partition values from the names of folders, statistics from the footers.

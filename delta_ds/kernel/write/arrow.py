@@ -1,4 +1,4 @@
-"""A whole write in one process, from Arrow: no Spark needed."""
+"""Write Arrow data in one process, without Spark."""
 
 from __future__ import annotations
 

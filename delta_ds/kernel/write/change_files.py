@@ -1,4 +1,4 @@
-"""Change files: the rows that a commit inserts or deletes, where its file actions do not tell.
+"""Change files of a commit whose changes its file actions do not tell.
 
 Source: PROTOCOL.md, "Add CDC File"; protocol-checklist section 33.
 """

@@ -1,4 +1,4 @@
-"""The end of a write: what its tasks wrote becomes one commit, or nothing."""
+"""The commit of a write: its tasks' files become one version, or are deleted."""
 
 from __future__ import annotations
 

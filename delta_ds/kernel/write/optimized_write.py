@@ -1,4 +1,4 @@
-"""Optimised writes: small files of one partition, written by different tasks, become one before the commit.
+"""Optimized writes: join small files of one partition, written by different tasks, before the commit.
 
 delta-spark shuffles the rows before it writes them; a data source cannot, as Spark has split them when it is
 asked. The outcome is the same: few files of good size.

@@ -1,4 +1,4 @@
-"""The half of an overwrite that takes files away, inside the transaction that adds the new ones."""
+"""The removals of an overwrite, inside the transaction that adds the new files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an overwrite replaces: the whole table, the partitions written to, or the rows that match a predicate.
+"""What an overwrite replaces: the whole table, the partitions written to, or the rows matching a predicate.
 
 Source: delta-spark, `WriteIntoDelta`; conflict rules in protocol order: what is replaced counts as read.
 """

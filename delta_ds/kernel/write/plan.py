@@ -1,4 +1,4 @@
-"""What a write does to a table, decided before any row is looked at.
+"""The plan of a write, made on the driver before any row is read.
 
 The plan pins the version that the write starts from and holds all that tasks need: how rows become rows of the
 table (`RowPlan`) and how they are laid into files (`FilePlan`). What cannot be honoured is refused here.

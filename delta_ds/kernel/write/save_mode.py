@@ -1,4 +1,4 @@
-"""A table where a write wanted to create one: Spark's save modes `errorifexists` and `ignore`."""
+"""The save modes `errorifexists` and `ignore` where the table exists."""
 
 from __future__ import annotations
 

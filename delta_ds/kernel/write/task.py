@@ -1,4 +1,4 @@
-"""One task of a write: batches of rows to data files, none of which counts before the commit."""
+"""One task of a write: batches of rows to data files that the commit will name."""
 
 from __future__ import annotations
 

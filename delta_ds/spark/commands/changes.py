@@ -1,4 +1,4 @@
-"""`changes`: the change data feed between two versions or moments."""
+"""`changes`: the change data feed between two versions or timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`convertToDelta`: a folder of Parquet files becomes a table, statistics collected on executors."""
+"""`convertToDelta`, with statistics collected on executors."""
 
 from __future__ import annotations
 

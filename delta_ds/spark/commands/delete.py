@@ -1,4 +1,4 @@
-"""DELETE: rows that match a condition are gone, by files, by deletion vectors, or by files written anew.
+"""DELETE: drop whole files, mark rows in deletion vectors, or rewrite files.
 
 Source: delta-spark, `DeleteCommand`; conflict-matrix section 7.
 """

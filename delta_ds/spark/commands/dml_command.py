@@ -1,4 +1,4 @@
-"""The course of DELETE, UPDATE and MERGE: one version read, rows written, one commit, or nothing left behind."""
+"""The course of DELETE, UPDATE and MERGE: pin a version, write rows, commit once, clean up on failure."""
 
 from __future__ import annotations
 

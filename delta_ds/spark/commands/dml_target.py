@@ -1,4 +1,4 @@
-"""The table that a command changes, pinned to one version: its rows with their places, and its log."""
+"""The target of DELETE, UPDATE and MERGE, pinned to one version: its rows with their positions, and its log."""
 
 from __future__ import annotations
 

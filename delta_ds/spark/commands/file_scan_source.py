@@ -1,4 +1,4 @@
-"""Some files of a version with the places of their rows, for sessions in which Spark's own reader cannot be used.
+"""A private data source that reads some files with row positions, where Spark's own reader cannot be used.
 
 A data source that only `Target` reads.
 """

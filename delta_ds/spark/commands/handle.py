@@ -1,4 +1,4 @@
-"""What every command gets: a table, the session it is used in, and its name in expressions."""
+"""The handle every command gets: a table, its session, and its alias."""
 
 from __future__ import annotations
 

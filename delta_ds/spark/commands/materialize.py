@@ -1,4 +1,4 @@
-"""Rows that a command looks at twice: computed once and kept, where the second look could see others.
+"""Materialize rows that a command reads twice and that could differ the second time.
 
 In classic sessions expressions are settled when they are resolved (`Target.settled`). A client of Spark Connect cannot
 do that: the server resolves expressions anew for each query, with the time of that query.

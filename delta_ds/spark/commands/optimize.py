@@ -1,4 +1,4 @@
-"""`DeltaTable.optimize()`: files joined, arranged, or freed of deleted rows; the rows stay what they are."""
+"""`DeltaTable.optimize()`: compaction, Z-order, clustering, purge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of OPTIMIZE on Spark: files to files inside Python tasks, no row passes through the JVM.
+"""The tasks of OPTIMIZE on Spark: files to files in Python tasks, without the JVM.
 
 What Spark carries are blobs: file names in, `add` actions out; where rows have to be exchanged between tasks, pieces
 of Arrow data. So any type of column will do, in classic sessions and on Spark Connect.

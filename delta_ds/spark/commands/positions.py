@@ -1,4 +1,4 @@
-"""Where the rows are that a query finds: counted by file, or as positions.
+"""Positions of matching rows: counted by file, or aggregated to bitmaps.
 
 Source: Spark's bitmap functions, which aggregate on executors: at most one bit for each row of a file that is
 touched comes to the driver, whatever is found.

@@ -1,4 +1,4 @@
-"""Tables by path and by name."""
+"""Find a table by path or name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a command into files of the table, on executors: the one way in which commands write."""
+"""Write a command's rows to files of the table, on executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands take from the session, and what they check of their arguments before anything is done."""
+"""Session settings that commands use, and checks of their arguments."""
 
 from __future__ import annotations
 

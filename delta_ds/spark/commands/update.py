@@ -1,4 +1,4 @@
-"""UPDATE: columns of the rows that match a condition get new values.
+"""UPDATE: new values for columns of the rows that match a condition.
 
 Source: delta-spark, `UpdateCommand`; conflict-matrix section 7.
 """

@@ -1,4 +1,4 @@
-"""`vacuum`: files that no version within the retention needs."""
+"""`vacuum`: delete files that no version within the retention needs."""
 
 from __future__ import annotations
 

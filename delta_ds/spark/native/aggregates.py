@@ -1,4 +1,4 @@
-"""What the optimiser asks about aggregates over a table of ours, answered from the log.
+"""Answer the optimizer's questions about aggregates from the log.
 
 Questions and answers are JSON texts, as `LogAggregates.java` writes and reads them.
 """

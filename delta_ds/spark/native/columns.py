@@ -1,4 +1,4 @@
-"""How the columns of a table come out of Spark's Parquet reader: the schema it is given, and what is put on top.
+"""The schema given to Spark's Parquet reader, and the projection from its columns to the table's.
 
 Without column mapping the reader gives the table's columns as they are. With it, it is given physical names (in
 mode `id` ids too, which is what counts then) and a projection renames them.

@@ -1,4 +1,4 @@
-"""Small Java classes compiled at run time by the compiler that Spark itself uses for generated code (Janino).
+"""Compile small Java classes at run time with Janino, the compiler of Spark's generated code.
 
 They exist in the driver only: an executor never sees them.
 """

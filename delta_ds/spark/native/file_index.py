@@ -1,4 +1,4 @@
-"""A table's files as Spark's `FileIndex`, implemented in Python: what is listed is decided here, by the log.
+"""A Spark `FileIndex` in Python: partition and data filters choose the files of a version.
 
 Spark asks once for every scan of a query, when it runs. Partition filters are not evaluated again by Spark, so
 what is listed satisfies them exactly; data filters are a hint.

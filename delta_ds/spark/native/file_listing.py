@@ -1,4 +1,4 @@
-"""Files of a table as Spark's `FileIndex` returns them, built in the JVM from one message, whatever their number.
+"""The files of a `FileIndex`, built in the JVM from one message.
 
 A call from Python costs about 0.1 ms; with several a file, hundreds of thousands of files would take minutes.
 """

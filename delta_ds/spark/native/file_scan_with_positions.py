@@ -1,4 +1,4 @@
-"""Some files of a version by Spark's own Parquet scan, with the places of their rows."""
+"""Scan some files of a version by Spark's own Parquet reader, with row positions."""
 
 from __future__ import annotations
 

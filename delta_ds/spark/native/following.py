@@ -1,4 +1,4 @@
-"""A table as a `DataFrame` that follows it: each execution reads the newest version.
+"""DataFrames that follow their table: each execution reads the newest version.
 
 The analysed plan holds a relation that only names the table. When a query is optimised, a rule (`FollowedTables.java`)
 asks here for the scan of one version in its place, of the same version for all relations of a table in that query.

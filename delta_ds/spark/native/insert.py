@@ -1,4 +1,4 @@
-"""`INSERT INTO` and `INSERT OVERWRITE` on a view of a native scan: a write like every other."""
+"""`INSERT INTO` and `INSERT OVERWRITE` on a view of a native scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The internals of Spark that the native path stands on, bound once before use.
+"""The Spark internals that the native path uses, bound once per session.
 
 None of this is public API of Spark: signatures were the same on 4.1, 4.2 and 4.3. Whatever is missing on another
 version is found when they are bound, and the portable path serves instead.

@@ -1,4 +1,4 @@
-"""A rule in a session's optimiser that answers aggregates over our tables from the log.
+"""An optimizer rule that answers aggregates over tables from the log.
 
 Nothing below the logical plan sees an aggregate, and Spark has no hook for it that Python could take; but it keeps
 a list of additional optimiser rules in every session, and the compiler of its generated code makes a rule of a few

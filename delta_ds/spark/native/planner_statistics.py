@@ -1,4 +1,4 @@
-"""What Spark's optimiser and `explain` see of a table: its name and version, its bytes and rows."""
+"""What Spark's optimizer and `explain` see of a table: name, version, bytes and rows."""
 
 from __future__ import annotations
 

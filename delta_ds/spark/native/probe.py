@@ -1,4 +1,4 @@
-"""Whether the native path works on the running Spark: by its version where that is tested, else by trying it."""
+"""Test whether the native path works on the running Spark, unless its version is known to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projections of many columns: what only gets another name goes to the JVM in one call, as each call costs time."""
+"""Projections of many columns, sent to the JVM in one call."""
 
 from __future__ import annotations
 

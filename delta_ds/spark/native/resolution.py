@@ -1,4 +1,4 @@
-"""Expressions that users write, resolved by Spark once: what they mean stays, wherever they are evaluated.
+"""Resolve users' expressions by Spark once, so that they mean the same wherever they are evaluated.
 
 A resolved expression names its columns by id. So it can be evaluated in any frame that has these columns, also where
 another column has the same name, as in the join of a MERGE.

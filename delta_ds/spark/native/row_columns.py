@@ -1,4 +1,4 @@
-"""Rows on their way into a table, completed and checked by Spark itself.
+"""Complete and check the rows of a write by Spark expressions.
 
 The twin of the kernel's `RowPipeline` for writes that Spark's own Parquet writer does: the same plan, as a projection.
 A row that breaks a check makes the query fail with an error that `delta_error` turns into the one that the Arrow path

@@ -1,4 +1,4 @@
-"""The checks of a table's rows as Spark expressions: when a row breaks one, and the error that tells it.
+"""Row checks as Spark expressions, with the error each raises.
 
 The twin of the `finder` and `violation` of each check of the kernel; message and order are the same.
 """

@@ -1,4 +1,4 @@
-"""Errors of rows that Spark finds: raised inside a query, told again as this package's own errors.
+"""Errors of row checks: raised inside a Spark query, translated to this package's errors.
 
 The text of `raise_error` carries the error as JSON, with the values of the row. Whatever Spark wraps around it on the
 way to the driver, the JSON is found again.

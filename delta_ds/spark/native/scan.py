@@ -1,4 +1,4 @@
-"""A version of a table as a `DataFrame` over Spark's own Parquet scan."""
+"""A version of a table as a DataFrame over Spark's own Parquet scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expressions of a command mean by the present, and by the columns of frames of its table.
+"""Fix what depends on the moment or the frame in a command's expressions: current time, user, column ids.
 
 Spark puts the values of `current_timestamp()` and its like into each query by itself, when it optimises it. A command
 of two queries would then have two times of day, and a row that a condition takes in the one and not in the other

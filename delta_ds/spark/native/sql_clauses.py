@@ -1,4 +1,4 @@
-"""SQL of a table's metadata, resolved by Spark in a session of its own.
+"""SQL expressions of a table's metadata, resolved by Spark in a separate session.
 
 What constraints, defaults and generated columns mean must not depend on the user's session: there, temporary
 functions and variables could take over names, and settings turn errors into nulls. A private session per time zone

@@ -1,4 +1,4 @@
-"""Rows of a table as Spark's Parquet writer has to be given them: physical names, ids, partition values as text.
+"""Rows as Spark's Parquet writer needs them: physical names, field ids, partition values as text.
 
 The twin of the kernel's `file_columns` for files that Spark writes.
 Source: PROTOCOL.md, "Column Mapping", "Partition Value Serialization".

@@ -1,4 +1,4 @@
-"""Writing a table by Spark's own Parquet writer: into a fresh folder of the table, then one commit.
+"""Write by Spark's own Parquet writer: into a new folder of the table, then one commit.
 
 Spark's commit protocol sees to failed and speculative tasks, so that only complete files come to lie in the folder.
 What the log has to know of them is read off their footers.

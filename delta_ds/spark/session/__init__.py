@@ -1,4 +1,4 @@
-"""What `spark.read` and `df.write` cannot say to a Python data source, said for them."""
+"""The session integration: what `spark.read` and `df.write` cannot tell a Python data source."""
 
 from delta_ds.spark.session.integration import install, is_installed, uninstall
 from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, is_off

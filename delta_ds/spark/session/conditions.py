@@ -1,4 +1,4 @@
-"""What a `Column` says, as text: the condition of `overwrite`, the columns of `partitionedBy`.
+"""`Column` objects as SQL text: the condition of `overwrite`, the columns of `partitionedBy`.
 
 A classic session resolves a condition against the table's columns and prints it, as delta-spark does. A client of
 Spark Connect has the expression as it was built: comparisons, logic, functions, literals and casts are written out,

@@ -1,4 +1,4 @@
-"""Names of tables that are paths: ``pydelta.`/path` ``."""
+"""Table names that are paths: ``pydelta.`/path` ``."""
 
 from __future__ import annotations
 

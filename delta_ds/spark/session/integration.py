@@ -1,4 +1,4 @@
-"""Makes `spark.read`, `df.write` and streams say to this package what they cannot say to a Python data source.
+"""Install the session integration for `spark.read`, `df.write` and streams, and remove it.
 
 Spark refuses the default save mode, `ignore`, `partitionBy` and tables by path before a Python data source is asked,
 and moves every row through Python. `install` replaces the few methods that end a read or a write; a call is taken over

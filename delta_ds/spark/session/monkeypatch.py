@@ -1,4 +1,4 @@
-"""Methods of Spark's classes replaced by ones that decide first whether a call is for this package.
+"""Replace methods of Spark's classes by ones that handle calls for this package.
 
 A replacement keeps the name, signature and docstring of what it stands for, and calls it for everything else.
 """

@@ -1,4 +1,4 @@
-"""Rows whose columns go into a table by their place, not by their names: `insertInto`.
+"""Match columns by position instead of name, for `insertInto`.
 
 Source: delta-spark, `DeltaInsertCastSupport`.
 """

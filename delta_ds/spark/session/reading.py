@@ -1,4 +1,4 @@
-"""Reading a table: by Spark's own Parquet reader where that is possible, else by the data source."""
+"""Read a table by Spark's own Parquet reader where possible, else by the data source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures that Spark reports of this package, raised as its errors wherever pyspark makes exceptions of them.
+"""Raise failures that Spark reports of this package as its errors.
 
 A DataFrame fails when it is used, long after `load`, in calls that are none of this package's. Classic sessions and
 Spark Connect each have one function that every failure goes through.

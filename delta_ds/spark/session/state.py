@@ -1,4 +1,4 @@
-"""What a reader or writer of Spark has been told, read back from it.
+"""Read back the options, schema, mode and partitioning of a reader or writer of Spark.
 
 So `.format`, `.option`, `.mode`, `.partitionBy` and the like need no replacement. A classic reader or writer keeps it
 in the JVM, one of Spark Connect in its own attributes. Getters of the JVM are protected in Scala, public in bytecode.

@@ -1,4 +1,4 @@
-"""What `spark.readStream` and `df.writeStream` cannot say to a Python data source, said for them.
+"""The session integration of `spark.readStream` and `df.writeStream`.
 
 Spark does not tell a data source that its options are those of a stream, passes over `partitionBy` and `clusterBy` of
 a stream without a word, has no streams of tables by path, and refuses output mode `update` without saying what to do.

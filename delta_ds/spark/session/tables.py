@@ -1,4 +1,4 @@
-"""What a write has to know of the table that it finds: asked of the log, wherever that is."""
+"""What a write needs to know of an existing table, asked of the log wherever that is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``df.writeTo("pydelta.`/path`")`` returns: the calls of Spark's `DataFrameWriterV2` on a table by path.
+"""`DataFrameWriterV2` for a table by path: ``df.writeTo("pydelta.`/path`")``.
 
 Source: Spark, `DataFrameWriterV2`; conditions and outcomes as delta-spark's.
 """

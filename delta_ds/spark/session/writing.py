@@ -1,4 +1,4 @@
-"""Writing a table with everything that `df.write` can say: all save modes, partitioning, clustering.
+"""`df.write` with all save modes, partitioning and clustering.
 
 Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
 """

@@ -1,1 +1,1 @@
-"""Streams in Spark: a table read and written by micro-batches, on top of `delta_ds.kernel.streaming`."""
+"""Streams in Spark: tables read and written by micro-batches."""

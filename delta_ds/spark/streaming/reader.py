@@ -1,4 +1,4 @@
-"""`spark.readStream.format("pydelta")`: Spark's questions to a stream's source, answered by the kernel.
+"""The stream reader of `spark.readStream`, the same for all versions of Spark.
 
 Spark keeps one process for a query, in which it asks for offsets and partitions. What tasks need travels in the
 partitions, since the reader that they get is made in yet another process.

@@ -1,4 +1,4 @@
-"""A stream's source from the options of `spark.readStream`, at the version that `load` settled on."""
+"""The stream source that the options of `spark.readStream` describe, at the version pinned by `load`."""
 
 from __future__ import annotations
 

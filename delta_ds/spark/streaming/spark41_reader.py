@@ -1,4 +1,4 @@
-"""The stream reader for Spark 4.1, which asks for the latest offset without saying where it is or how much it wants.
+"""The stream reader for Spark 4.1, which asks for the latest offset without limits.
 
 The reader keeps to the limits by itself as soon as it knows where the query is: Spark plans the batch that it has read
 last, also after a restart (`AcceptsLatestSeenOffset`), before it asks for more. Only the first question of a process

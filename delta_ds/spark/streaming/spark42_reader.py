@@ -1,4 +1,4 @@
-"""The stream reader for Spark 4.2 and later, which says how much a batch may read, and what `availableNow` means."""
+"""The stream reader for Spark 4.2 and later, with read limits and `availableNow`."""
 
 from __future__ import annotations
 

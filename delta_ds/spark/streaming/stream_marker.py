@@ -1,4 +1,4 @@
-"""The option by which the session integration says that a data source is asked for a stream, and how wide Spark runs.
+"""The option that marks a data source as a stream's, and tells the parallelism of the session.
 
 Without it the options of `readStream` look like those of `read`, and a reader does not learn how many tasks run
 at once: Spark does not tell.

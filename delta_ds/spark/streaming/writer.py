@@ -1,4 +1,4 @@
-"""`df.writeStream.format("pydelta")`: every micro-batch planned, written by tasks, and committed once.
+"""The stream writer: each micro-batch planned, written by tasks, committed once.
 
 Spark plans each batch in one process, runs its tasks in others and commits it in yet another, where it makes a new
 writer. So the plan comes to the commit in the messages of the tasks, and with it the id of the query, which Spark tells

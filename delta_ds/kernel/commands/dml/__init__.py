@@ -1,1 +1,1 @@
-"""What DELETE, UPDATE and MERGE leave in a table: rows written anew, rows that no longer count, one commit."""
+"""DELETE, UPDATE and MERGE in the kernel: candidate files, the plan, the tasks and the commit."""

@@ -1,4 +1,4 @@
-"""The files of a version in which a command may find rows."""
+"""The files of a version in which a command may find rows to change."""
 
 from __future__ import annotations
 

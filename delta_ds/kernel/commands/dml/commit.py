@@ -1,4 +1,4 @@
-"""The end of a change of rows: files that go, files that come, rows that no longer count, in one commit."""
+"""The commit of DELETE, UPDATE and MERGE: removed and added files, deletion vectors, change files."""
 
 from __future__ import annotations
 

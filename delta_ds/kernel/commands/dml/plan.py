@@ -1,4 +1,4 @@
-"""What a change of rows does to a table, decided before any row is looked at.
+"""The plan of DELETE, UPDATE and MERGE, made before any row is read.
 
 Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`.
 """

@@ -1,4 +1,4 @@
-"""One task of a change of rows: what is written anew to data files, what has changed to change files."""
+"""One task of DELETE, UPDATE or MERGE: rewritten rows to data files, changes to change files."""
 
 from __future__ import annotations
 

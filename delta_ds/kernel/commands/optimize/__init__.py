@@ -1,1 +1,1 @@
-"""OPTIMIZE: small files joined, rows arranged along a curve, deleted rows left out; the rows stay what they are."""
+"""OPTIMIZE: compaction, Z-order, clustering and purge of deleted rows; the rows stay the same."""

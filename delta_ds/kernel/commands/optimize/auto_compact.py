@@ -1,4 +1,4 @@
-"""Auto compaction: after a write, partitions that have gathered many small files are compacted at once.
+"""Auto compaction: compact the small files of a partition after a write.
 
 Synchronous, small, and never failing the write: what goes wrong is logged, and the next write makes up for it.
 

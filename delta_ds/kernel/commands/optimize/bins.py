@@ -1,4 +1,4 @@
-"""Which files are rewritten, and which of them together: columnar, no Python object per file.
+"""Bin packing: which files are rewritten, and which of them together, in Arrow columns.
 
 Source: delta-spark, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`.
 """

@@ -1,4 +1,4 @@
-"""What may be asked of a table: its predicate, and the columns to order by.
+"""Checks of an OPTIMIZE: its predicate and the columns to order by.
 
 Source: delta-spark, `OptimizeTableCommand.run` and `validateZorderByColumns`.
 """

@@ -1,4 +1,4 @@
-"""Rows along a curve: in memory where they are few, else in pieces that can be sorted one by one.
+"""Sort rows along a space-filling curve: in memory where they are few, else range by range.
 
 A piece is a range of keys, so small that its rows fit into memory. Reading tasks cut their rows into pieces, as
 blobs of Arrow data that anything can carry; a writing task gets all blobs of its pieces, in the order of pieces,

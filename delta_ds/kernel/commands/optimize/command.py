@@ -1,4 +1,4 @@
-"""OPTIMIZE in this process, without Spark: a thread a bin."""
+"""OPTIMIZE in one process, without Spark: one thread a bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commit of an OPTIMIZE, on top of whatever has been committed meanwhile that left its files alone.
+"""The commit of an OPTIMIZE, retried on top of commits that left its files alone.
 
 Source: conflict-matrix section 7; delta-spark, `OptimizeExecutor.commitAndRetry`.
 """

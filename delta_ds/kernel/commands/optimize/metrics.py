@@ -1,4 +1,4 @@
-"""What an OPTIMIZE has done: the row that users get, and what history says.
+"""The metrics of an OPTIMIZE, as its result and as operation metrics of the commit.
 
 Source: delta-spark, `OptimizeStats`, `OptimizeMetrics`, `OptimizeExecutor.createMetrics`.
 """

@@ -1,4 +1,4 @@
-"""What an OPTIMIZE will do: decided from the log alone, before any row is read.
+"""The plan of an OPTIMIZE, made from the log alone.
 
 Source: delta-spark, `OptimizeExecutor.optimize`.
 """

@@ -1,4 +1,4 @@
-"""Values of any orderable type to ranks: how many of some boundaries lie at or below a value.
+"""Range ids: the rank of a value of any orderable type among sorted boundaries.
 
 Boundaries are quantiles of a sample, so that about as many rows have one rank as another, however the values are
 spread. Nulls have rank 0. Text is compared by its bytes, NaN is above every number.

@@ -1,5 +1,4 @@
-"""What a REORG rewrites: files with deleted rows, files with values of an older type, or all of a table that loses its
-column mapping.
+"""REORG: choose files with deleted rows, with values of an older type, or all of a table that loses its column mapping.
 
 Source: delta-spark, `DeltaReorgOperation`, `RemoveColumnMappingCommand`.
 """

@@ -1,4 +1,4 @@
-"""What an OPTIMIZE is asked to do, and the sizes it goes by."""
+"""What an OPTIMIZE is asked to do, and the file sizes it aims at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of some files in new files: what a task of OPTIMIZE does, in bounded memory.
+"""One task of OPTIMIZE: rewrite the rows of some files into new files, in bounded memory.
 
 Rows stay what they are: deleted ones are left out, row ids and row commit versions come along.
 

@@ -1,4 +1,4 @@
-"""Cubes: files that one clustering wrote together. Full ones are left alone, so that clustering is incremental.
+"""Z-cubes: files clustered together; full ones are left alone, which makes clustering incremental.
 
 A cube is known by the tags of its files. Files without tags are new; a cube that has not reached its size is
 clustered again, together with what is new; a single cube with nothing new is good as it is.

@@ -1,4 +1,4 @@
-"""Curves through a space of ranks: points that lie near each other get keys that do, in every dimension.
+"""Z-order and Hilbert curves: keys that keep points near each other which are near in every column.
 
 A key has at most 63 bits, so that it is an int64 that is not negative.
 

@@ -1,4 +1,4 @@
-"""What a listing shows and nobody needs: a set difference, in columns."""
+"""Listed files that no version within the retention refers to: a set difference on Arrow columns."""
 
 from __future__ import annotations
 

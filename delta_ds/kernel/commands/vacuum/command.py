@@ -1,4 +1,4 @@
-"""VACUUM from the first check to the second commit.
+"""The course of VACUUM, from the checks to the VACUUM END commit.
 
 What goes is settled before the first commit, VACUUM START. Commits of others up to that one are looked at once
 more, as they may have brought back what is to go. A crash at any time leaves files that the next VACUUM finds.

@@ -1,4 +1,4 @@
-"""Deletion of many files, several requests at a time."""
+"""Delete many files, several requests at a time."""
 
 from __future__ import annotations
 

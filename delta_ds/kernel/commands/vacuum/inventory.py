@@ -1,4 +1,4 @@
-"""A list of the table's files that somebody else made, an object store's own report say, in place of a listing."""
+"""VACUUM by an inventory: a list of files, such as an object store's report, in place of a listing."""
 
 from __future__ import annotations
 

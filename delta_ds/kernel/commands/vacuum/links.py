@@ -1,4 +1,4 @@
-"""Local files by the names that they have without links: a listing shows where a file lies, the log how it is reached.
+"""Symbolic links on local disks: compare listed and logged files by their resolved paths.
 
 A partition folder can be a link to another folder of the same table, and a data file a link to another file.
 """

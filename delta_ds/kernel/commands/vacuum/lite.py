@@ -1,4 +1,4 @@
-"""VACUUM LITE: the log says what was removed, so nothing is listed; and how far the last VACUUM came.
+"""VACUUM LITE: candidates from the log's tombstones instead of a listing, and the `_last_vacuum_info` file.
 
 Files that no version ever referred to, left by writers that failed, are found by a full VACUUM only.
 Source: protocol-checklist VAC-W-05; delta-spark, `_delta_log/_last_vacuum_info`.

@@ -1,4 +1,4 @@
-"""Paths as VACUUM compares them: relative to the table and decoded; and those it does not look at.
+"""Paths as VACUUM compares them: relative to the table and decoded; and the hidden ones it skips.
 
 Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist VAC-W-03, VAC-W-04, PTH-RW-01.
 """

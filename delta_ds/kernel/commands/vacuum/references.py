@@ -1,4 +1,4 @@
-"""Which files the versions within the retention refer to.
+"""The files that versions within the retention refer to.
 
 Live files; files whose removal is not older than the horizon; and whatever a commit at or after the horizon
 names, since its versions are within the retention whatever the clock said by which a removal was dated, and

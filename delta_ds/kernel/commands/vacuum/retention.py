@@ -1,4 +1,4 @@
-"""How long files that the table does not need any more are kept, and whether what was asked for is safe."""
+"""The retention of files that were removed, and the check that a shorter one is safe."""
 
 from __future__ import annotations
 

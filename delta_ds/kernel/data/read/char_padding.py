@@ -1,4 +1,4 @@
-"""`char(n)` columns: strings that reading pads with blanks to n characters, as Spark does.
+"""`char(n)` columns: pad strings with blanks to n characters when they are read, as Spark does.
 
 The schema has a plain string; the field's metadata has the declared type, of the whole column where the
 `char` is nested. Source: Spark, `CharVarcharUtils` and `ApplyCharTypePadding`.

@@ -1,4 +1,4 @@
-"""From the columns of a file to the columns of the table: found, renamed, widened, filled in.
+"""Convert the columns of a file to those of the table: find, rename, widen, fill in.
 
 Everything is decided once per file (`select_leaves`, `compile_columns`); per batch only Arrow kernels run,
 and an array that already has the wanted type passes through untouched.

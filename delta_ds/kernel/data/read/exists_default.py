@@ -1,4 +1,4 @@
-"""What a column reads as in files written before it was added: null, or its `EXISTS_DEFAULT`.
+"""The value of a column in files written before it was added: null, or its `EXISTS_DEFAULT`.
 
 Source: Spark, `ResolveDefaultColumns` (the metadata key and its SQL text); PROTOCOL.md, "Default Columns".
 """

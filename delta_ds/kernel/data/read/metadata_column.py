@@ -1,4 +1,4 @@
-"""The `_metadata` column: where a row lies, and its row tracking id.
+"""The `_metadata` column: file, row index, and row tracking ids.
 
 Source: PROTOCOL.md, "Row Tracking" (protocol-checklist RT-R-09); Spark, hidden file metadata.
 """

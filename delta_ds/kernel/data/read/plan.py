@@ -1,4 +1,4 @@
-"""What is read: slices of files, and what all slices of a scan share."""
+"""`FileSlice` and `ReadPlan`: a part of a file to read, and what all slices of a scan share."""
 
 from __future__ import annotations
 

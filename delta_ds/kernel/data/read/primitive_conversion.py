@@ -1,4 +1,4 @@
-"""Primitive columns: which types of a file can be read as which types of the table, and how.
+"""Primitive columns: which Parquet types can be read as which types of the table, and how.
 
 A pair that is not here is refused: a silent cast could change values. Widening that the protocol knows,
 unannotated binary as string, INT96, and the time units of Parquet are here.

@@ -1,4 +1,4 @@
-"""Which row groups of a file a slice reads: by byte range, by wanted positions, by footer statistics.
+"""The row groups that a slice reads: by byte range, wanted positions and footer statistics.
 
 Leaving a row group out never changes the result: statistics only tell that no row in it can match.
 Source: Apache Parquet, `Statistics` in parquet.thrift; Spark, `ParquetFileFormat` (splits by middle byte).

@@ -1,4 +1,4 @@
-"""Variant columns of a file: shredded fields put back together.
+"""Reassemble shredded variant columns.
 
 A file holds a variant as `metadata`, `value` and, where shredded, `typed_value`; the table's column is
 `struct<value, metadata>`. A file without `typed_value` costs nothing; where there is one, columns are encoded

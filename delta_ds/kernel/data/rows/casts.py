@@ -1,4 +1,4 @@
-"""From the columns of incoming rows to the types of the table: reordered, renamed, cast, filled in.
+"""Cast incoming rows to the table's columns: reordered, renamed, cast, filled in.
 
 Fields are found by name ignoring case, also inside structs, arrays and maps; nested fields that the rows do
 not have become null. Values change their type by Spark's rules for storing (ANSI): what a column cannot hold

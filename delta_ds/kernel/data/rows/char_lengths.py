@@ -1,4 +1,4 @@
-"""`char(n)` and `varchar(n)`: texts that are longer than their column was declared.
+"""`char(n)` and `varchar(n)`: refuse strings longer than declared.
 
 The schema has a plain string; the field's metadata has the declared type, of the whole column where it is
 nested. Source: Spark, `CharVarcharUtils`; delta-spark, `CharVarcharConstraint`.

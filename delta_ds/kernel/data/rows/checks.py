@@ -1,4 +1,4 @@
-"""What every row of a table must meet: CHECK constraints, invariants, NOT NULL, lengths, generated values.
+"""The checks of every row: CHECK constraints, invariants, NOT NULL, lengths, generated values.
 
 A check looks at the rows as they will be stored and tells the first one that breaks it. The errors carry the
 row's values.

@@ -1,4 +1,4 @@
-"""SQL of a table's metadata: constraints, generated values and defaults, read once and bound where rows are.
+"""SQL expressions of a table's metadata (constraints, generated columns, defaults), parsed once and bound per task.
 
 A plan carries the parsed trees; the tasks bind them in the session time zone. What cannot be parsed, bound or
 evaluated is refused while a write is planned, with its name, its text and the way out.

@@ -1,4 +1,4 @@
-"""Generated columns and defaults: the values of columns that incoming rows do not bring.
+"""Generated columns and defaults: values of columns that incoming rows lack.
 
 Source: PROTOCOL.md, "Generated Columns" and "Default Columns" (protocol-checklist 30 and 34); delta-spark,
 `ColumnWithDefaultExprUtils`.

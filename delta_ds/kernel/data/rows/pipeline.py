@@ -1,4 +1,4 @@
-"""Rows on their way into a table: converted, completed and checked, batch by batch, inside a task."""
+"""`RowPipeline`: convert, complete and check the batches of one task."""
 
 from __future__ import annotations
 

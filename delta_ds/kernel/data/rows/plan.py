@@ -1,4 +1,4 @@
-"""The plan of a write's rows: what is done to every row before it is stored, decided once and checked.
+"""`RowPlan`: what is done to every row of a write, decided and checked once on the driver.
 
 Whatever cannot be honoured is refused here, before anything is written; the tasks only run the plan.
 Source: delta-spark, `TransactionalWrite.writeFiles` and `ColumnWithDefaultExprUtils`.

@@ -1,4 +1,4 @@
-"""Calendars and time zones: hybrid Julian/Gregorian files, and local times as Java understands them.
+"""Calendars and time zones: files in the hybrid Julian/Gregorian calendar, and local times as Java reads them.
 
 Spark 2.4 and the `LEGACY` write mode store dates and timestamps before 1582-10-15 in the old hybrid
 calendar; the file's footer says so. Source: Spark, `DataSourceUtils.getRebaseSpec` and `RebaseDateTime`.

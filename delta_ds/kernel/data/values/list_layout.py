@@ -1,4 +1,4 @@
-"""Lists and maps of any Arrow layout as plain ones: int32 offsets from 0 over exactly the child values that they use.
+"""Lists and maps of any Arrow layout with int32 offsets from 0 over exactly the child values they use.
 
 A slice keeps the children of the whole, a null may stand over values that do not count, views share and reorder
 theirs, and a cast of a slice can leave children behind that begin after their own end.

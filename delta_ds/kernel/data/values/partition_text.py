@@ -1,4 +1,4 @@
-"""Partition values as text: in the log, and in the names of directories.
+"""Partition values as text, in the log and in directory names.
 
 Text is what Spark's `CAST(value AS STRING)` gives; the log has timestamps in UTC with six decimals, directories
 in local time. Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist PV-RW-01 to 03).

@@ -1,4 +1,4 @@
-"""Partition values: from the text in an action's `partitionValues` to typed Arrow arrays.
+"""Partition values from the text of `partitionValues` to typed Arrow arrays.
 
 Text is read as Spark's non-ANSI `CAST(text AS type)` reads it; what it cannot read is null.
 Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist 38).

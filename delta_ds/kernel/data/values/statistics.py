@@ -1,4 +1,4 @@
-"""Per-file statistics as columns: from the JSON text and the checkpoint's typed form to Arrow arrays.
+"""Per-file statistics as Arrow columns, from JSON text and from a checkpoint's `stats_parsed`.
 
 Only the leaves that somebody asks for are parsed, all files at once. Whatever cannot be understood is
 unknown (null): statistics may be absent for any file and any column, so unknown is always a right answer.

@@ -1,4 +1,4 @@
-"""Statistics text, columnar: one JSON object a file to one Arrow row a file.
+"""Parse the JSON text of statistics of many files at once, one Arrow row a file.
 
 Arrow's JSON reader takes all lines at once, reads only the leaves of the given schema and refuses the whole
 block if one value is not of its type. What it refuses is narrowed down to few lines, which are repaired one

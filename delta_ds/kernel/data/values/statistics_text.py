@@ -1,4 +1,4 @@
-"""The bounds of a column as the JSON text of statistics.
+"""Minimum and maximum of a column as the JSON text of statistics.
 
 Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `StatisticsCollection.truncateMaxStringAgg`
 (protocol-checklist ST-W-05, ST-W-06, ST-W-09, ST-W-10).

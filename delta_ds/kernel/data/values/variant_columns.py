@@ -1,4 +1,4 @@
-"""Columns of values to columns of encoded variants, with NumPy and Arrow kernels: no Python per row.
+"""Encode columns of values as variants with NumPy and Arrow kernels.
 
 An encoded column is an Arrow binary array, null where there is no value. Offsets and ids inside objects and
 arrays take the width that the largest of a batch needs: longer than the shortest form here and there, and

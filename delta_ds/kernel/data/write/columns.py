@@ -1,4 +1,4 @@
-"""The columns of a data file: from rows as the table has them to rows as files have them.
+"""The columns of a data file: from the table's rows to physical names, ids and Parquet types.
 
 Names become physical, fields get their ids, void columns vanish and partition columns move to the end or
 out. No value is copied: an Arrow batch is handed over with another schema.

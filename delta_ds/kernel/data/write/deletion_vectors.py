@@ -1,4 +1,4 @@
-"""Writes deletion vectors: the rows of data files that a commit deletes, several vectors to a file.
+"""Write deletion vectors, several to a file.
 
 Source: PROTOCOL.md, "Deletion Vectors" (protocol-checklist DV-W-*).
 """

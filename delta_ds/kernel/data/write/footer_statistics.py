@@ -1,4 +1,4 @@
-"""The statistics of data files that another writer made: from their footers, and only where need be from rows.
+"""Statistics of files another writer made, from their footers and only where needed from their rows.
 
 The text is the one that `file_statistics` gives for the same rows. What a footer does not tell exactly (a chunk
 without statistics, whether floats hold NaN, INT96, another calendar, the nulls of lists) is taken from that

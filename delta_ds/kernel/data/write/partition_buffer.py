@@ -1,4 +1,4 @@
-"""Rows of many partitions, held back until one partition has enough of them for a row group.
+"""Hold back rows of many partitions until one partition has enough for a row group.
 
 Memory and open files stay bounded whatever the number of partitions: large runs are given out, what remains
 goes to one temporary file, which has no name and so cannot be left behind.

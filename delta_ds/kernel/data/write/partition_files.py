@@ -1,4 +1,4 @@
-"""The files of one partition: batches gathered to row groups, row groups to files of a bounded size.
+"""The files of one partition: batches gathered to row groups, row groups to files of bounded size.
 
 Source: PROTOCOL.md, "Data Files" and "Add File and Remove File".
 """

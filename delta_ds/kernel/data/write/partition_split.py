@@ -1,4 +1,4 @@
-"""Which partition each row belongs to: rows to partition numbers, without a Python object per row.
+"""Assign rows to partitions, without a Python object per row.
 
 Distinct values of a batch are written as text once; partitions are told apart by these texts, as the log tells
 them apart, so that all NaN are one partition and -0.0 and 0.0 two.

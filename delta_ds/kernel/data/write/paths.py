@@ -1,4 +1,4 @@
-"""Where data files lie and how they are called.
+"""Names and directories of data files.
 
 Directories are escaped as Hive does, then the whole path is encoded as a URI; neither carries meaning, the log
 alone has the values. Source: PROTOCOL.md, "Data Files" (protocol-checklist LOG-W-08, PV-RW-04, PTH-W-03).

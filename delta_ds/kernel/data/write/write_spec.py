@@ -1,4 +1,4 @@
-"""What every task needs to know to write data files of a table: plain values, made once by the driver.
+"""What tasks need to know to write data files of a table, settled once on the driver.
 
 Source: PROTOCOL.md, "Data Files" and "Table Properties".
 """

@@ -1,4 +1,4 @@
-"""The data files below a folder, as a listing shows them.
+"""The data files below a folder, by listing it.
 
 Source: Spark, `InMemoryFileIndex.shouldFilterOutPathName` (what is hidden).
 """

@@ -1,0 +1,1 @@
+"""Write checkpoints: state, rows, schema and files."""

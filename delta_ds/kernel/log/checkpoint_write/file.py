@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint: reconciled actions to its columns, row group by row group.
+"""Write one Parquet file of a checkpoint, row group by row group.
 
 Source: PROTOCOL.md, "Checkpoint Schema"; checklist CKP-W-07 to CKP-W-09.
 """

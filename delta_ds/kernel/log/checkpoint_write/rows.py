@@ -1,4 +1,4 @@
-"""The file actions of a checkpoint with all their fields, a few thousand rows at a time.
+"""File actions of a checkpoint with all their fields, a few thousand rows at a time.
 
 `checkpoint.py` reads what a scan needs; this is for the next checkpoint, which must lose nothing.
 

@@ -1,4 +1,4 @@
-"""The columns of a checkpoint as Arrow types, as Spark's schema JSON, and what turns statistics into columns.
+"""The columns of a checkpoint as Arrow types and as Spark's schema JSON.
 
 Names, order and types are delta-spark's, so that whatever reads its checkpoints reads these.
 

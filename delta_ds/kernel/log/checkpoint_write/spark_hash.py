@@ -1,4 +1,4 @@
-"""Spark's hash of text columns: which part of a multi-part checkpoint an action goes to.
+"""Spark's hash of strings, which assigns actions to the parts of a multi-part checkpoint.
 
 Racing writers of one multi-part checkpoint must make the same parts, so the hash is Spark's own: Murmur3 with
 seed 42, and bytes after the last full word mixed in one by one.

@@ -1,4 +1,4 @@
-"""The whole reconciled state of a version, as a checkpoint holds it: also what a scan never asks for.
+"""The whole reconciled state of a version as a checkpoint holds it, tombstones and transactions included.
 
 The files are walked newest first: what a newer commit said of a file is remembered by key, so that each batch
 of an older one gives only what still holds, and neither all commits nor all files are in memory at once. The

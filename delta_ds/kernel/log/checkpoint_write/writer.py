@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a version to Parquet, row group by row group.
+"""Write a checkpoint, classic or V2, row group by row group.
 
 Three forms, by the table's properties: one classic file, several parts, or (policy v2) a UUID-named file whose
 file actions are in sidecars. What is in a file is decided in `checkpoint_state`, how it looks in

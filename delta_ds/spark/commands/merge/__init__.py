@@ -1,0 +1,1 @@
+"""MERGE: clauses, sides, matches, rows, schema evolution."""

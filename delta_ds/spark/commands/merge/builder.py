@@ -1,4 +1,4 @@
-"""MERGE: `DeltaMergeBuilder`, and the course of the command.
+"""`DeltaMergeBuilder`, and the start of a MERGE.
 
 Source: delta-spark, `DeltaMergeBuilder`, `MergeIntoCommand`; conflict-matrix section 7.
 """

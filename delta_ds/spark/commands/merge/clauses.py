@@ -1,4 +1,4 @@
-"""From the clauses of a MERGE, as users write them, to conditions and one value per column of the table.
+"""The clauses of a MERGE, resolved to conditions and one value per column.
 
 Nothing is read or written here. What a clause sees is settled before the join: `WHEN MATCHED` both sides, `WHEN NOT
 MATCHED` the source, `WHEN NOT MATCHED BY SOURCE` the table.

@@ -1,4 +1,4 @@
-"""Which rows of the table a merge changes, and whether that is clear."""
+"""Which rows of the target match the source, and the check that each matches one source row."""
 
 from __future__ import annotations
 

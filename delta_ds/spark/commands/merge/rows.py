@@ -1,4 +1,4 @@
-"""The join of a merge: which clause applies to a row, and what the row becomes."""
+"""The join of a MERGE: the clause that applies to a row, and the row it gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of a merge: which rows change, what is written, one commit."""
+"""The course of a MERGE, from matching to the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two sides of a MERGE: their columns, each to be told from the other side's whatever it is called."""
+"""Source and target of a MERGE with column names that cannot be confused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source of a merge: evaluated once, whatever it is made of."""
+"""The source of a MERGE, evaluated once."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What users write in commands, resolved by Spark: expressions, assignments, casts."""

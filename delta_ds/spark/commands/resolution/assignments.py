@@ -1,4 +1,4 @@
-"""From "column = expression" to one value per column of the table.
+"""`column = expression` assignments, resolved to one value per column of the table.
 
 Source: delta-spark, `UpdateExpressionsSupport.generateUpdateExpressions` and `PreprocessTableMerge`.
 """

@@ -1,4 +1,4 @@
-"""Where the expressions of a command find their columns.
+"""Resolve the expressions of a command against its source and target.
 
 UPDATE and DELETE see the table. In MERGE each kind of clause sees one side or both, and all are evaluated in one
 join of the two; so a name is resolved where it was written, before the join can make it ambiguous.

@@ -1,4 +1,4 @@
-"""What the kernel can use of a user's condition: to choose files, and to tell commits that contradict it."""
+"""A condition in the kernel's terms, for choosing files and for conflict checks."""
 
 from __future__ import annotations
 

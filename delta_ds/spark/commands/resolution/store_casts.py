@@ -1,4 +1,4 @@
-"""Values of UPDATE and MERGE cast to the types of their columns, as Spark expressions.
+"""Cast values of UPDATE and MERGE to the types of their columns, by the store assignment policy.
 
 Any ANSI cast is taken, unlike in an append; structs match by the names of their fields, also inside arrays and maps. A
 value that its column cannot hold is an error whatever the session's ANSI setting.

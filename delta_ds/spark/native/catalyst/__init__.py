@@ -1,0 +1,1 @@
+"""Catalyst expressions, as `toJSON` gives them, to expressions of the kernel."""

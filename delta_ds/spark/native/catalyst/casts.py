@@ -1,4 +1,4 @@
-"""Which of Catalyst's casts the kernel's `Cast` computes to the same value.
+"""The casts of Catalyst that the kernel's `Cast` computes to the same value.
 
 A cast that raises is no trouble: what cannot be evaluated keeps every file. One that gives another value, or null
 where Spark gives a value, would lose rows, so whatever is not known to agree is left out: text of floating point

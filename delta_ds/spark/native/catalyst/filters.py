@@ -1,4 +1,4 @@
-"""Catalyst's filters as expressions of the kernel.
+"""Catalyst filters to expressions of the kernel.
 
 What comes out is implied by the filter, so that no file with a matching row is skipped: weaker is fine, and a
 part that is not known is left out where that only weakens. Where a filter is asked for the rows of which it is

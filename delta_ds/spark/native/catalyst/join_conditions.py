@@ -1,4 +1,4 @@
-"""What the condition of a join says of one side: for choosing the files of the other one."""
+"""The part of a join condition that concerns one side, for choosing files of the other."""
 
 from __future__ import annotations
 

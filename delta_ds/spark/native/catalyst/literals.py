@@ -1,4 +1,4 @@
-"""Types and constants of Catalyst as the kernel has them."""
+"""Catalyst's types and literals to the kernel's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalyst's trees as Python values: what `toJSON` tells of an expression, and what it leaves out.
+"""Catalyst trees as Python values, and what `toJSON` leaves out of them.
 
 `toJSON` lists the nodes of a tree from the root on, each with the number of its children: one call across the
 border to the JVM. It says nothing of the values of an `InSet`, of binary literals, of how a cast treats values

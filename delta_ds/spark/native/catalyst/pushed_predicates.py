@@ -1,4 +1,4 @@
-"""What a resolved condition of Spark demands, in the kernel's expressions."""
+"""The kernel's form of a condition that Spark has resolved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structs in Catalyst's trees: which column a field is of, through the structs that a scan builds to rename them.
+"""Struct fields in Catalyst trees, found through the structs a scan builds to rename them.
 
 A scan of a table with column mapping reads physical names and gives logical ones by `named_struct`, `CASE WHEN
 struct IS NOT NULL` and casts of whole structs. Spark takes only part of that away again from a filter.
