@@ -111,8 +111,9 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     Registration
         What is active, and why other things are not.
 
-    >>> print(delta_ds.register(spark))  # doctest: +SKIP
-    pydelta on Spark 4.3.0 (classic)
+    >>> import delta_ds
+    >>> print(delta_ds.register(spark))
+    pydelta on Spark 4... (classic)
       source: on: spark.read.format('pydelta')
       ...
     """

@@ -59,7 +59,8 @@ class DeltaTable(TableDescription):
         NotADeltaTableError
             There is no table.
 
-        >>> DeltaTable.forPath(spark, "examples/data/sales").toDF().count()  # doctest: +SKIP
+        >>> DeltaTable.forPath(spark, "examples/data/sales").toDF().columns
+        ['order_id', 'sold_on', 'country', 'product', 'quantity', 'amount']
         """
         return cls(open_handle(sparkSession, path, dict(hadoopConf or {})))
 

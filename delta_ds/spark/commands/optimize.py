@@ -86,7 +86,11 @@ class DeltaOptimizeBuilder:
     Every `execute...` commits at most once, changes no row, and returns one row: `path` string and `metrics`, a struct
     that says what was done. Where there is nothing to do there is no commit.
 
-    >>> table.optimize().where("day >= '2024-01-01'").executeCompaction()  # doctest: +SKIP
+    >>> import tempfile
+    >>> from delta_ds import DeltaTable
+    >>> spark.range(10).repartition(2).write.format("pydelta").mode("append").save(path := tempfile.mkdtemp())
+    >>> DeltaTable.forPath(spark, path).optimize().executeCompaction().first().metrics.numFilesRemoved
+    2
     """
 
     def __init__(self, handle: Handle) -> None:
