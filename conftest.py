@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, the acceptance corpus, settings of hypothesis."""
+"""What all tests share: one Spark session, settings of hypothesis."""
 
 from __future__ import annotations
 
@@ -69,12 +69,3 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     delta_ds.register(session)
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def acceptance() -> Path:
-    """The acceptance corpus, which lies beside the repository where it is there at all."""
-    folder = ROOT.parent / "shared" / "acceptance"
-    if not (folder / "tables").is_dir():
-        pytest.skip(f"the acceptance corpus is not there: {folder}")
-    return folder

@@ -7,16 +7,15 @@ path those that show three quarters of it, unless DELTA_DS_FULL=1 asks for all.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_tests.conformance.acceptance import Verdict, run_case
-from spark_tests.conformance.cases import Case, NoCasesError, find_cases
+from spark_tests.conformance.cases import Case, find_cases
+from spark_tests.conformance.corpora import corpus
 from spark_tests.conformance.engines import Engine, KernelEngine
 from spark_tests.conformance.sampling import sample
 from spark_tests.full_form import FULL
@@ -24,27 +23,8 @@ from spark_tests.full_form import FULL
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CORPUS = Path(
-    os.environ.get(
-        "DELTA_DS_ACCEPTANCE", Path(__file__).resolve().parents[2].parent / "shared" / "acceptance"
-    )
-)
-
-
-def _cases() -> list[Case]:
-    try:
-        return find_cases(CORPUS)
-    except NoCasesError:
-        return []
-
-
-CASES = _cases()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.skipif(
-        not CASES, reason=f"no acceptance corpus at {CORPUS}; set DELTA_DS_ACCEPTANCE to its folder"
-    ),
-]
+CASES = find_cases(corpus("acceptance"))
+pytestmark = pytest.mark.acceptance
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 NATIVE = CASES if FULL else sample(CASES)
 # The portable path reads by the kernel, which has run all cases by itself; what Spark adds shows in few.

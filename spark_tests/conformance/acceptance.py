@@ -1,6 +1,6 @@
 """Run recorded cases against an engine, and compare everything that each case records.
 
-Source: the README.md that lies beside the cases.
+Source: `corpora/README.md`, the section on `acceptance`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run recorded commit conflicts: a table, commits that won, a transaction that lost, and what came of it.
 
-Source: the README.md that lies beside the cases.
+Source: `corpora/README.md`, the section on `conflicts`.
 """
 
 from __future__ import annotations

@@ -28,10 +28,11 @@ def covering(items: Sequence[T], tags: Callable[[T], set[Hashable]], share: floa
 
 def sample(cases: Sequence[Case], share: float = 1.0) -> list[Case]:
     """Cases that have every feature tag, and everything that a record can hold, at least once; or a share of these."""
-    return covering(cases, _shows, share)
+    return covering(cases, shows, share)
 
 
-def _shows(case: Case) -> set[Hashable]:
+def shows(case: Case) -> set[Hashable]:
+    """The feature tags of a case, the keys of its record, and how it fails."""
     record = case.record
     kinds = {("key", key) for key in record}
     failures = {("error", read["error"]["class"]) for read in record["reads"].values() if "error" in read}

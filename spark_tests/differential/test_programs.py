@@ -1,15 +1,13 @@
 """Programs of operations, with what delta-spark made of them: rows, schemas, history, errors must agree.
 
-Runs the programs made of operations that this package offers, with the interpreter of the kit in
-`../shared/differential` (or the folder that DELTA_DS_DIFFERENTIAL names). Every program runs on the native scan and
-the native writer; a part of them that has most operations, options and tags runs on the portable path as well, and
-all of them do if DELTA_DS_FULL=1 is set.
+Runs the programs made of operations that this package offers, with the interpreter of their kit (see
+`conformance/corpora`). Every program runs on the native scan and the native writer; a part of them that has most
+operations, options and tags runs on the portable path as well, and all of them do if DELTA_DS_FULL=1 is set.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,17 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spark_tests.conformance.corpora import corpus
 from spark_tests.conformance.sampling import covering
 from spark_tests.full_form import FULL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KIT = Path(
-    os.environ.get(
-        "DELTA_DS_DIFFERENTIAL", Path(__file__).resolve().parents[2].parent / "shared" / "differential"
-    )
-)
+KIT = corpus("differential")
 # A program with an operation that nobody knows here is left out.
 OFFERED = frozenset(
     [
@@ -111,9 +106,6 @@ if not FULL:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not PROGRAMS, reason=f"no differential kit at {KIT}; set DELTA_DS_DIFFERENTIAL to its folder"
-    ),
 ]
 
 

@@ -1,7 +1,7 @@
 """The programs of the differential kit: delta-spark reads every version that this package wrote, with the same rows.
 
 Two processes, one after the other: this package runs all programs and notes what it sees, then delta-spark reads the
-tables. The kit is in `../shared/differential`, or where DELTA_DS_DIFFERENTIAL says.
+tables. See `conformance/corpora` for the kit.
 """
 
 from __future__ import annotations
@@ -16,12 +16,7 @@ import pytest
 
 from spark_tests.differential.test_programs import KIT
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.skipif(
-        not KIT.is_dir(), reason=f"no differential kit at {KIT}; set DELTA_DS_DIFFERENTIAL to its folder"
-    ),
-]
+pytestmark = pytest.mark.interop
 
 
 def test_delta_spark_reads_every_version_of_every_program(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog
+from spark_tests.conformance.corpora import corpus
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("plain")]
 
@@ -272,9 +273,8 @@ def local_timestamps(path: Path) -> str:
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("name", ["gen-variant-basic", "gen-variant-shredded"])
-def test_variants_arrive_as_spark_variants(
-    spark: SparkSession, acceptance: Path, tmp_path: Path, name: str
-) -> None:
+def test_variants_arrive_as_spark_variants(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    acceptance = corpus("acceptance")
     shutil.copytree(acceptance / "tables" / name / "table", tmp_path / "t", copy_function=shutil.copy)
     record = json.loads((acceptance / "tables" / name / "case.json").read_text())
     latest = record["reads"][str(record["versions"]["latest"])]
