@@ -9,6 +9,7 @@ of the class of `pyspark.errors` that delta-spark raises.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 
@@ -38,9 +39,10 @@ class DeltaError(Exception):
     @property
     def sql_state(self) -> str | None:
         """The SQLSTATE of the condition: five characters; None where it has none."""
-        from delta_ds import conditions
-
-        return conditions.sql_state(self.condition)
+        # By its name: the records of conditions are made of these classes, and only programs that ask pay for them.
+        index = importlib.import_module("delta_ds.conditions.index")
+        state: str | None = index.sql_state(self.condition)
+        return state
 
     def __str__(self) -> str:  # the built-in classes that some inherit from have forms of their own
         return f"[{self.condition}] {self.text}"

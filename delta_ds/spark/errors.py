@@ -18,7 +18,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds import conditions, exceptions
+from delta_ds import exceptions
+from delta_ds.conditions.index import family as family_of
+from delta_ds.conditions.record import Family
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.spark.environment import explained
 
@@ -38,8 +40,8 @@ _END = re.compile(
     r"\s*\n(?:(?:JVM|Driver) stacktrace:|\tat |Caused by: )|\s*\Z"
 )
 # Source: Spark, `pyspark.errors.exceptions.captured`, which tells these apart.
-_CLASSES = {
-    conditions.ANALYSIS: "AnalysisException",
+_CLASSES: dict[Family, str] = {
+    "analysis": "AnalysisException",
     "argument": "IllegalArgumentException",
     "arithmetic": "ArithmeticException",
     "index": "ArrayIndexOutOfBoundsException",
@@ -91,9 +93,9 @@ def in_spark(error: DeltaError, also: type[PySparkException] | None = None) -> D
 def _spark_class(error: DeltaError) -> type[PySparkException]:
     from pyspark import errors
 
-    family = conditions.family(error.condition)
+    family = family_of(error.condition)
     if family is None:
-        family = conditions.ANALYSIS
+        family = "analysis"
         if type(error) is DeltaError or isinstance(error, _STATE):
             family = "state"
         elif isinstance(error, InvalidOptionError):

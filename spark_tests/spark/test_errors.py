@@ -22,7 +22,7 @@ from pyspark.errors import (
 )
 from pyspark.sql import SparkSession
 
-from delta_ds import conditions, exceptions
+from delta_ds import exceptions
 from delta_ds.exceptions import (
     AppendOnlyError,
     DataFileError,
@@ -214,14 +214,6 @@ def test_report_that_was_cut_off_within_the_parameters_still_has_the_error() -> 
     raised = told(SchemaError("what", parameters={"a": "long"}))
     error = as_delta_error(RuntimeError(raised[:-4]))
     assert (type(error), str(error)) == (SchemaError, str(SchemaError("what")))
-
-
-def test_every_condition_has_a_state() -> None:
-    """What the package raises: as a literal, so that nobody has to guess what `getSqlState` returns."""
-    source = "\n".join(path.read_text() for path in Path(exceptions.__file__).parent.rglob("*.py"))
-    named = set(re.findall(r'(?:condition=|default_condition = )"([A-Z0-9_.]+)"', source))
-    assert len(named) > 150
-    assert [name for name in named if not conditions.sql_state(name)] == ["_LEGACY_ERROR_TEMP_1189"]
 
 
 @pytest.mark.spark

@@ -1,0 +1,128 @@
+"""Conditions that their class of error has anyway: of texts that stand where they are raised."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import (
+    AppendOnlyError,
+    ChangeDataError,
+    CommitFailedError,
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    CorruptLogFileError,
+    DataFileError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    InvalidArgumentError,
+    InvalidOptionError,
+    InvariantViolationError,
+    JobFailedError,
+    LogError,
+    MetadataChangedException,
+    NotADeltaTableError,
+    PredicateError,
+    ProtocolChangedException,
+    SchemaError,
+    StorageError,
+    TableExistsError,
+    TimestampOutOfRangeError,
+    TruncatedLogError,
+    UncertainWriteError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+    VersionsNotContiguousError,
+)
+
+CANNOT_MODIFY_APPEND_ONLY = ErrorCondition(
+    "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+    AppendOnlyError,
+    "42809",
+    family="operation",
+)
+CONCURRENT_APPEND = ErrorCondition(
+    "DELTA_CONCURRENT_APPEND",
+    ConcurrentAppendException,
+    "2D521",
+    family="state",
+)
+CONCURRENT_DELETE_DELETE = ErrorCondition(
+    "DELTA_CONCURRENT_DELETE_DELETE",
+    ConcurrentDeleteDeleteException,
+    "2D521",
+    family="state",
+)
+CONCURRENT_DELETE_READ = ErrorCondition(
+    "DELTA_CONCURRENT_DELETE_READ",
+    ConcurrentDeleteReadException,
+    "2D521",
+    family="state",
+)
+CONCURRENT_MODIFICATION = ErrorCondition(
+    "DELTA_CONCURRENT_MODIFICATION",
+    DeltaConcurrentModificationException,
+    "2D521",
+)
+CONCURRENT_TRANSACTION = ErrorCondition(
+    "DELTA_CONCURRENT_TRANSACTION",
+    ConcurrentTransactionException,
+    "2D521",
+    family="state",
+)
+CONCURRENT_WRITE = ErrorCondition("DELTA_CONCURRENT_WRITE", ConcurrentWriteException, "2D521", family="state")
+CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError, "XXKDS")
+ERROR = ErrorCondition("DELTA_ERROR", DeltaError, "XXKDS")
+FAILED_READ_FILE = ErrorCondition("FAILED_READ_FILE", DataFileError, "KD001", family="state")
+ILLEGAL_OPTION = ErrorCondition("DELTA_ILLEGAL_OPTION", InvalidOptionError, "42616", family="argument")
+INVALID_PREDICATE = ErrorCondition("DELTA_INVALID_PREDICATE", PredicateError, "42000")
+INVALID_SCHEMA = ErrorCondition("DELTA_INVALID_SCHEMA", SchemaError, "42000")
+JOB_FAILED = ErrorCondition("DELTA_JOB_FAILED", JobFailedError, "58030", family="state")
+MAX_COMMIT_RETRIES_EXCEEDED = ErrorCondition(
+    "DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+    CommitFailedError,
+    "40000",
+    family="state",
+)
+METADATA_CHANGED = ErrorCondition("DELTA_METADATA_CHANGED", MetadataChangedException, "2D521", family="state")
+MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataError, "KD002")
+NOT_EXPECTED_TYPE = ErrorCondition("NOT_EXPECTED_TYPE", InvalidArgumentError, "42K09", family="type")
+OPERATION_NOT_ALLOWED = ErrorCondition("DELTA_OPERATION_NOT_ALLOWED", UnsupportedOperationError, "0AKDC")
+PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
+STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
+STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
+TABLE_ALREADY_EXISTS = ErrorCondition("DELTA_TABLE_ALREADY_EXISTS", TableExistsError, "42P07")
+TABLE_NOT_FOUND = ErrorCondition("DELTA_TABLE_NOT_FOUND", NotADeltaTableError, "42P01")
+TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
+    "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+    TimestampOutOfRangeError,
+    "42816",
+)
+TRUNCATED_TRANSACTION_LOG = ErrorCondition(
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    TruncatedLogError,
+    "42K03",
+    family="state",
+)
+UNCERTAIN_WRITE = ErrorCondition("DELTA_UNCERTAIN_WRITE", UncertainWriteError, "58030")
+UNSUPPORTED_FEATURES_FOR_READ = ErrorCondition(
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    UnsupportedFeatureError,
+    "56038",
+    family="state",
+)
+VERSIONS_NOT_CONTIGUOUS = ErrorCondition(
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    VersionsNotContiguousError,
+    "KD00C",
+    family="state",
+)
+VERSION_NOT_FOUND = ErrorCondition("DELTA_VERSION_NOT_FOUND", VersionNotFoundError, "22003")
+VIOLATE_CONSTRAINT_WITH_VALUES = ErrorCondition(
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+    InvariantViolationError,
+    "23001",
+    family="state",
+)

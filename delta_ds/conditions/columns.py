@@ -1,0 +1,94 @@
+"""Columns that are added, renamed, dropped and changed."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+
+CANNOT_UPDATE_FIELD_ARRAY_TYPE = ErrorCondition(
+    "CANNOT_UPDATE_FIELD.ARRAY_TYPE",
+    UnsupportedOperationError,
+    "0A000",
+)
+CANNOT_UPDATE_FIELD_MAP_TYPE = ErrorCondition(
+    "CANNOT_UPDATE_FIELD.MAP_TYPE",
+    UnsupportedOperationError,
+    "0A000",
+)
+CANNOT_UPDATE_FIELD_STRUCT_TYPE = ErrorCondition(
+    "CANNOT_UPDATE_FIELD.STRUCT_TYPE",
+    UnsupportedOperationError,
+    "0A000",
+)
+COLUMN_ALREADY_EXISTS = ErrorCondition("COLUMN_ALREADY_EXISTS", SchemaError, "42711")
+COLUMN_NOT_FOUND_IN_SCHEMA = ErrorCondition("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", SchemaError, "42703")
+CONSTRAINT_DATA_TYPE_MISMATCH = ErrorCondition("DELTA_CONSTRAINT_DATA_TYPE_MISMATCH", SchemaError, "42K09")
+CONSTRAINT_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
+    "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+    SchemaError,
+    "42K09",
+)
+DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA = ErrorCondition(
+    "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+FIELD_ALREADY_EXISTS = ErrorCondition("FIELD_ALREADY_EXISTS", SchemaError, "42710")
+FIELD_NOT_FOUND = ErrorCondition("FIELD_NOT_FOUND", SchemaError, "42704")
+GENERATED_COLUMNS_DATA_TYPE_MISMATCH = ErrorCondition(
+    "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
+    SchemaError,
+    "42K09",
+)
+GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
+    "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
+    SchemaError,
+    "42K09",
+)
+GENERATED_COLUMN_WITH_DEFAULT = ErrorCondition("DELTA_GENERATED_COLUMN_WITH_DEFAULT", SchemaError, "0AKDC")
+IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "429BQ",
+)
+NOT_SUPPORTED_CHANGE_COLUMN = ErrorCondition(
+    "NOT_SUPPORTED_CHANGE_COLUMN",
+    UnsupportedOperationError,
+    "0A000",
+)
+UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP = ErrorCondition(
+    "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+UNSUPPORTED_COMMENT_MAP_ARRAY = ErrorCondition(
+    "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+UNSUPPORTED_DROP_CLUSTERING_COLUMN = ErrorCondition(
+    "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+UNSUPPORTED_DROP_COLUMN = ErrorCondition("DELTA_UNSUPPORTED_DROP_COLUMN", UnsupportedOperationError, "0AKDC")
+UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE = ErrorCondition(
+    "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+UNSUPPORTED_DROP_PARTITION_COLUMN = ErrorCondition(
+    "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+UNSUPPORTED_RENAME_COLUMN = ErrorCondition(
+    "DELTA_UNSUPPORTED_RENAME_COLUMN",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED = ErrorCondition(
+    "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "0AKDC",
+)

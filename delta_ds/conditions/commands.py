@@ -1,0 +1,143 @@
+"""RESTORE, CLONE, CONVERT, GENERATE, and features that are dropped."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import (
+    DataFileError,
+    InvalidOptionError,
+    SchemaError,
+    TableExistsError,
+    TimestampOutOfRangeError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
+
+CANNOT_DROP_CHECK_CONSTRAINT_FEATURE = ErrorCondition(
+    "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+    UnsupportedFeatureError,
+    "0AKDE",
+)
+CANNOT_RESTORE_TABLE_VERSION = ErrorCondition(
+    "DELTA_CANNOT_RESTORE_TABLE_VERSION",
+    VersionNotFoundError,
+    "22003",
+)
+CANNOT_RESTORE_TIMESTAMP_EARLIER = ErrorCondition(
+    "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+    TimestampOutOfRangeError,
+    "22003",
+)
+CANNOT_RESTORE_TIMESTAMP_GREATER = ErrorCondition(
+    "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+    TimestampOutOfRangeError,
+    "22003",
+)
+CONVERSION_UNSUPPORTED_COLUMN_MAPPING = ErrorCondition(
+    "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+    UnsupportedOperationError,
+    "0AKDC",
+    family="operation",
+)
+CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
+    "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+    TableExistsError,
+    "42601",
+)
+EMPTY_DIRECTORY = ErrorCondition("DELTA_EMPTY_DIRECTORY", DataFileError, "42K03", family="state")
+FAILED_CAST_PARTITION_VALUE = ErrorCondition(
+    "DELTA_FAILED_CAST_PARTITION_VALUE",
+    SchemaError,
+    "22018",
+    family="state",
+)
+FAILED_MERGE_SCHEMA_FILE = ErrorCondition(
+    "DELTA_FAILED_MERGE_SCHEMA_FILE",
+    SchemaError,
+    "42KDA",
+    family="state",
+)
+FAILED_READ_FILE_FOOTER = ErrorCondition(
+    "DELTA_FAILED_READ_FILE_FOOTER",
+    DataFileError,
+    "KD001",
+    family="state",
+)
+FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION = ErrorCondition(
+    "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
+    UnsupportedFeatureError,
+    "55000",
+    family="state",
+)
+FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
+    "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+    UnsupportedFeatureError,
+    "22KD0",
+    family="state",
+)
+FEATURE_DROP_DEPENDENT_FEATURE = ErrorCondition(
+    "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+    UnsupportedFeatureError,
+    "55000",
+    family="state",
+)
+FEATURE_DROP_FEATURE_NOT_PRESENT = ErrorCondition(
+    "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
+    UnsupportedFeatureError,
+    "55000",
+    family="state",
+)
+FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED = ErrorCondition(
+    "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
+    UnsupportedFeatureError,
+    "42000",
+    family="state",
+)
+FEATURE_DROP_NONREMOVABLE_FEATURE = ErrorCondition(
+    "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
+    UnsupportedFeatureError,
+    "0AKDC",
+    family="state",
+)
+FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE = ErrorCondition(
+    "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
+    UnsupportedFeatureError,
+    "0AKDC",
+    family="state",
+)
+FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
+    "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+    UnsupportedOperationError,
+    "22KD0",
+    family="state",
+)
+FILE_NOT_FOUND = ErrorCondition("DELTA_FILE_NOT_FOUND", DataFileError, "42K03", family="state")
+MISSING_FILES_UNEXPECTED_VERSION = ErrorCondition(
+    "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+    DataFileError,
+    "42K03",
+    family="state",
+)
+MODE_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_MODE_NOT_SUPPORTED",
+    InvalidOptionError,
+    "0AKDC",
+    family="argument",
+)
+UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME = ErrorCondition(
+    "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
+    SchemaError,
+    "KD009",
+)
+UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME = ErrorCondition(
+    "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
+    SchemaError,
+    "KD009",
+)
+UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
+    "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+    UnsupportedOperationError,
+    "0AKDC",
+    family="state",
+)

@@ -1,0 +1,97 @@
+"""DELETE, UPDATE and MERGE: clauses, assignments, expressions."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
+
+AGGREGATION_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_AGGREGATION_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "42903",
+)
+AMBIGUOUS_REFERENCE = ErrorCondition("AMBIGUOUS_REFERENCE", SchemaError, "42704")
+CANNOT_RESOLVE_EXPRESSION = ErrorCondition("DELTA_CANNOT_RESOLVE_EXPRESSION", PredicateError, "42703")
+CONFLICT_SET_COLUMN = ErrorCondition("DELTA_CONFLICT_SET_COLUMN", SchemaError, "42701")
+DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION = ErrorCondition(
+    "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
+    SchemaError,
+    "42K09",
+)
+DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN = ErrorCondition(
+    "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+    PredicateError,
+    "42K09",
+)
+DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition("DELTA_DUPLICATE_COLUMNS_ON_INSERT", SchemaError, "42701")
+IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "42808",
+)
+INVALID_EXTRACT_BASE_FIELD_TYPE = ErrorCondition("INVALID_EXTRACT_BASE_FIELD_TYPE", SchemaError, "42000")
+INVALID_NON_DETERMINISTIC_EXPRESSIONS = ErrorCondition(
+    "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+    UnsupportedOperationError,
+    "42K0E",
+)
+INVALID_WHERE_CONDITION = ErrorCondition("INVALID_WHERE_CONDITION", PredicateError, "42903")
+JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = ErrorCondition(
+    "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
+    PredicateError,
+    "42K0E",
+)
+MERGE_MISSING_WHEN = ErrorCondition("DELTA_MERGE_MISSING_WHEN", UnsupportedOperationError, "42601")
+MERGE_UNRESOLVED_EXPRESSION = ErrorCondition("DELTA_MERGE_UNRESOLVED_EXPRESSION", SchemaError, "42601")
+MISSING_AGGREGATION = ErrorCondition("MISSING_AGGREGATION", UnsupportedOperationError, "42803")
+MISSING_ATTRIBUTES = ErrorCondition("MISSING_ATTRIBUTES", SchemaError, "XX000")
+MISSING_GROUP_BY = ErrorCondition("MISSING_GROUP_BY", UnsupportedOperationError, "42803")
+MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE = ErrorCondition(
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+    UnsupportedOperationError,
+    "21506",
+    family="operation",
+)
+NESTED_AGGREGATE_FUNCTION = ErrorCondition("NESTED_AGGREGATE_FUNCTION", UnsupportedOperationError, "42607")
+NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "0AKDC",
+)
+NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
+    "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    UnsupportedOperationError,
+    "42601",
+)
+NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION = ErrorCondition(
+    "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+    UnsupportedOperationError,
+    "42601",
+)
+NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
+    "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+    UnsupportedOperationError,
+    "42601",
+)
+UNSUPPORTED_EXPR_FOR_OPERATOR = ErrorCondition(
+    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    UnsupportedOperationError,
+    "42K0E",
+)
+UNSUPPORTED_GENERATOR = ErrorCondition("UNSUPPORTED_GENERATOR", UnsupportedOperationError, "42K0E")
+UNSUPPORTED_NESTED_FIELD_IN_OPERATION = ErrorCondition(
+    "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+    SchemaError,
+    "0AKDC",
+)
+UNSUPPORTED_NESTED_FIELD_IN_UPDATE = ErrorCondition(
+    "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+    SchemaError,
+    "0A000",
+)
+UNSUPPORTED_SUBQUERY = ErrorCondition("DELTA_UNSUPPORTED_SUBQUERY", UnsupportedOperationError, "0AKDC")
+UPDATE_SCHEMA_MISMATCH_EXPRESSION = ErrorCondition(
+    "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+    SchemaError,
+    "42846",
+)

@@ -1,0 +1,104 @@
+"""What a record of an error condition is, and how it becomes an error."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
+
+from delta_ds.exceptions import DeltaError
+
+E = TypeVar("E", bound=DeltaError)
+E2 = TypeVar("E2", bound=DeltaError)
+
+# The kinds of exception that Spark tells apart. `state`: what is there, on the storage, in the log or by other
+# commits, does not allow it.
+Family = Literal[
+    "analysis", "argument", "arithmetic", "index", "number", "operation", "parse", "runtime", "state", "type"
+]
+
+
+@dataclass(frozen=True)
+class ErrorCondition(Generic[E]):
+    """One text of an error condition. Most conditions have one; others are made of the first with `also`.
+
+    >>> from delta_ds.exceptions import SchemaError
+    >>> missing = ErrorCondition(
+    ...     "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+    ...     SchemaError,
+    ...     "42703",
+    ...     "{table} has no column {column!r}; it has {known:list}",
+    ...     parameters=("column",),
+    ... )
+    >>> error = missing(table="/data/t", column="b", known=["a", "c"])
+    >>> error
+    SchemaError("[DELTA_COLUMN_NOT_FOUND_IN_SCHEMA] /data/t has no column 'b'; it has a, c")
+    >>> error.parameters
+    {'column': 'b'}
+    """
+
+    name: str
+    """As in the error: `DELTA_TABLE_NOT_FOUND`; a part after a dot narrows it down."""
+
+    error: type[E]
+    """What is raised."""
+
+    sql_state: str | None
+    """Five characters; None where Spark has none."""
+
+    text: str = ""
+    """What happened, where, and what to do: a format string. `{names:list}` joins a sequence by commas.
+
+    Empty where each raise site has a text of its own, with the condition of its class.
+    """
+
+    parameters: tuple[str, ...] = ()
+    """Which of the values become parameters of the error; the others only stand in the text."""
+
+    family: Family = "analysis"
+    """Which class of `pyspark.errors` the error is of as well, in a Spark session."""
+
+    first: ErrorCondition[Any] | None = None
+    """The record that this one is another text of."""
+
+    def also(
+        self, text: str, *, parameters: tuple[str, ...] = (), error: type[E2] | None = None
+    ) -> ErrorCondition[E2]:
+        """The same condition with another text, and perhaps another class."""
+        other: ErrorCondition[Any] = self
+        return replace(
+            other, error=error or self.error, text=text, parameters=parameters, first=self.first or self
+        )
+
+    def __call__(self, inherited: Mapping[str, Any] | None = None, /, **values: Any) -> E:
+        """The error, to be raised.
+
+        Parameters
+        ----------
+        inherited
+            Parameters that are handed on as they are, for instance those of the cause.
+        values
+            Whatever the text and `parameters` name.
+        """
+        parameters = {**(inherited or {}), **{name: values[name] for name in self.parameters}}
+        return self.error(
+            _FORMATTER.vformat(self.text, (), values), condition=self.name, parameters=parameters
+        )
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """The names of the values that the text shows."""
+        return frozenset(name for _, name, _, _ in _FORMATTER.parse(self.text) if name)
+
+
+class _Formatter(string.Formatter):
+    """Format strings, with `{values:list}` for a sequence that is written with commas."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "list":
+            return ", ".join(map(str, value))
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _Formatter()
