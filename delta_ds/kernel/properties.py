@@ -1,6 +1,7 @@
-"""Every `delta.*` table property as one record: default, check, and what acts on it.
+"""Every `delta.*` table property as one record: its type, its default, what acts on it and what it is for.
 
-A table may carry any property (`value_of` looks only at the one asked for); setting one is checked (`check`).
+`APPEND_ONLY.of(metadata.configuration)` is the value that holds for a table. A table may carry any property; setting
+one is checked (`check`).
 
 Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 """
@@ -8,30 +9,23 @@ Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.value_types import BOOLEAN, INTERVAL, SIZE, TEXT, ValueType, integer, matching, one_of
 
 PREFIX = "delta."
 FEATURE_PREFIX = "delta.feature."
 CONSTRAINT_PREFIX = "delta.constraints."
 
-_INTERVAL_UNITS = {
-    "week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1),
-    "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
-    "millisecond": timedelta(milliseconds=1), "microsecond": timedelta(microseconds=1),
-}  # fmt: skip
-_SIZE_UNITS = ("", "k", "m", "g", "t", "p")
-_SIZE = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
-_INTERVAL_PART = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,9})?)\s+([a-z]+)\s*")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class TableProperty:
+class TableProperty(Generic[T_co]):
     """One table property.
 
     Attributes
@@ -40,203 +34,308 @@ class TableProperty:
         In full, beginning with `delta.`; looked up ignoring case, stored in this spelling.
     default
         What holds without it, as text; None: nothing.
-    parse
-        Text to value; raises `ValueError` saying what would be right.
+    type
+        What its text may be.
     acts_on
         `read`, `write` or `both`; `nothing`: kept without effect; `refused`: cannot be set.
+    meaning
+        What it does, for the documentation.
     settable
         False for what only the engine itself may write.
     """
 
     name: str
     default: str | None
-    parse: Callable[[str], Any]
+    type: ValueType[T_co]
     acts_on: Literal["read", "write", "both", "nothing", "refused"]
+    meaning: str
     settable: bool = True
 
+    def __str__(self) -> str:
+        return self.name
 
-def parse_boolean(text: str) -> bool:
-    """`true` or `false` in any case; raises `ValueError` otherwise."""
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ValueError("it is true or false")
-    return word == "true"
+    def of(self, configuration: Mapping[str, str]) -> T_co:
+        """The value in a table's configuration, or the default.
 
+        Raises
+        ------
+        InvalidOptionError
+            The table holds a text that the property does not take.
+        """
+        text = configuration.get(self.name, self.default)
+        # A property without a default is declared with None among its values.
+        return cast("T_co", None) if text is None else self.parse(text)
 
-def parse_interval(text: str) -> timedelta:
-    """A duration such as `interval 1 week` or `2 days 12 hours`.
-
-    Raises
-    ------
-    ValueError
-        Months and years (they have no fixed length), negative durations, anything else.
-    """
-    rest = re.sub(r"^\s*interval\s+", "", text.lower())
-    total, at = timedelta(), 0
-    while at < len(rest):
-        match = _INTERVAL_PART.match(rest, at)
-        unit = _INTERVAL_UNITS.get(match[2].removesuffix("s")) if match else None
-        if match is None or unit is None:
-            raise ValueError("it is an interval such as '30 days' or '2 weeks', without months or years")
+    def parse(self, text: str) -> T_co:
+        """The value of a text; raises `InvalidOptionError` for one that the property does not take."""
         try:
-            total += float(match[1]) * unit if "." in match[1] else int(match[1]) * unit
-        except OverflowError:
-            raise ValueError("it is an interval of less than a billion days") from None
-        at = match.end()
-    if not rest.strip() or total < timedelta():
-        raise ValueError("it is an interval of zero or more, such as '30 days'")
-    return total
+            return self.type.parse(text)
+        except ValueError as error:
+            raise InvalidOptionError(
+                f"invalid value {text!r} for table property {self.name}: {error}",
+                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+                parameters={"property": self.name, "value": text},
+            ) from error
 
 
-def parse_size(text: str) -> int:
-    """A size in bytes, or with a unit as in `128m` or `1gb`; raises `ValueError` otherwise."""
-    match = _SIZE.fullmatch(text.strip())
-    size = int(match[1]) * 1024 ** _SIZE_UNITS.index(match[2].lower().rstrip("b")) if match else 0
-    if size <= 0:
-        raise ValueError("it is a size in bytes, or with a unit as in 128m")
-    return size
+# The protocol
+MIN_READER_VERSION: TableProperty[int | None] = TableProperty(
+    "delta.minReaderVersion", None, integer(1, 3), "write",
+    "raises the reader version of the table's protocol to at least this; it is not stored",
+)  # fmt: skip
+MIN_WRITER_VERSION: TableProperty[int | None] = TableProperty(
+    "delta.minWriterVersion", None, integer(1, 7), "write",
+    "raises the writer version of the table's protocol to at least this; it is not stored",
+)  # fmt: skip
+IGNORE_PROTOCOL_DEFAULTS = TableProperty(
+    "delta.ignoreProtocolDefaults", "false", BOOLEAN, "write",
+    "a new table takes no protocol versions and features from the defaults of the session; it is not stored",
+)  # fmt: skip
 
+# What writers enforce and record
+APPEND_ONLY = TableProperty(
+    "delta.appendOnly", "false", BOOLEAN, "write",
+    "rows are only added: commits that change or remove rows are refused",
+)  # fmt: skip
+ISOLATION_LEVEL = TableProperty(
+    "delta.isolationLevel", "WriteSerializable", one_of("Serializable", "WriteSerializable"), "write",
+    "how strictly a commit is checked against those that came in between: `WriteSerializable` lets blind appends pass",
+)  # fmt: skip
+ENABLE_CHANGE_DATA_FEED = TableProperty(
+    "delta.enableChangeDataFeed", "false", BOOLEAN, "both",
+    "commits record which rows they change, for `readChangeFeed`",
+)  # fmt: skip
+ENABLE_DELETION_VECTORS = TableProperty(
+    "delta.enableDeletionVectors", "false", BOOLEAN, "write",
+    "DELETE, UPDATE and MERGE mark rows as deleted in place of rewriting their files",
+)  # fmt: skip
+COLUMN_MAPPING_MODE = TableProperty(
+    "delta.columnMapping.mode", "none", one_of("none", "name", "id"), "both",
+    "columns are found in files by a name or an id of their own, so that they can be renamed and dropped",
+)  # fmt: skip
+COLUMN_MAPPING_MAX_ID = TableProperty(
+    "delta.columnMapping.maxColumnId", "0", integer(0), "write",
+    "the highest id that a column ever had", settable=False,
+)  # fmt: skip
+ENABLE_ROW_TRACKING = TableProperty(
+    "delta.enableRowTracking", "false", BOOLEAN, "both",
+    "every row has an id and the version of its last change, which survive rewrites",
+)  # fmt: skip
+ROW_TRACKING_SUSPENDED = TableProperty(
+    "delta.rowTrackingSuspended", "false", BOOLEAN, "write",
+    "new files get no row ids, as is needed to drop the feature `rowTracking`",
+)  # fmt: skip
+ROW_ID_COLUMN: TableProperty[str | None] = TableProperty(
+    "delta.rowTracking.materializedRowIdColumnName", None, TEXT, "both",
+    "the column of rewritten files that holds row ids", settable=False,
+)  # fmt: skip
+ROW_COMMIT_VERSION_COLUMN: TableProperty[str | None] = TableProperty(
+    "delta.rowTracking.materializedRowCommitVersionColumnName", None, TEXT, "both",
+    "the column of rewritten files that holds the version of a row's last change", settable=False,
+)  # fmt: skip
+ENABLE_TYPE_WIDENING = TableProperty(
+    "delta.enableTypeWidening", "false", BOOLEAN, "write",
+    "types of columns may become wider without rewriting files, as INT to BIGINT",
+)  # fmt: skip
+ENABLE_VARIANT_SHREDDING = TableProperty(
+    "delta.enableVariantShredding", "false", BOOLEAN, "write",
+    "fields of variants may lie in Parquet columns of their own",
+)  # fmt: skip
+ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
+    "delta.enableInCommitTimestamps", "false", BOOLEAN, "both",
+    "the time of a commit is in the commit, not the time of its file",
+)  # fmt: skip
+# ICT: in-commit timestamps.
+ICT_ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
+    "delta.inCommitTimestampEnablementVersion", None, integer(0), "both",
+    "the first version with a time in its commit, where earlier ones have none", settable=False,
+)  # fmt: skip
+ICT_ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
+    "delta.inCommitTimestampEnablementTimestamp", None, integer(0), "both",
+    "the time of that version, in milliseconds since 1970", settable=False,
+)  # fmt: skip
 
-def _integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        wanted = f"it is a whole number from {low}" + ("" if high is None else f" to {high}")
-        try:
-            number = int(text)
-        except ValueError:
-            raise ValueError(wanted) from None
-        if number < low or (high is not None and number > high):
-            raise ValueError(wanted)
-        return number
+# Data files
+PARQUET_COMPRESSION_CODEC = TableProperty(
+    "delta.parquet.compression.codec", "zstd",
+    one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed"), "write",
+    "the compression of data files",
+)  # fmt: skip
+PARQUET_FORMAT_VERSION = TableProperty(
+    "delta.parquet.format.version", "1.0.0", matching(r"1\.0\.0|2\.[0-9]+\.[0-9]+", "1.0.0 or 2.x.y"), "write",
+    "the version of the Parquet format: from 2 on, data pages have the newer form",
+)  # fmt: skip
+DATA_SKIPPING_NUM_INDEXED_COLS = TableProperty(
+    "delta.dataSkippingNumIndexedCols", "32", integer(-1), "write",
+    "how many columns, counted from the first, have statistics; -1: all",
+)  # fmt: skip
+DATA_SKIPPING_STATS_COLUMNS: TableProperty[str | None] = TableProperty(
+    "delta.dataSkippingStatsColumns", None, TEXT, "write",
+    "the columns that have statistics, separated by commas; goes before `delta.dataSkippingNumIndexedCols`",
+)  # fmt: skip
+DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
+    "delta.dataSkippingStringPrefixLength", "32", integer(1), "write",
+    "how many characters of a text its bounds in statistics keep",
+)  # fmt: skip
+RANDOMIZE_FILE_PREFIXES = TableProperty(
+    "delta.randomizeFilePrefixes", "false", BOOLEAN, "write",
+    "data files lie in folders of random names in place of folders of partitions",
+)  # fmt: skip
+RANDOM_PREFIX_LENGTH = TableProperty(
+    "delta.randomPrefixLength", "2", integer(1), "write",
+    "how many characters the names of random folders have",
+)  # fmt: skip
+TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
+    "delta.targetFileSize", None, SIZE, "write",
+    "about how many bytes a data file has that is written or optimized; without it, files are as large as they come",
+)  # fmt: skip
+TUNE_FILE_SIZES_FOR_REWRITES: TableProperty[bool | None] = TableProperty(
+    "delta.tuneFileSizesForRewrites", None, BOOLEAN, "nothing",
+    "smaller files for tables that are often rewritten",
+)  # fmt: skip
+WRITE_PARTITION_COLUMNS_TO_PARQUET = TableProperty(
+    "delta.writePartitionColumnsToParquet", "false", BOOLEAN, "write",
+    "data files hold the partition columns as well",
+)  # fmt: skip
+ENABLE_MATERIALIZE_PARTITION_COLUMNS = TableProperty(
+    "delta.enableMaterializePartitionColumnsFeature", "false", BOOLEAN, "write",
+    "data files hold the partition columns as well, and the protocol obliges every writer to that",
+)  # fmt: skip
+AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize", None, BOOLEAN, "write",
+    "older name of `delta.autoOptimize.autoCompact`",
+)  # fmt: skip
+OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize.optimizeWrite", None, BOOLEAN, "write",
+    "small files of one partition are joined before a write commits; without it, they stay",
+)  # fmt: skip
+AUTO_COMPACT: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize.autoCompact", None, BOOLEAN, "write",
+    "small files of a partition are joined by a commit of its own after a write; without it, they stay",
+)  # fmt: skip
 
-    return parse
+# The log and its upkeep
+CHECKPOINT_INTERVAL = TableProperty(
+    "delta.checkpointInterval", "10", integer(1), "write",
+    "a checkpoint is written every so many commits",
+)  # fmt: skip
+CHECKPOINT_POLICY = TableProperty(
+    "delta.checkpointPolicy", "classic", one_of("classic", "v2"), "write",
+    "`v2`: checkpoints have a manifest and sidecar files",
+)  # fmt: skip
+CHECKPOINT_WRITE_STATS_AS_JSON = TableProperty(
+    "delta.checkpoint.writeStatsAsJson", "true", BOOLEAN, "write",
+    "checkpoints hold statistics as JSON text",
+)  # fmt: skip
+CHECKPOINT_WRITE_STATS_AS_STRUCT = TableProperty(
+    "delta.checkpoint.writeStatsAsStruct", "true", BOOLEAN, "write",
+    "checkpoints hold statistics as typed columns, which are read faster",
+)  # fmt: skip
+CHECKPOINT_RETENTION = TableProperty(
+    "delta.checkpointRetentionDuration", "interval 2 days", INTERVAL, "nothing",
+    "how long delta-spark keeps checkpoints that a newer one replaces",
+)  # fmt: skip
+LOG_RETENTION = TableProperty(
+    "delta.logRetentionDuration", "interval 30 days", INTERVAL, "write",
+    "how long the history is kept: time travel goes back so far at least, as long as data files are there",
+)  # fmt: skip
+DELETED_FILE_RETENTION = TableProperty(
+    "delta.deletedFileRetentionDuration", "interval 1 week", INTERVAL, "write",
+    "how long data files stay that the table no longer needs, before VACUUM deletes them",
+)  # fmt: skip
+ENABLE_EXPIRED_LOG_CLEANUP = TableProperty(
+    "delta.enableExpiredLogCleanup", "true", BOOLEAN, "write",
+    "commits older than `delta.logRetentionDuration` are deleted after a checkpoint",
+)  # fmt: skip
+SET_TRANSACTION_RETENTION: TableProperty[timedelta | None] = TableProperty(
+    "delta.setTransactionRetentionDuration", None, INTERVAL, "both",
+    "how long the last version of an application (`txnAppId`) is remembered; without it, for ever",
+)  # fmt: skip
+CHECKPOINT_PROTECTION_BEFORE_VERSION = TableProperty(
+    "delta.requireCheckpointProtectionBeforeVersion", "0", integer(0), "write",
+    "clean-up takes away all versions before this one at once or none, as a dropped feature is still in them",
+    settable=False,
+)  # fmt: skip
+TRUNCATE_HISTORY_RETENTION = TableProperty(
+    "delta.dropFeatureTruncateHistory.retentionDuration", "interval 24 hours", INTERVAL, "write",
+    "how old the traces of a feature must be before `dropFeatureSupport(..., truncateHistory=True)` cuts them off",
+)  # fmt: skip
+SYMLINK_MANIFEST_ENABLED = TableProperty(
+    "delta.compatibility.symlinkFormatManifest.enabled", "false", BOOLEAN, "write",
+    "every commit updates the manifests for engines that do not know Delta",
+)  # fmt: skip
+SAMPLE_RETENTION = TableProperty(
+    "delta.sampleRetentionDuration", "interval 7 days", INTERVAL, "nothing",
+    "how long samples of data are kept, of which there are none",
+)  # fmt: skip
+ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
+    "delta.enableFullRetentionRollback", "true", BOOLEAN, "nothing",
+    "every version within the retention can be restored",
+)  # fmt: skip
 
+# Not offered
+ENABLE_CHANGE_DATA_CAPTURE: TableProperty[str | None] = TableProperty(
+    "delta.enableChangeDataCapture", None, TEXT, "refused",
+    "older name of `delta.enableChangeDataFeed`",
+)  # fmt: skip
+ENABLE_ICEBERG_COMPAT_V1 = TableProperty(
+    "delta.enableIcebergCompatV1", "false", BOOLEAN, "refused",
+    "data files can be read as an Iceberg table, by version 1 of the rules",
+)  # fmt: skip
+ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
+    "delta.enableIcebergCompatV2", "false", BOOLEAN, "refused",
+    "data files can be read as an Iceberg table, by version 2 of the rules",
+)  # fmt: skip
+ENABLE_ICEBERG_COMPAT_V3 = TableProperty(
+    "delta.enableIcebergCompatV3", "false", BOOLEAN, "refused",
+    "data files can be read as an Iceberg table, by version 3 of the rules",
+)  # fmt: skip
+ENABLE_ICEBERG_WRITER_COMPAT_V1 = TableProperty(
+    "delta.enableIcebergWriterCompatV1", "false", BOOLEAN, "refused",
+    "the table can be written as an Iceberg table too",
+)  # fmt: skip
+CAST_ICEBERG_TIME_TYPE = TableProperty(
+    "delta.castIcebergTimeType", "false", BOOLEAN, "refused",
+    "times of day in a converted Iceberg table become numbers",
+)  # fmt: skip
+IGNORE_ICEBERG_BUCKET_PARTITION = TableProperty(
+    "delta.ignoreIcebergBucketPartition", "false", BOOLEAN, "refused",
+    "buckets of a converted Iceberg table are not partitions",
+)  # fmt: skip
+UNIVERSAL_FORMAT_ENABLED_FORMATS: TableProperty[str | None] = TableProperty(
+    "delta.universalFormat.enabledFormats", None, TEXT, "refused",
+    "formats whose metadata is written beside the log, as Iceberg",
+)  # fmt: skip
+COLUMN_MAPPING_HAS_DROPPED_OR_RENAMED: TableProperty[bool | None] = TableProperty(
+    "delta.columnMapping.hasDroppedOrRenamed", None, BOOLEAN, "refused",
+    "a column was dropped or renamed since column mapping is on",
+)  # fmt: skip
+COMMIT_COORDINATOR: TableProperty[str | None] = TableProperty(
+    "delta.coordinatedCommits.commitCoordinator-preview", None, TEXT, "refused",
+    "a service that decides on commits",
+)  # fmt: skip
+COMMIT_COORDINATOR_CONF: TableProperty[str | None] = TableProperty(
+    "delta.coordinatedCommits.commitCoordinatorConf-preview", None, TEXT, "refused",
+    "how that service is reached",
+)  # fmt: skip
+COORDINATED_TABLE_CONF: TableProperty[str | None] = TableProperty(
+    "delta.coordinatedCommits.tableConf-preview", None, TEXT, "refused",
+    "what that service keeps of the table",
+)  # fmt: skip
+REDIRECT_READER_WRITER: TableProperty[str | None] = TableProperty(
+    "delta.redirectReaderWriter-preview", None, TEXT, "refused",
+    "reads and writes go to another table",
+)  # fmt: skip
+REDIRECT_WRITER_ONLY: TableProperty[str | None] = TableProperty(
+    "delta.redirectWriterOnly-preview", None, TEXT, "refused",
+    "writes go to another table",
+)  # fmt: skip
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        found = next((word for word in words if word.lower() == text.strip().lower()), None)
-        if found is None:
-            raise ValueError(f"it is one of {', '.join(words)}")
-        return found
+PROPERTIES: dict[str, TableProperty[Any]] = {
+    known.name: known for known in tuple(globals().values()) if isinstance(known, TableProperty)
+}
 
-    return parse
-
-
-def _matching(pattern: str, wanted: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text.strip(), re.IGNORECASE):
-            raise ValueError(wanted)
-        return text.strip()
-
-    return parse
-
-
-_boolean = parse_boolean
-_codec = _one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
-_parquet_version = _matching(r"1\.0\.0|2\.[0-9]+\.[0-9]+", "it is 1.0.0 or 2.x.y")
-
-PROPERTIES: dict[str, TableProperty] = {
-    p.name: p
-    for p in (
-        # The protocol
-        TableProperty("delta.minReaderVersion", None, _integer(1, 3), "write"),
-        TableProperty("delta.minWriterVersion", None, _integer(1, 7), "write"),
-        TableProperty("delta.ignoreProtocolDefaults", "false", _boolean, "write"),
-        # What writers enforce and record
-        TableProperty("delta.appendOnly", "false", _boolean, "write"),
-        TableProperty("delta.isolationLevel", "WriteSerializable",
-                      _one_of("Serializable", "WriteSerializable"), "write"),
-        TableProperty("delta.enableChangeDataFeed", "false", _boolean, "both"),
-        TableProperty("delta.enableDeletionVectors", "false", _boolean, "write"),
-        TableProperty("delta.columnMapping.mode", "none", _one_of("none", "name", "id"), "both"),
-        TableProperty("delta.columnMapping.maxColumnId", "0", _integer(0), "write", settable=False),
-        TableProperty("delta.enableRowTracking", "false", _boolean, "both"),
-        TableProperty("delta.rowTrackingSuspended", "false", _boolean, "write"),
-        TableProperty("delta.rowTracking.materializedRowIdColumnName", None, str, "both", settable=False),
-        TableProperty("delta.rowTracking.materializedRowCommitVersionColumnName", None, str, "both",
-                      settable=False),
-        TableProperty("delta.enableTypeWidening", "false", _boolean, "write"),
-        TableProperty("delta.enableVariantShredding", "false", _boolean, "write"),
-        TableProperty("delta.enableInCommitTimestamps", "false", _boolean, "both"),
-        TableProperty("delta.inCommitTimestampEnablementVersion", None, _integer(0), "both", settable=False),
-        TableProperty("delta.inCommitTimestampEnablementTimestamp", None, _integer(0), "both",
-                      settable=False),
-        # Data files
-        TableProperty("delta.parquet.compression.codec", "zstd", _codec, "write"),
-        TableProperty("delta.parquet.format.version", "1.0.0", _parquet_version, "write"),
-        TableProperty("delta.dataSkippingNumIndexedCols", "32", _integer(-1), "write"),
-        TableProperty("delta.dataSkippingStatsColumns", None, str, "write"),
-        TableProperty("delta.dataSkippingStringPrefixLength", "32", _integer(1), "write"),
-        TableProperty("delta.randomizeFilePrefixes", "false", _boolean, "write"),
-        TableProperty("delta.randomPrefixLength", "2", _integer(1), "write"),
-        TableProperty("delta.targetFileSize", None, parse_size, "write"),
-        TableProperty("delta.tuneFileSizesForRewrites", None, _boolean, "nothing"),
-        TableProperty("delta.writePartitionColumnsToParquet", "false", _boolean, "write"),
-        TableProperty("delta.enableMaterializePartitionColumnsFeature", "false", _boolean, "write"),
-        TableProperty("delta.autoOptimize", None, _boolean, "nothing"),
-        TableProperty("delta.autoOptimize.optimizeWrite", None, _boolean, "write"),
-        TableProperty("delta.autoOptimize.autoCompact", None, _boolean, "write"),
-        # The log and its upkeep
-        TableProperty("delta.checkpointInterval", "10", _integer(1), "write"),
-        TableProperty("delta.checkpointPolicy", "classic", _one_of("classic", "v2"), "write"),
-        TableProperty("delta.checkpoint.writeStatsAsJson", "true", _boolean, "write"),
-        TableProperty("delta.checkpoint.writeStatsAsStruct", "true", _boolean, "write"),
-        TableProperty("delta.checkpointRetentionDuration", "interval 2 days", parse_interval, "write"),
-        TableProperty("delta.logRetentionDuration", "interval 30 days", parse_interval, "write"),
-        TableProperty("delta.deletedFileRetentionDuration", "interval 1 week", parse_interval, "write"),
-        TableProperty("delta.enableExpiredLogCleanup", "true", _boolean, "write"),
-        TableProperty("delta.setTransactionRetentionDuration", None, parse_interval, "both"),
-        TableProperty("delta.requireCheckpointProtectionBeforeVersion", "0", _integer(0), "write",
-                      settable=False),
-        TableProperty("delta.dropFeatureTruncateHistory.retentionDuration", "interval 24 hours",
-                      parse_interval, "write"),
-        TableProperty("delta.compatibility.symlinkFormatManifest.enabled", "false", _boolean, "write"),
-        TableProperty("delta.sampleRetentionDuration", "interval 7 days", parse_interval, "nothing"),
-        TableProperty("delta.enableFullRetentionRollback", "true", _boolean, "nothing"),
-        # Not offered
-        TableProperty("delta.enableChangeDataCapture", None, str, "refused"),
-        TableProperty("delta.enableIcebergCompatV1", "false", _boolean, "refused"),
-        TableProperty("delta.enableIcebergCompatV2", "false", _boolean, "refused"),
-        TableProperty("delta.enableIcebergCompatV3", "false", _boolean, "refused"),
-        TableProperty("delta.enableIcebergWriterCompatV1", "false", _boolean, "refused"),
-        TableProperty("delta.castIcebergTimeType", "false", _boolean, "refused"),
-        TableProperty("delta.ignoreIcebergBucketPartition", "false", _boolean, "refused"),
-        TableProperty("delta.universalFormat.enabledFormats", None, str, "refused"),
-        TableProperty("delta.columnMapping.hasDroppedOrRenamed", None, _boolean, "refused"),
-        TableProperty("delta.coordinatedCommits.commitCoordinator-preview", None, str, "refused"),
-        TableProperty("delta.coordinatedCommits.commitCoordinatorConf-preview", None, str, "refused"),
-        TableProperty("delta.coordinatedCommits.tableConf-preview", None, str, "refused"),
-        TableProperty("delta.redirectReaderWriter-preview", None, str, "refused"),
-        TableProperty("delta.redirectWriterOnly-preview", None, str, "refused"),
-    )
-}  # fmt: skip
-
-_BY_LOWER_NAME = {name.lower(): p for name, p in PROPERTIES.items()}
-
-
-def value_of(properties: Mapping[str, str], name: str) -> Any:
-    """The value of a known property in a table's configuration, or its default.
-
-    Raises
-    ------
-    InvalidOptionError
-        The table holds a text that the property does not take.
-    KeyError
-        `name` is not one of `PROPERTIES`: a mistake in this package.
-    """
-    known = PROPERTIES[name]
-    text = properties.get(name, known.default)
-    return None if text is None else _parsed(known, text)
-
-
-def _parsed(known: TableProperty, text: str) -> Any:
-    try:
-        return known.parse(text)
-    except ValueError as error:
-        raise InvalidOptionError(
-            f"invalid value {text!r} for table property {known.name}: {error}",
-            condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
-            parameters={"property": known.name, "value": text},
-        ) from error
+_BY_LOWER_NAME = {name.lower(): known for name, known in PROPERTIES.items()}
 
 
 def check(name: str, value: str) -> str:
@@ -269,5 +368,5 @@ def check(name: str, value: str) -> str:
             condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             parameters={"property": known.name},
         )
-    _parsed(known, value)
+    known.parse(value)
     return known.name

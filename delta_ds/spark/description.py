@@ -17,8 +17,8 @@ from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.char_varchar import declared
-from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import spark_type, to_kernel
@@ -50,7 +50,7 @@ class TableDescription:
 
         `delta.columnMapping.mode` set to `none` rewrites the files, as a commit of its own that comes first.
         """
-        modes = [name for name in properties if name.lower() == MODE_PROPERTY.lower()]
+        modes = [name for name in properties if name.lower() == COLUMN_MAPPING_MODE.name.lower()]
         if modes and str(properties[modes[0]]).lower() == "none":
             self._remove_mapping("none")
             properties = {name: text for name, text in properties.items() if name not in modes}
@@ -64,7 +64,7 @@ class TableDescription:
         Without `delta.columnMapping.mode` the table has no column mapping: its files are rewritten first.
         """
         named = [keys] if isinstance(keys, str) else keys
-        rest = [key for key in named if key.lower() != MODE_PROPERTY.lower()]
+        rest = [key for key in named if key.lower() != COLUMN_MAPPING_MODE.name.lower()]
         if len(rest) < len(named):
             self._remove_mapping(None)
             if not rest:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.features import FEATURES
-from delta_ds.kernel.properties import PROPERTIES, check, parse_interval, value_of
+from delta_ds.kernel.properties import PROPERTIES, check
+from delta_ds.kernel.value_types import parse_interval
 
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES))
@@ -18,9 +19,9 @@ def test_every_default_is_a_value_the_property_takes(name: str) -> None:
     known = PROPERTIES[name]
     assert name.startswith("delta.")
     if known.default is None:
-        assert value_of({}, name) is None
+        assert known.of({}) is None
     else:
-        assert value_of({}, name) == known.parse(known.default)
+        assert known.of({}) == known.parse(known.default)
 
 
 def test_every_property_that_enables_a_feature_is_known() -> None:
@@ -41,7 +42,7 @@ def test_every_property_that_enables_a_feature_is_known() -> None:
     ],
 )
 def test_a_stored_value_is_parsed(name: str, text: str, value: object) -> None:
-    assert value_of({name: text}, name) == value
+    assert PROPERTIES[name].of({name: text}) == value
     assert check(name.upper(), text) == name
 
 
@@ -59,7 +60,7 @@ def test_a_stored_value_is_parsed(name: str, text: str, value: object) -> None:
     ],
 )
 def test_a_wrong_value_is_refused_naming_the_property(name: str, text: str) -> None:
-    for call in (lambda: check(name, text), lambda: value_of({name: text}, name)):
+    for call in (lambda: check(name, text), lambda: PROPERTIES[name].of({name: text})):
         with pytest.raises(InvalidOptionError, match=name) as caught:
             call()
         assert caught.value.condition == "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"

@@ -13,7 +13,7 @@ from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.column_paths import Path, parse_path, show
@@ -107,11 +107,11 @@ def _check_statistics(
 
 
 def _has_statistics(schema: StructType, path: Path, properties: Mapping[str, str]) -> bool:
-    text = properties.get("delta.dataSkippingStatsColumns")
+    text = properties.get(DATA_SKIPPING_STATS_COLUMNS.name)
     if text:
         named = [p for n in column_paths.parse_path_list(text) if (p := column_paths.find(schema, n))]
         return any(path[: len(found)] == found for found, _ in named)
-    first = int(value_of(properties, "delta.dataSkippingNumIndexedCols"))
+    first = DATA_SKIPPING_NUM_INDEXED_COLS.of(properties)
     if first < 0:
         return True
     leaves = [p for p, field in column_paths.walk(schema) if not isinstance(field.type, StructType)]

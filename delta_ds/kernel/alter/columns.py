@@ -25,6 +25,7 @@ from delta_ds.kernel.alter.schema_change import (
     with_statistics_columns,
 )
 from delta_ds.kernel.expressions.dependents import check_unused
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.char_varchar import declared, with_declared
 from delta_ds.kernel.schema.column_paths import (
@@ -340,7 +341,7 @@ def _need_mapping(state: TableState, verb: str, condition: str) -> None:
     if state.mapping_mode == "none":
         raise UnsupportedOperationError(
             f"columns of {state.name} cannot be {verb}: that needs column mapping. Set the table property "
-            f"{column_mapping.MODE_PROPERTY}=name first (readers and writers must know column mapping then). "
+            f"{COLUMN_MAPPING_MODE}=name first (readers and writers must know column mapping then). "
             "Nothing was changed",
             condition=condition,
         )

@@ -21,14 +21,13 @@ from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
 from delta_ds.kernel.alter.protocol import least, minimal_protocol
 from delta_ds.kernel.alter.table_metadata import settle
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
-from delta_ds.kernel.schema.column_mapping import (
-    MAX_ID_PROPERTY,
-    MODE_PROPERTY,
-    mapping_mode,
-    strip,
-    transform_fields,
+from delta_ds.kernel.properties import (
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODE,
+    CONSTRAINT_PREFIX,
+    ENABLE_DELETION_VECTORS,
 )
+from delta_ds.kernel.schema.column_mapping import mapping_mode, strip, transform_fields
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 # A table that is replaced keeps it unless told otherwise, as with delta-spark.
-_DELETION_VECTORS = "delta.enableDeletionVectors"
 
 CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE = (
     "create",
@@ -138,7 +136,7 @@ def new_table(
     inputs = parse_properties(properties or {})
     stored = dict(inputs.stored)
     description = stored.pop("comment", description)
-    mode = value_of(stored, MODE_PROPERTY)
+    mode = COLUMN_MAPPING_MODE.of(stored)
     schema = strip(schema)
     _check_has_columns(schema, table)
     check_new_schema(schema, partition_columns, mode, table, properties=stored)
@@ -185,9 +183,9 @@ def _continued(properties: Mapping[str, str], replacing: Snapshot | None) -> dic
     if replacing is None:
         return dict(properties)
     before = replacing.metadata.configuration
-    kept = [_DELETION_VECTORS]
-    if value_of(properties, MODE_PROPERTY) != "none":
-        kept.append(MAX_ID_PROPERTY)
+    kept = [ENABLE_DELETION_VECTORS.name]
+    if COLUMN_MAPPING_MODE.of(properties) != "none":
+        kept.append(COLUMN_MAPPING_MAX_ID.name)
     return {**properties, **{k: before[k] for k in kept if k in before and k not in properties}}
 
 

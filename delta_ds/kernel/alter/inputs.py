@@ -10,12 +10,17 @@ from dataclasses import dataclass
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter.protocol import known_feature
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, check
+from delta_ds.kernel.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    IGNORE_PROTOCOL_DEFAULTS,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    PROPERTIES,
+    check,
+)
 
-READER_VERSION = "delta.minReaderVersion"
-WRITER_VERSION = "delta.minWriterVersion"
-_VERSIONS = (READER_VERSION, WRITER_VERSION)
-_IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
+_VERSIONS = (MIN_READER_VERSION.name, MIN_WRITER_VERSION.name)
 _ON = ("supported", "enabled")
 
 # Spark keeps these for itself: they say where and what a table is, not how it behaves.
@@ -77,11 +82,15 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
             stored[key := CONSTRAINT_PREFIX + folded[len(CONSTRAINT_PREFIX) :]] = text
         elif key in _VERSIONS:
             versions[key] = int(text)
-        elif key != _IGNORE_DEFAULTS:
+        elif key != IGNORE_PROTOCOL_DEFAULTS.name:
             stored[key] = text
         given[key] = text
     return PropertyInputs(
-        given, stored, frozenset(features), versions.get(READER_VERSION), versions.get(WRITER_VERSION)
+        given,
+        stored,
+        frozenset(features),
+        versions.get(MIN_READER_VERSION.name),
+        versions.get(MIN_WRITER_VERSION.name),
     )
 
 

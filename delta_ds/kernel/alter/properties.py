@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import features
 from delta_ds.kernel.alter import row_tracking
-from delta_ds.kernel.alter.inputs import (
-    READER_VERSION,
-    WRITER_VERSION,
-    PropertyInputs,
-    canonical_name,
-    parse_properties,
-)
+from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
-from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, settle
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, PROPERTIES, value_of
-from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
+from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.properties import (
+    COLUMN_MAPPING_MODE,
+    CONSTRAINT_PREFIX,
+    ENABLE_ROW_TRACKING,
+    FEATURE_PREFIX,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    PROPERTIES,
+)
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _COMMENT = "comment"  # stored as the table's description
 # While these are on, tables hold what only they explain; `set_properties` can turn them off where that is safe.
-_NOT_UNSET = (MODE_PROPERTY, ROW_TRACKING)
+_NOT_UNSET = (COLUMN_MAPPING_MODE.name, ENABLE_ROW_TRACKING.name)
 
 
 def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
@@ -62,7 +63,7 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
     inputs = parse_properties(_texts(properties))
     _check_settable(inputs)
     txn = log.start_transaction()
-    if value_of(inputs.stored, ROW_TRACKING) and not value_of(txn.metadata.configuration, ROW_TRACKING):
+    if ENABLE_ROW_TRACKING.of(inputs.stored) and not ENABLE_ROW_TRACKING.of(txn.metadata.configuration):
         # What is refused is refused before the backfill.
         _changed(txn, inputs)
         row_tracking.backfill(log)
@@ -183,7 +184,7 @@ def upgrade_table_protocol(log: TableLog, reader: int, writer: int) -> int:
 
     Source: protocol-checklist PRO-W-06, TF-W-03.
     """
-    return set_properties(log, {READER_VERSION: str(reader), WRITER_VERSION: str(writer)})
+    return set_properties(log, {MIN_READER_VERSION.name: str(reader), MIN_WRITER_VERSION.name: str(writer)})
 
 
 def add_feature_support(log: TableLog, name: str) -> int:

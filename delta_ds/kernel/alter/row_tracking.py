@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_TRACKING, ROW_VERSION_COLUMN, SUSPENDED
+from delta_ds.kernel.properties import (
+    ENABLE_ROW_TRACKING,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    ROW_TRACKING_SUSPENDED,
+)
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
@@ -25,7 +30,12 @@ if TYPE_CHECKING:
 FEATURE = "rowTracking"
 BACKFILL = "ROW TRACKING BACKFILL"
 UNBACKFILL = "ROW TRACKING UNBACKFILL"
-PROPERTIES = (ROW_TRACKING, SUSPENDED, ROW_ID_COLUMN, ROW_VERSION_COLUMN)
+PROPERTIES = (
+    ENABLE_ROW_TRACKING.name,
+    ROW_TRACKING_SUSPENDED.name,
+    ROW_ID_COLUMN.name,
+    ROW_COMMIT_VERSION_COLUMN.name,
+)
 _FILES_A_COMMIT = 20_000
 _IDS = ("baseRowId", "defaultRowCommitVersion")
 

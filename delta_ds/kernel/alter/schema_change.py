@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import STATS_COLUMNS, settle
+from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.features import check_writable
+from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.schema.new_schema import check_new_schema
@@ -148,7 +149,7 @@ def with_statistics_columns(
     metadata: Metadata, change: Callable[[Sequence[Path]], Sequence[Path]]
 ) -> Metadata:
     """The metadata with the paths in `delta.dataSkippingStatsColumns` changed, where it is set."""
-    text = metadata.configuration.get(STATS_COLUMNS)
+    text = metadata.configuration.get(DATA_SKIPPING_STATS_COLUMNS.name)
     if text is None:
         return metadata
     paths = parse_path_list(text)
@@ -156,7 +157,9 @@ def with_statistics_columns(
     if list(changed) == paths:
         return metadata
     columns = ",".join(quote(p) for p in changed)
-    return replace(metadata, configuration={**metadata.configuration, STATS_COLUMNS: columns})
+    return replace(
+        metadata, configuration={**metadata.configuration, DATA_SKIPPING_STATS_COLUMNS.name: columns}
+    )
 
 
 def is_within(path: Path, ancestor: Path) -> bool:

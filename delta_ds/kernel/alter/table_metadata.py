@@ -14,25 +14,21 @@ from dataclasses import replace
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
-from delta_ds.kernel.properties import value_of
-from delta_ds.kernel.schema import column_paths
-from delta_ds.kernel.schema.column_mapping import (
-    FIELD_ID,
-    MAX_ID_PROPERTY,
-    MODE_PROPERTY,
-    PHYSICAL_NAME,
-    assign,
-    highest_id,
+from delta_ds.kernel.properties import (
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODE,
+    DATA_SKIPPING_STATS_COLUMNS,
+    ENABLE_CHANGE_DATA_FEED,
+    ENABLE_ROW_TRACKING,
+    ENABLE_VARIANT_SHREDDING,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    ROW_TRACKING_SUSPENDED,
 )
+from delta_ds.kernel.schema import column_paths
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, highest_id
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 
-CHANGE_FEED = "delta.enableChangeDataFeed"
-ROW_TRACKING = "delta.enableRowTracking"
-SUSPENDED = "delta.rowTrackingSuspended"
-ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
-STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-SHREDDING = "delta.enableVariantShredding"
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _ODD_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
@@ -77,32 +73,32 @@ def settle(
 
 
 def _check_change_feed(new: Metadata, table: str) -> None:
-    if not value_of(new.configuration, CHANGE_FEED):
+    if not ENABLE_CHANGE_DATA_FEED.of(new.configuration):
         return
     taken = [f.name for f in new.schema if f.name.lower() in CHANGE_COLUMNS]
     if taken:
         raise SchemaError(
             f"{table} has the column(s) {', '.join(taken)}, which the change data feed keeps for itself: rename "
-            f"them or leave {CHANGE_FEED} off. Nothing was written",
+            f"them or leave {ENABLE_CHANGE_DATA_FEED} off. Nothing was written",
             condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             parameters={"columnList": taken},
         )
 
 
 def _check_stats_columns(new: Metadata, table: str) -> None:
-    text = new.configuration.get(STATS_COLUMNS)
+    text = new.configuration.get(DATA_SKIPPING_STATS_COLUMNS.name)
     if text is not None:
         check_statistics_columns(new.schema, new.partition_columns, text, table)
 
 
 def _check_shredding(new: Metadata, old: Metadata | None, table: str) -> None:
-    before = old is not None and value_of(old.configuration, SHREDDING)
-    if value_of(new.configuration, SHREDDING) and not before:
+    before = old is not None and ENABLE_VARIANT_SHREDDING.of(old.configuration)
+    if ENABLE_VARIANT_SHREDDING.of(new.configuration) and not before:
         raise InvalidOptionError(
-            f"{SHREDDING} cannot be turned on for {table}: this version of delta_ds stores variants whole. Tables "
-            "that have it are read and written. Nothing was written",
+            f"{ENABLE_VARIANT_SHREDDING} cannot be turned on for {table}: this version of delta_ds stores variants "
+            "whole. Tables that have it are read and written. Nothing was written",
             condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-            parameters={"property": SHREDDING},
+            parameters={"property": ENABLE_VARIANT_SHREDDING.name},
         )
 
 
@@ -110,16 +106,16 @@ def _check_shredding(new: Metadata, old: Metadata | None, table: str) -> None:
 
 
 def _with_mapping(new: Metadata, old: Metadata | None, table: str, keep_names: bool) -> Metadata:
-    mode = value_of(new.configuration, MODE_PROPERTY)
+    mode = COLUMN_MAPPING_MODE.of(new.configuration)
     if old is not None:
-        _check_mode_change(value_of(old.configuration, MODE_PROPERTY), mode, new, table)
+        _check_mode_change(COLUMN_MAPPING_MODE.of(old.configuration), mode, new, table)
     if mode == "none":
         return new
-    max_id = value_of(new.configuration, MAX_ID_PROPERTY)
+    max_id = COLUMN_MAPPING_MAX_ID.of(new.configuration)
     if old is not None:
         max_id = max(max_id, highest_id(old.schema))
     schema, highest = assign(new.schema, max_id, keep_names=keep_names)
-    configuration = {**new.configuration, MAX_ID_PROPERTY: str(max(highest, max_id))}
+    configuration = {**new.configuration, COLUMN_MAPPING_MAX_ID.name: str(max(highest, max_id))}
     if schema == new.schema and not _lacks_ids(new.schema):
         return replace(new, configuration=configuration)
     return replace(new, schema_string=schema_to_json(schema), configuration=configuration)
@@ -144,7 +140,8 @@ def _check_mode_change(before: str, after: str, new: Metadata, table: str) -> No
         else "only none to name is possible on an existing table; create a new one with the mode"
     )
     raise UnsupportedOperationError(
-        f"{MODE_PROPERTY} of {table} cannot be changed from {before!r} to {after!r}: {advice}. Nothing was written",
+        f"{COLUMN_MAPPING_MODE} of {table} cannot be changed from {before!r} to {after!r}: {advice}. "
+        "Nothing was written",
         condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         parameters={"oldMode": before, "newMode": after},
     )
@@ -172,18 +169,18 @@ def check_names_without_mapping(schema: StructType, table: str) -> None:
 
 
 def _with_row_tracking(new: Metadata, table: str, features: Collection[str]) -> Metadata:
-    enabled = value_of(new.configuration, ROW_TRACKING)
-    if enabled and value_of(new.configuration, SUSPENDED):
+    enabled = ENABLE_ROW_TRACKING.of(new.configuration)
+    if enabled and ROW_TRACKING_SUSPENDED.of(new.configuration):
         raise InvalidOptionError(
-            f"{ROW_TRACKING} and {SUSPENDED} of {table} cannot both be true. Nothing was written",
+            f"{ENABLE_ROW_TRACKING} and {ROW_TRACKING_SUSPENDED} of {table} cannot both be true. Nothing was written",
             condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            parameters={"property1": ROW_TRACKING, "property2": SUSPENDED},
+            parameters={"property1": ENABLE_ROW_TRACKING.name, "property2": ROW_TRACKING_SUSPENDED.name},
         )
     if not enabled and "rowTracking" not in features:
         return new
     names = {
-        ROW_ID_COLUMN: f"_row-id-col-{uuid.uuid4()}",
-        ROW_VERSION_COLUMN: f"_row-commit-version-col-{uuid.uuid4()}",
+        ROW_ID_COLUMN.name: f"_row-id-col-{uuid.uuid4()}",
+        ROW_COMMIT_VERSION_COLUMN.name: f"_row-commit-version-col-{uuid.uuid4()}",
     }
     return replace(new, configuration={**new.configuration, **(names | _present(new, names))})
 

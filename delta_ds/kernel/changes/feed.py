@@ -19,6 +19,7 @@ from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
 from delta_ds.kernel.log.segment import LogListing, list_log, read_files
+from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
 from delta_ds.kernel.scan.slices import pack
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, physical_name
@@ -28,8 +29,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_ENABLED = "delta.enableChangeDataFeed"
 
 
 def open_changes(
@@ -134,16 +133,16 @@ class ChangeFeed:
             actions = find_actions(self._contents[version], ("metaData",), where)
             seen += [(version, Metadata.from_action(action["metaData"], where)) for action in actions]
         for version, metadata in seen:
-            if metadata.configuration.get(_ENABLED, "false").lower() != "true":
+            if metadata.configuration.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
                 raise ChangeDataError(
                     f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
-                    f"data was not recorded for version [{version}]. Start at a version after {_ENABLED} was set "
-                    "(see the history), or set it to record changes from now on",
+                    f"data was not recorded for version [{version}]. Start at a version after "
+                    f"{ENABLE_CHANGE_DATA_FEED} was set (see the history), or set it to record changes from now on",
                     parameters={
                         "version": version,
                         "startVersion": self.start,
                         "endVersion": self.end,
-                        "key": _ENABLED,
+                        "key": ENABLE_CHANGE_DATA_FEED.name,
                     },  # fmt: skip
                 )
         for version, metadata in seen:

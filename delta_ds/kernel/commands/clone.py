@@ -19,19 +19,26 @@ from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
-from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
+from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.written_files import list_written
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
-from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
+from delta_ds.kernel.properties import (
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODE,
+    CONSTRAINT_PREFIX,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
 from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.transaction.commit_info import as_text
-from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION
 from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
@@ -46,8 +53,8 @@ OPERATION = "CLONE"
 _COMMENT = "comment"
 # What holds for the source's history and files only.
 _NOT_TAKEN = frozenset([
-    SINCE_VERSION, SINCE_TIMESTAMP, ROW_ID_COLUMN, ROW_VERSION_COLUMN,
-    "delta.requireCheckpointProtectionBeforeVersion",
+    ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name, ROW_ID_COLUMN.name,
+    ROW_COMMIT_VERSION_COLUMN.name, CHECKPOINT_PROTECTION_BEFORE_VERSION.name,
 ])  # fmt: skip
 _NO_ROW_IDS = frozenset(["baseRowId", "defaultRowCommitVersion"])
 _LEAVES_FOLDER = r"(^|/|%2[fF])(\.|%2[eE]){2}($|/|%2[fF])"
@@ -221,11 +228,11 @@ def _description(
 
 def _with_highest_id(metadata: Metadata, replaced: Metadata) -> Metadata:
     """Column ids of a table are never given out twice, also over its replacement."""
-    if value_of(metadata.configuration, MODE_PROPERTY) == "none":
+    if COLUMN_MAPPING_MODE.of(metadata.configuration) == "none":
         return metadata
     both = (metadata.configuration, replaced.configuration)
-    highest = str(max(int(value_of(c, MAX_ID_PROPERTY)) for c in both))
-    return replace(metadata, configuration={**metadata.configuration, MAX_ID_PROPERTY: highest})
+    highest = str(max(COLUMN_MAPPING_MAX_ID.of(c) for c in both))
+    return replace(metadata, configuration={**metadata.configuration, COLUMN_MAPPING_MAX_ID.name: highest})
 
 
 def _put_clustering(txn: Transaction, source: Snapshot) -> None:

@@ -27,8 +27,7 @@ from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_
 from delta_ds.kernel.data.write.write_spec import FilePlan
 from delta_ds.kernel.data.write.written_files import Written, list_written
 from delta_ds.kernel.expressions.arrays import array_of
-from delta_ds.kernel.properties import value_of
-from delta_ds.kernel.schema.column_mapping import MODE_PROPERTY
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
 from delta_ds.kernel.write.add_from_parquet import unescape
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 OPERATION = "CONVERT"
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"
-_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _INDEXED = 32
 _LOGGER = logging.getLogger("delta_ds")
 
@@ -183,12 +181,12 @@ def plan_conversion(
 
 
 def _check_names(definition: TableDefinition, table: str) -> None:
-    mode = value_of(definition.metadata.configuration, MODE_PROPERTY)
+    mode = COLUMN_MAPPING_MODE.of(definition.metadata.configuration)
     if mode != "none":
         raise UnsupportedOperationError(
-            f"{table} cannot be converted with {MODE_PROPERTY} = {mode}: set it afterwards. Nothing was written",
+            f"{table} cannot be converted with {COLUMN_MAPPING_MODE} = {mode}: set it afterwards. Nothing was written",
             condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
-            parameters={"config": MODE_PROPERTY, "mode": mode},
+            parameters={"config": COLUMN_MAPPING_MODE.name, "mode": mode},
         )
 
 
@@ -288,7 +286,9 @@ class Conversion:
         inside = [f.name for f in part if f.name.lower() not in folded]
         if len(inside) < len(part):
             # Files that hold partition columns: statistics are only of the others.
-            properties[_STATS_COLUMNS] = ",".join(show((name,)) for name in inside[:_INDEXED])
+            properties[DATA_SKIPPING_STATS_COLUMNS.name] = ",".join(
+                show((name,)) for name in inside[:_INDEXED]
+            )
         plan = FilePlan(
             table=self.table, version=-1, schema=part, properties=properties,
             features=self.definition.protocol.supported, timezone=self.timezone,

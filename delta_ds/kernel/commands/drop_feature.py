@@ -25,7 +25,20 @@ from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UNMAP, OptimizeRequest
 from delta_ds.kernel.features import FEATURES, TableFeature, feature_named
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.kernel.properties import CONSTRAINT_PREFIX, value_of
+from delta_ds.kernel.properties import (
+    CHECKPOINT_POLICY,
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    CONSTRAINT_PREFIX,
+    ENABLE_DELETION_VECTORS,
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    ENABLE_MATERIALIZE_PARTITION_COLUMNS,
+    ENABLE_ROW_TRACKING,
+    ENABLE_TYPE_WIDENING,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    PROPERTIES,
+    ROW_TRACKING_SUSPENDED,
+)
 from delta_ds.kernel.schema.column_mapping import transform_fields
 from delta_ds.kernel.schema.type_widening import TYPE_CHANGES
 from delta_ds.kernel.schema.types import StructField, schema_to_json
@@ -37,7 +50,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
 
 PROTECTION = "checkpointProtection"
-PROTECTED_BELOW = "delta.requireCheckpointProtectionBeforeVersion"
 _DROP = "DROP FEATURE"
 _EMPTY = "Empty Commit"
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
@@ -68,29 +80,29 @@ class _Removal:
     remedy: str = ""
 
 
-_WIDENED = _Removal(("delta.enableTypeWidening",), rewriting=RETYPE, in_actions=r"delta\.typeChanges")
+_WIDENED = _Removal((ENABLE_TYPE_WIDENING.name,), rewriting=RETYPE, in_actions=r"delta\.typeChanges")
 _REMOVALS: dict[str, _Removal] = {
     "deletionVectors": _Removal(
-        ("delta.enableDeletionVectors",),
+        (ENABLE_DELETION_VECTORS.name,),
         rewriting=PURGE,
         in_actions=r'"deletionVector"\s*:\s*\{|"delta\.enableDeletionVectors"\s*:\s*"true"',
     ),
     "v2Checkpoint": _Removal(
-        sets={"delta.checkpointPolicy": "classic"}, in_actions=r'"delta\.checkpointPolicy"\s*:\s*"v2"'
+        sets={CHECKPOINT_POLICY.name: "classic"}, in_actions=r'"delta\.checkpointPolicy"\s*:\s*"v2"'
     ),
     "columnMapping": _Removal(rewriting=UNMAP, in_actions=r"delta\.columnMapping\.physicalName"),
     "typeWidening": _WIDENED,
     "typeWidening-preview": _WIDENED,
     "vacuumProtocolCheck": _Removal(),
     "inCommitTimestamp": _Removal(
-        ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp"),
-        sets={"delta.enableInCommitTimestamps": "false"},
+        (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name),
+        sets={ENABLE_IN_COMMIT_TIMESTAMPS.name: "false"},
     ),
-    "rowTracking": _Removal(sets={"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}),
-    "materializePartitionColumns": _Removal(("delta.enableMaterializePartitionColumnsFeature",)),
+    "rowTracking": _Removal(sets={ENABLE_ROW_TRACKING.name: "false", ROW_TRACKING_SUSPENDED.name: "true"}),
+    "materializePartitionColumns": _Removal((ENABLE_MATERIALIZE_PARTITION_COLUMNS.name,)),
     "checkConstraints": _Removal(remedy="drop them with dropConstraint"),
     "domainMetadata": _Removal(remedy="drop what keeps it there"),
-    "checkpointProtection": _Removal((PROTECTED_BELOW,)),
+    "checkpointProtection": _Removal((CHECKPOINT_PROTECTION_BEFORE_VERSION.name,)),
 }
 
 
@@ -152,7 +164,7 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
 
 
 def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
-    return bool(value_of(configuration, key) != value_of({key: text}, key))
+    return bool(PROPERTIES[key].of(configuration) != PROPERTIES[key].parse(text))
 
 
 def rewriting(log: DeltaLog, name: str) -> OptimizeRequest | None:
@@ -301,7 +313,7 @@ def _trace(name: str, snapshot: Snapshot, after_switching: bool) -> str | None:
 
 
 def _protected(snapshot: Snapshot) -> str | None:
-    below = value_of(snapshot.metadata.configuration, PROTECTED_BELOW)
+    below = CHECKPOINT_PROTECTION_BEFORE_VERSION.of(snapshot.metadata.configuration)
     oldest = min(list_log(snapshot.storage).commits, default=below)
     return (
         f"versions from {oldest} on are kept, those below {below} need protection" if oldest < below else None
@@ -328,7 +340,7 @@ def _commit(
     configuration = dict(txn.metadata.configuration)
     if protect:
         names |= {PROTECTION}
-        configuration[PROTECTED_BELOW] = str(txn.read_version + 1)
+        configuration[CHECKPOINT_PROTECTION_BEFORE_VERSION.name] = str(txn.read_version + 1)
     if feature.name == row_tracking.FEATURE:
         configuration = {k: v for k, v in configuration.items() if k not in row_tracking.PROPERTIES}
         txn.remove_domain_metadata(ROW_TRACKING_DOMAIN)

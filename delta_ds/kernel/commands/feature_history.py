@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 from delta_ds.kernel.log.segment import list_log, read_files
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import TRUNCATE_HISTORY_RETENTION
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
-
-_RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 
 
 def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None:
@@ -44,7 +42,7 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
     if used is not None:
         raise UnsupportedOperationError(
             f"table feature {feature!r} of {log.storage.url} cannot be dropped yet: version {used} still uses it "
-            f"and is kept for {retention} ({_RETENTION}). The table does not use it any more: call "
+            f"and is kept for {retention} ({TRUNCATE_HISTORY_RETENTION}). The table does not use it any more: call "
             "dropFeatureSupport again then, or without truncateHistory now",
             condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
             parameters={"feature": feature, "version": used},
@@ -56,7 +54,7 @@ def cut_off(log: DeltaLog) -> timedelta:
     from delta_ds.kernel.log.cleanup import clean_up
 
     checkpoint(log)
-    retention: timedelta = value_of(log.snapshot().metadata.configuration, _RETENTION)
+    retention: timedelta = TRUNCATE_HISTORY_RETENTION.of(log.snapshot().metadata.configuration)
     clean_up(log.storage, retention=retention)
     return retention
 

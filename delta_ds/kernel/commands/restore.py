@@ -26,14 +26,20 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import least
-from delta_ds.kernel.alter.table_metadata import ROW_TRACKING, SUSPENDED
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.properties import value_of
-from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY
+from delta_ds.kernel.properties import (
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODE,
+    ENABLE_ROW_TRACKING,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    ROW_TRACKING_SUSPENDED,
+)
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
-from delta_ds.kernel.transaction.in_commit_time import SINCE_TIMESTAMP, SINCE_VERSION, is_enabled
+from delta_ds.kernel.transaction.in_commit_time import is_enabled
 from delta_ds.kernel.transaction.live_adds import bodies, file_identity, live_adds
 
 if TYPE_CHECKING:
@@ -45,7 +51,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.transaction import Transaction
 
 OPERATION = "RESTORE"
-_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _SHOWN_FILES = 100
 _LOOKS_AT_ONCE = 32
 _LOGGER = logging.getLogger("delta_ds")
@@ -207,7 +212,7 @@ class _Change:
         old_keys = file_identity(old, wanted.storage)
         new_keys = file_identity(new, latest.storage)
         missing = pc.invert(pc.is_in(old_keys, value_set=_one(new_keys)))
-        if value_of(wanted.metadata.configuration, ROW_TRACKING):
+        if ENABLE_ROW_TRACKING.of(wanted.metadata.configuration):
             missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
         gone = pc.invert(pc.is_in(new_keys, value_set=_one(old_keys)))
         rows = pc.indices_nonzero(gone).cast("int64")
@@ -274,13 +279,13 @@ def _files_of(add: dict[str, Any]) -> Iterator[str]:
 
 def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
     """While row tracking is suspended no file that is added has row ids, which an enabled table needs."""
-    enabled = value_of(wanted.metadata.configuration, ROW_TRACKING)
-    if enabled and value_of(latest.metadata.configuration, SUSPENDED):
+    enabled = ENABLE_ROW_TRACKING.of(wanted.metadata.configuration)
+    if enabled and ROW_TRACKING_SUSPENDED.of(latest.metadata.configuration):
         raise UnsupportedOperationError(
             f"table {latest.storage.url} cannot be restored to version {wanted.version}, which has row tracking, while "
-            f"{SUSPENDED} is true. Nothing was written; unset the property first",
+            f"{ROW_TRACKING_SUSPENDED} is true. Nothing was written; unset the property first",
             condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            parameters={"property1": ROW_TRACKING, "property2": SUSPENDED},
+            parameters={"property1": ENABLE_ROW_TRACKING.name, "property2": ROW_TRACKING_SUSPENDED.name},
         )
 
 
@@ -308,14 +313,14 @@ def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
     """The earlier metadata with what must never go back."""
     before = latest.configuration
     configuration = dict(wanted.configuration)
-    if value_of(configuration, MODE_PROPERTY) != "none":
-        highest = max(int(value_of(c, MAX_ID_PROPERTY)) for c in (configuration, before))
-        configuration[MAX_ID_PROPERTY] = str(highest)
-    kept = [_PROTECTED_BEFORE]
-    for name in (SINCE_VERSION, SINCE_TIMESTAMP):
+    if COLUMN_MAPPING_MODE.of(configuration) != "none":
+        highest = max(COLUMN_MAPPING_MAX_ID.of(c) for c in (configuration, before))
+        configuration[COLUMN_MAPPING_MAX_ID.name] = str(highest)
+    kept = [CHECKPOINT_PROTECTION_BEFORE_VERSION.name]
+    for name in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name):
         configuration.pop(name, None)  # where timestamps are enabled by this very commit, it says so itself
     if is_enabled(latest) and is_enabled(wanted):
-        kept += [SINCE_VERSION, SINCE_TIMESTAMP]
+        kept += [ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name]
     configuration |= {name: before[name] for name in kept if name in before}
     schema = with_highest_marks(wanted.schema, latest.schema)
     text = wanted.schema_string if schema == wanted.schema else schema_to_json(schema)

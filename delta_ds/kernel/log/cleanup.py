@@ -33,14 +33,17 @@ from delta_ds.kernel.log.history import file_times, reachable_versions
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.replay import Header, load_header
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import (
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    ENABLE_EXPIRED_LOG_CLEANUP,
+    LOG_RETENTION,
+)
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 
 logger = logging.getLogger("delta_ds")
 
 _DAY_MS = 86_400_000
 _STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
-_PROTECTED_BELOW = "delta.requireCheckpointProtectionBeforeVersion"
 _HADOOP_CHECKSUM = re.compile(r"\.(?P<name>.+)\.crc")
 
 
@@ -77,9 +80,9 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     header = _header(storage, listing)
     properties = header.metadata.configuration
     if retention is None:
-        if not value_of(properties, "delta.enableExpiredLogCleanup"):
+        if not ENABLE_EXPIRED_LOG_CLEANUP.of(properties):
             return []
-        retention = value_of(properties, "delta.logRetentionDuration")
+        retention = LOG_RETENTION.of(properties)
     cut_off = _midnight(now - retention // timedelta(milliseconds=1))
     kept = _oldest_kept(storage, listing, cut_off)
     if kept is None or not _may_delete_below(header, kept.version):
@@ -155,7 +158,7 @@ def _may_delete_below(header: Header, version: int) -> bool:
     """
     if not header.protocol.supports("checkpointProtection"):
         return True
-    return bool(version >= value_of(header.metadata.configuration, _PROTECTED_BELOW))
+    return bool(version >= CHECKPOINT_PROTECTION_BEFORE_VERSION.of(header.metadata.configuration))
 
 
 # ---------------------------------------------------------------- what goes

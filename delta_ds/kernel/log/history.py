@@ -16,6 +16,11 @@ from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
+from delta_ds.kernel.properties import (
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+)
 from delta_ds.kernel.storage.filesystem import Storage
 
 _FIRST, _LAST = (moment.replace(tzinfo=timezone.utc) for moment in (datetime.min, datetime.max))
@@ -37,12 +42,12 @@ class InCommitTimestamps:
 def in_commit_timestamps(metadata: Metadata) -> InCommitTimestamps | None:
     """Whether, and since when, the table's commits carry their time; None for file times only."""
     properties = metadata.configuration
-    if properties.get("delta.enableInCommitTimestamps", "false").lower() != "true":
+    if properties.get(ENABLE_IN_COMMIT_TIMESTAMPS.name, "false").lower() != "true":
         return None
     try:
         return InCommitTimestamps(
-            int(properties.get("delta.inCommitTimestampEnablementVersion", 0)),
-            int(properties.get("delta.inCommitTimestampEnablementTimestamp", 0)),
+            int(properties.get(ICT_ENABLEMENT_VERSION.name, 0)),
+            int(properties.get(ICT_ENABLEMENT_TIMESTAMP.name, 0)),
         )
     except ValueError as error:
         raise CorruptLogFileError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone, tzinfo
 
-from delta_ds.kernel.properties import parse_size
+from delta_ds.kernel.value_types import parse_boolean, parse_size
 
 _LARGEST_VERSION = 2**63 - 1
 _IDENTIFIER = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,`]*[^,`\s]))\s*(,|$)")
@@ -55,10 +55,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def boolean(text: str, zone: tzinfo) -> bool:
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ValueError("it is true or false")
-    return word == "true"
+    return parse_boolean(text)
 
 
 def size_in_bytes(text: str, zone: tzinfo) -> int:

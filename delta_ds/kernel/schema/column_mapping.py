@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from delta_ds.exceptions import SchemaError, UnsupportedFeatureError
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 PREFIX = "delta.columnMapping."
-MODE_PROPERTY = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
-MAX_ID_PROPERTY = "delta.columnMapping.maxColumnId"
 
 
 def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:
@@ -24,10 +23,10 @@ def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:
 
     The property counts only where the protocol supports the feature (protocol-checklist CM-RW-01).
     """
-    mode = properties.get(MODE_PROPERTY, "none").lower()
+    mode = properties.get(COLUMN_MAPPING_MODE.name, "none").lower()
     if mode not in ("none", "name", "id"):
         raise UnsupportedFeatureError(
-            f"the table's {MODE_PROPERTY} is {mode!r}; known are none, name and id",
+            f"the table's {COLUMN_MAPPING_MODE} is {mode!r}; known are none, name and id",
             condition="DELTA_UNKNOWN_COLUMN_MAPPING_MODE",
         )
     return mode if supported else "none"

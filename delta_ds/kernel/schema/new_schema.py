@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.column_paths import show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates
 from delta_ds.kernel.schema.types import (
@@ -22,7 +23,6 @@ from delta_ds.kernel.schema.types import (
 
 # The columns of the change data feed. Differs: delta-spark lets other spellings (`_Change_Type`) pass.
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-CHANGE_FEED = "delta.enableChangeDataFeed"
 _INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
@@ -194,13 +194,13 @@ def _is_void(data_type: DataType) -> bool:
 
 def check_reserved(schema: StructType, properties: Mapping[str, str], table_name: str) -> None:
     """Refuse the change data feed's own columns where the table records changes."""
-    if properties.get(CHANGE_FEED, "false").lower() != "true":
+    if properties.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
         return
     used = [name for name in schema.names if name.lower() in CHANGE_COLUMNS]
     if used:
         raise SchemaError(
             f"{table_name} records a change data feed, which has columns of these names itself: {', '.join(used)}; "
-            f"rename them or set {CHANGE_FEED}=false. Nothing was written",
+            f"rename them or set {ENABLE_CHANGE_DATA_FEED}=false. Nothing was written",
             condition="RESERVED_CDC_COLUMNS_ON_WRITE",
             parameters={"columns": used},
         )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.types import (
     BYTE,
     DATE,
@@ -28,7 +29,6 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 
-PROPERTY = "delta.enableTypeWidening"
 FEATURES = frozenset(["typeWidening", "typeWidening-preview"])
 TYPE_CHANGES = "delta.typeChanges"
 
@@ -50,12 +50,12 @@ def enabled(properties: Mapping[str, str], features: frozenset[str], table: str)
     UnsupportedOperationError
         The property is set and the protocol lacks the feature: the table is not consistent.
     """
-    if properties.get(PROPERTY, "false").strip().lower() != "true":
+    if properties.get(ENABLE_TYPE_WIDENING.name, "false").strip().lower() != "true":
         return False
     if not features & FEATURES:
         raise UnsupportedOperationError(
-            f"{table} has {PROPERTY}=true but its protocol does not list the feature typeWidening; add the feature "
-            "or unset the property. Nothing was written"
+            f"{table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; add "
+            "the feature or unset the property. Nothing was written"
         )
     return True
 

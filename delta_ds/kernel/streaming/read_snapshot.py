@@ -10,7 +10,7 @@ from typing import Any
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.type_widening import FEATURES as TYPE_WIDENING
 from delta_ds.kernel.schema.types import StructField, StructType
@@ -86,7 +86,7 @@ class Pinned:
 
 def records_changes(metadata: Metadata) -> bool:
     """Whether commits of the table record what changes."""
-    return bool(value_of(metadata.configuration, "delta.enableChangeDataFeed"))
+    return ENABLE_CHANGE_DATA_FEED.of(metadata.configuration)
 
 
 def partition_schema(metadata: Metadata) -> StructType:

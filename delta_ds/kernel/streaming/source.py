@@ -16,6 +16,10 @@ from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError,
 from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
+from delta_ds.kernel.properties import (
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -338,10 +342,8 @@ class StreamSource:
             mapping_mode=pinned.mapping_mode,
             timezone=self.timezone,
             metadata_columns=self.options.metadata_columns,
-            row_id_column=properties.get("delta.rowTracking.materializedRowIdColumnName"),
-            row_commit_version_column=properties.get(
-                "delta.rowTracking.materializedRowCommitVersionColumnName"
-            ),
+            row_id_column=properties.get(ROW_ID_COLUMN.name),
+            row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
             extra=extra,
         )
 

@@ -27,6 +27,7 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
@@ -36,7 +37,6 @@ from delta_ds.kernel.transaction.pending import REPLACING, ROW_TRACKING_DOMAIN, 
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
-_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
 
 
@@ -126,8 +126,10 @@ def _check_dropping(pending: Pending, winner: WinningCommit, dropped: Sequence[s
                     condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
                 )  # fmt: skip
     new = pending.new_metadata
-    if new is not None and new.configuration.get(_PROTECTED_BEFORE) == str(winner.version):
-        moved = {**new.configuration, _PROTECTED_BEFORE: str(pending.version)}
+    if new is not None and new.configuration.get(CHECKPOINT_PROTECTION_BEFORE_VERSION.name) == str(
+        winner.version
+    ):
+        moved = {**new.configuration, CHECKPOINT_PROTECTION_BEFORE_VERSION.name: str(pending.version)}
         pending.new_metadata = pending.metadata = replace(new, configuration=moved)
 
 

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Protocol
+from delta_ds.kernel.properties import (
+    CHECKPOINT_PROTECTION_BEFORE_VERSION,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+)
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
-from delta_ds.kernel.transaction import in_commit_time
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -54,13 +58,13 @@ def _checkpoint(snapshot: Snapshot) -> str | None:
 
 
 def _timestamps(snapshot: Snapshot) -> str | None:
-    keys = (in_commit_time.SINCE_VERSION, in_commit_time.SINCE_TIMESTAMP)
+    keys = (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name)
     found = [key for key in keys if key in snapshot.metadata.configuration]
     return f"property {found[0]} is set" if found else None
 
 
 def _protection(snapshot: Snapshot) -> str | None:
-    key = "delta.requireCheckpointProtectionBeforeVersion"
+    key = CHECKPOINT_PROTECTION_BEFORE_VERSION.name
     return f"property {key} is set" if key in snapshot.metadata.configuration else None
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.properties import (
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+)
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
-ENABLED = "delta.enableInCommitTimestamps"
-SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
-SINCE_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
-
 
 def is_enabled(metadata: Metadata) -> bool:
-    return metadata.configuration.get(ENABLED, "false").strip().lower() == "true"
+    return metadata.configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.name, "false").strip().lower() == "true"
 
 
 def stamp(pending: Pending, now: int) -> None:
@@ -56,9 +57,19 @@ def _record_enablement(pending: Pending, before: Metadata | None) -> None:
     if new is None or before is None or not is_enabled(new):
         return
     if not is_enabled(before):
-        since = {SINCE_VERSION: str(pending.version), SINCE_TIMESTAMP: str(pending.in_commit_timestamp)}
-    elif SINCE_VERSION in before.configuration and SINCE_VERSION not in new.configuration:
-        since = {k: v for k, v in before.configuration.items() if k in (SINCE_VERSION, SINCE_TIMESTAMP)}
+        since = {
+            ICT_ENABLEMENT_VERSION.name: str(pending.version),
+            ICT_ENABLEMENT_TIMESTAMP.name: str(pending.in_commit_timestamp),
+        }
+    elif (
+        ICT_ENABLEMENT_VERSION.name in before.configuration
+        and ICT_ENABLEMENT_VERSION.name not in new.configuration
+    ):
+        since = {
+            k: v
+            for k, v in before.configuration.items()
+            if k in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name)
+        }
     else:
         return
     pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, **since})

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel import properties
-
-LEVEL_PROPERTY = "delta.isolationLevel"
+from delta_ds.kernel.properties import ISOLATION_LEVEL
 
 # Operations that change rows; a commit of any other one that only rearranges data is not checked for new files.
 _CHANGING_DATA = frozenset([
@@ -45,12 +43,12 @@ def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:
     InvalidOptionError
         The table holds a text that is no level.
     """
-    text = configuration.get(LEVEL_PROPERTY) or properties.PROPERTIES[LEVEL_PROPERTY].default or ""
+    text = configuration.get(ISOLATION_LEVEL.name) or ISOLATION_LEVEL.default or ""
     for level in IsolationLevel:
         if level.value.lower() == text.strip().lower():
             return level
     raise InvalidOptionError(
-        f"table {table} has the {LEVEL_PROPERTY} {text!r}, which is none of "
+        f"table {table} has the {ISOLATION_LEVEL} {text!r}, which is none of "
         f"{', '.join(level.value for level in IsolationLevel)}; nothing was written. Set it to one of the first two",
         condition="DELTA_INVALID_ISOLATION_LEVEL",
         parameters={"isolationLevel": text},

@@ -10,13 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, MODE_PROPERTY, PHYSICAL_NAME
+from delta_ds.kernel.properties import (
+    CHECKPOINT_POLICY,
+    COLUMN_MAPPING_MAX_ID,
+    COLUMN_MAPPING_MODE,
+    ENABLE_DELETION_VECTORS,
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    ENABLE_ROW_TRACKING,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import StructField
-from delta_ds.kernel.transaction import in_commit_time
 
 # Set on commits that only moved the marks of identity columns.
 IDENTITY_TAG = "delta.identity.schemaUpdate"
-ROW_TRACKING = "delta.enableRowTracking"
 
 _MAPPING_KEYS = frozenset([
     FIELD_ID, PHYSICAL_NAME, "delta.columnMapping.nested.ids", "parquet.field.id", "parquet.field.nested.ids",
@@ -46,7 +56,10 @@ def difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | N
 
 def enables_row_tracking(before: Metadata, after: Metadata) -> bool:
     """Whether the other commit turned the property on."""
-    old, new = before.configuration.get(ROW_TRACKING), after.configuration.get(ROW_TRACKING)
+    old, new = (
+        before.configuration.get(ENABLE_ROW_TRACKING.name),
+        after.configuration.get(ENABLE_ROW_TRACKING.name),
+    )
     return old != new and _is_true(new)
 
 
@@ -86,12 +99,15 @@ def _to_mapping_by_name(change: _Change) -> bool:
 
 
 def _maps_by_name_now(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    modes = (old.get(MODE_PROPERTY, "none").lower(), new.get(MODE_PROPERTY, "none").lower())
+    modes = (
+        old.get(COLUMN_MAPPING_MODE.name, "none").lower(),
+        new.get(COLUMN_MAPPING_MODE.name, "none").lower(),
+    )
     return modes == ("none", "name")
 
 
 def _names_row_tracking_column(change: _Change) -> bool:
-    return _is_true(change.new.get(ROW_TRACKING))
+    return _is_true(change.new.get(ENABLE_ROW_TRACKING.name))
 
 
 def _is_new(change: _Change) -> bool:
@@ -103,18 +119,16 @@ def _catalog_id(change: _Change) -> bool:
 
 
 _ADOPTED: dict[str, Callable[[_Change], bool]] = {
-    ROW_TRACKING: _turned_on("rowTracking"),
-    "delta.rowTracking.materializedRowIdColumnName": _names_row_tracking_column,
-    "delta.rowTracking.materializedRowCommitVersionColumnName": _names_row_tracking_column,
-    MODE_PROPERTY: _to_mapping_by_name,
-    "delta.columnMapping.maxColumnId": lambda change: True,
-    "delta.enableDeletionVectors": _turned_on("deletionVectors"),
-    "delta.checkpointPolicy": lambda change: (
-        change.protocol.supports("v2Checkpoint") and change.value == "v2"
-    ),
-    in_commit_time.ENABLED: _turned_on("inCommitTimestamp"),
-    in_commit_time.SINCE_VERSION: _is_new,
-    in_commit_time.SINCE_TIMESTAMP: _is_new,
+    ENABLE_ROW_TRACKING.name: _turned_on("rowTracking"),
+    ROW_ID_COLUMN.name: _names_row_tracking_column,
+    ROW_COMMIT_VERSION_COLUMN.name: _names_row_tracking_column,
+    COLUMN_MAPPING_MODE.name: _to_mapping_by_name,
+    COLUMN_MAPPING_MAX_ID.name: lambda change: True,
+    ENABLE_DELETION_VECTORS.name: _turned_on("deletionVectors"),
+    CHECKPOINT_POLICY.name: lambda change: change.protocol.supports("v2Checkpoint") and change.value == "v2",
+    ENABLE_IN_COMMIT_TIMESTAMPS.name: _turned_on("inCommitTimestamp"),
+    ICT_ENABLEMENT_VERSION.name: _is_new,
+    ICT_ENABLEMENT_TIMESTAMP.name: _is_new,
     "io.unitycatalog.tableId": _catalog_id,
 }
 

@@ -17,7 +17,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checksum import EMPTY, Summary
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction import symlink_manifest
 
@@ -186,7 +186,7 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
 def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
     if committed.operation == "CONVERT":
         return True  # its commit is as long as a checkpoint, and slower to read
-    interval = value_of(committed.metadata.configuration, "delta.checkpointInterval")
+    interval = CHECKPOINT_INTERVAL.of(committed.metadata.configuration)
     return committed.version > 0 and committed.version % int(interval) == 0
 
 
@@ -215,7 +215,7 @@ def _clean_up(storage: Storage, committed: Committed) -> bool:
 
 
 def _update_manifests(storage: Storage, committed: Committed) -> bool:
-    if not value_of(committed.metadata.configuration, symlink_manifest.ENABLED):
+    if not SYMLINK_MANIFEST_ENABLED.of(committed.metadata.configuration):
         return False
     from delta_ds.kernel.snapshot import open_snapshot
 

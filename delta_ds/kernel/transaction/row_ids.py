@@ -11,6 +11,7 @@ from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.properties import ENABLE_ROW_TRACKING, ROW_TRACKING_SUSPENDED
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 
@@ -25,8 +26,8 @@ def is_suspended(metadata: Metadata, table: str) -> bool:
     UnsupportedOperationError
         Row tracking is enabled and suspended at once, which no writer can honour (RT-W-05).
     """
-    enabled = _is_true(metadata, "delta.enableRowTracking")
-    suspended = _is_true(metadata, "delta.rowTrackingSuspended")
+    enabled = _is_true(metadata, ENABLE_ROW_TRACKING.name)
+    suspended = _is_true(metadata, ROW_TRACKING_SUSPENDED.name)
     if enabled and suspended:
         raise UnsupportedOperationError(
             f"table {table} has delta.enableRowTracking and delta.rowTrackingSuspended both true; nothing was "

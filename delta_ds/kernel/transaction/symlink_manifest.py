@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
 
 FOLDER = "_symlink_format_manifest"
-ENABLED = "delta.compatibility.symlinkFormatManifest.enabled"
 _NAME = "manifest"
 _FILES_AT_ONCE = 16
 

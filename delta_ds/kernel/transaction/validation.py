@@ -19,13 +19,17 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.log.paths import canonical_path
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import (
+    APPEND_ONLY,
+    ENABLE_CHANGE_DATA_FEED,
+    ENABLE_DELETION_VECTORS,
+    SYMLINK_MANIFEST_ENABLED,
+)
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
-from delta_ds.kernel.transaction.symlink_manifest import ENABLED as MANIFESTS
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -189,13 +193,13 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
     AppendOnlyError
         `delta.appendOnly` is in force.
     """
-    is_set = snapshot.metadata.configuration.get("delta.appendOnly", "false").strip().lower() == "true"
+    is_set = snapshot.metadata.configuration.get(APPEND_ONLY.name, "false").strip().lower() == "true"
     if is_set and snapshot.protocol.supports("appendOnly"):
         table = snapshot.storage.url
         raise AppendOnlyError(
             f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
             "nothing was written. If you would like to permit updates or deletes, set delta.appendOnly to false",
-            parameters={"table_name": table, "config": "delta.appendOnly"},
+            parameters={"table_name": table, "config": APPEND_ONLY.name},
         )
 
 
@@ -204,19 +208,19 @@ def _check_manifests(pending: Pending) -> None:
     if pending.new_metadata is None:
         return
     properties = pending.new_metadata.configuration
-    if not value_of(properties, MANIFESTS):
+    if not SYMLINK_MANIFEST_ENABLED.of(properties):
         return
-    if value_of(properties, "delta.enableDeletionVectors"):
+    if ENABLE_DELETION_VECTORS.of(properties):
         what = "PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
-        why = "delta.enableDeletionVectors"
+        why = ENABLE_DELETION_VECTORS.name
     elif pending.snapshot is not None and _newly_has_manifests_over_vectors(pending.snapshot):
         what = "EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
         why = "files with deletion vectors, which have to be purged first,"
     else:
         return
     raise UnsupportedOperationError(
-        f"{MANIFESTS} and {why} exclude each other on table {pending.table}: manifests name whole files. Nothing was "
-        "written",
+        f"{SYMLINK_MANIFEST_ENABLED} and {why} exclude each other on table {pending.table}: manifests name whole "
+        "files. Nothing was written",
         condition=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{what}",
         parameters={"table": pending.table},
     )
@@ -231,7 +235,7 @@ def _check_feed_over_mapping(pending: Pending) -> None:
     if new is None or before is None or not (pending.adds or pending.removes or any(pending.live_removes)):
         return
     mode = mapping_mode(new.configuration, pending.protocol.supports("columnMapping"))
-    if mode == "none" or not value_of(new.configuration, "delta.enableChangeDataFeed"):
+    if mode == "none" or not ENABLE_CHANGE_DATA_FEED.of(new.configuration):
         return
     if before.mapping_mode == "none":
         what = "turns column mapping on"
@@ -272,7 +276,9 @@ def _paths(
 
 
 def _newly_has_manifests_over_vectors(before: Snapshot) -> bool:
-    if value_of(before.metadata.configuration, MANIFESTS) or not before.protocol.supports("deletionVectors"):
+    if SYMLINK_MANIFEST_ENABLED.of(before.metadata.configuration) or not before.protocol.supports(
+        "deletionVectors"
+    ):
         return False
     vectors = before.live_files().table["deletionVector"]
     return bool(vectors.null_count < len(vectors))

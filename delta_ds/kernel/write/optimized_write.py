@@ -12,11 +12,10 @@ from typing import Any
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.write.plan import WritePlan
 
-_PROPERTY = "delta.autoOptimize.optimizeWrite"
 _TARGET_BYTES = 128 << 20
 
 Body = dict[str, Any]
@@ -41,7 +40,7 @@ def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles)
     """
     wanted = plan.options.optimize_write
     if wanted is None:
-        wanted = value_of(plan.metadata.configuration, _PROPERTY)
+        wanted = OPTIMIZE_WRITE.of(plan.metadata.configuration)
     if not wanted:
         return list(adds)
     out: list[Body] = []

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -19,6 +18,10 @@ from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.properties import (
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
@@ -167,7 +170,9 @@ class _Rewriter:
             snapshot.live_files().table, snapshot.physical_partition_columns
         )
         properties = plan.metadata.configuration
-        self._tracking = tuple(properties[k] for k in (ROW_ID_COLUMN, ROW_VERSION_COLUMN) if k in properties)
+        self._tracking = tuple(
+            properties[k] for k in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name) if k in properties
+        )
         tracked = snapshot.protocol.supports("rowTracking") and len(self._tracking) == 2
         self._reading = ReadPlan(
             table=plan.storage.url,
@@ -177,8 +182,8 @@ class _Rewriter:
             mapping_mode=snapshot.mapping_mode,
             timezone=plan.rows.timezone,
             metadata_columns=("row_id", "row_commit_version") if tracked else (),
-            row_id_column=properties.get(ROW_ID_COLUMN),
-            row_commit_version_column=properties.get(ROW_VERSION_COLUMN),
+            row_id_column=properties.get(ROW_ID_COLUMN.name),
+            row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
         )
         extra = tuple(StructField(name, LONG) for name in self._tracking) if tracked else ()
         self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))

@@ -20,7 +20,7 @@ from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.types import StructType
 
 NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
@@ -145,9 +145,7 @@ def _matching(
             f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
             condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
         )
-    feed = protocol.supports("changeDataFeed") and value_of(
-        metadata.configuration, "delta.enableChangeDataFeed"
-    )
+    feed = protocol.supports("changeDataFeed") and ENABLE_CHANGE_DATA_FEED.of(metadata.configuration)
     return Replacing(
         MATCHING if overwrite else NOTHING,
         condition,

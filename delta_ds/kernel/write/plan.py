@@ -26,7 +26,7 @@ from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING, TARGET_FILE_SIZE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -199,7 +199,7 @@ def plan_write(
         supported,
         compression=options.compression,
         max_records_per_file=options.max_records_per_file,
-        target_file_size=value_of(metadata.configuration, "delta.targetFileSize"),
+        target_file_size=TARGET_FILE_SIZE.of(metadata.configuration),
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
@@ -224,7 +224,7 @@ def plan_write(
 def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> StructType:
     """The schema of rows after the casts to the types of the table's columns."""
     # Where columns may become wider, values that are stored in the wider one are not cast.
-    widens = options.merge_schema and value_of(snapshot.metadata.configuration, "delta.enableTypeWidening")
+    widens = options.merge_schema and ENABLE_TYPE_WIDENING.of(snapshot.metadata.configuration)
 
     def cast(field: StructField) -> StructField:
         column = snapshot.schema.find(field.name)

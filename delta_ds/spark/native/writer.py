@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.open import open_storage
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-_OPTIMIZE_WRITE = "delta.autoOptimize.optimizeWrite"
 _CODECS = {"none": "uncompressed"}
 _WRITER_OPTIONS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -202,7 +201,7 @@ def _write_files(
 
 def _is_optimized(plan: WritePlan) -> bool:
     wanted = plan.options.optimize_write
-    return bool(value_of(plan.metadata.configuration, _OPTIMIZE_WRITE) if wanted is None else wanted)
+    return bool(OPTIMIZE_WRITE.of(plan.metadata.configuration) if wanted is None else wanted)
 
 
 def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.spark.session.tables import Table
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _placed(given: DataType, wanted: DataType, table: Table, path: str, casts: b
 def _widens(table: Table, options: Mapping[str, str]) -> bool:
     """Whether the table's types follow wider ones, which must not be cast away then."""
     merges = any(k.lower() == "mergeschema" and v.strip().lower() == "true" for k, v in options.items())
-    enabled = table.properties.get("delta.enableTypeWidening", "false")
+    enabled = table.properties.get(ENABLE_TYPE_WIDENING.name, "false")
     return merges and enabled.strip().lower() == "true"
 
 

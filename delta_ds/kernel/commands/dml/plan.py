@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN, settle
+from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.rows.generated import (
     COLUMN_DEFAULTS,
     CURRENT_DEFAULT,
@@ -22,7 +22,15 @@ from delta_ds.kernel.data.rows.identity import is_identity
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import (
+    ENABLE_CHANGE_DATA_FEED,
+    ENABLE_DELETION_VECTORS,
+    ENABLE_ROW_TRACKING,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+    TARGET_FILE_SIZE,
+    TableProperty,
+)
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.transaction.validation import check_may_remove
@@ -102,15 +110,15 @@ def plan_row_changes(
         metadata.schema, computed=computed, generates=generates, properties=properties, features=supported,
         table_name=name, timezone=timezone, columns_of=columns_of,
     )  # fmt: skip
-    tracked = _is_on(metadata, protocol, "rowTracking", "delta.enableRowTracking")
+    tracked = _is_on(metadata, protocol, "rowTracking", ENABLE_ROW_TRACKING)
     files = file_plan(
         name, snapshot.version, metadata, supported, compression=None,
         max_records_per_file=max_records_per_file,
-        target_file_size=value_of(properties, "delta.targetFileSize"), timezone=timezone,
+        target_file_size=TARGET_FILE_SIZE.of(properties), timezone=timezone,
         clustering_columns=clustering_paths(snapshot.domains) if protocol.supports("clustering") else (),
     )  # fmt: skip
     if tracked:
-        names = (properties[ROW_ID_COLUMN], properties[ROW_VERSION_COLUMN])
+        names = (properties[ROW_ID_COLUMN.name], properties[ROW_COMMIT_VERSION_COLUMN.name])
         files = replace(files, extra_columns=tuple(StructField(name, LONG) for name in names))
     write = WritePlan(
         storage=snapshot.storage, read_version=snapshot.version, overwrite=False,
@@ -121,14 +129,14 @@ def plan_row_changes(
     return ChangePlan(
         write=write,
         before=replace(rows, checks=(), identities=()),
-        records_changes=_is_on(metadata, protocol, "changeDataFeed", "delta.enableChangeDataFeed"),
+        records_changes=_is_on(metadata, protocol, "changeDataFeed", ENABLE_CHANGE_DATA_FEED),
         tracked=tracked,
-        marks_rows=_is_on(metadata, protocol, "deletionVectors", "delta.enableDeletionVectors"),
+        marks_rows=_is_on(metadata, protocol, "deletionVectors", ENABLE_DELETION_VECTORS),
     )
 
 
-def _is_on(metadata: Metadata, protocol: Protocol, feature: str, property_name: str) -> bool:
-    return protocol.supports(feature) and bool(value_of(metadata.configuration, property_name))
+def _is_on(metadata: Metadata, protocol: Protocol, feature: str, known: TableProperty[bool]) -> bool:
+    return protocol.supports(feature) and known.of(metadata.configuration)
 
 
 def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:

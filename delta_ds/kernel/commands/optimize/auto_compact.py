@@ -20,7 +20,8 @@ from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
-from delta_ds.kernel.properties import parse_size, value_of
+from delta_ds.kernel.properties import AUTO_COMPACT, AUTO_OPTIMIZE
+from delta_ds.kernel.value_types import parse_size
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -96,7 +97,7 @@ def is_enabled(properties: Mapping[str, str], settings: AutoCompaction) -> bool:
     """Whether writes to a table with these properties are followed by compaction."""
     if settings.enabled is not None:
         return settings.enabled
-    old, new = (value_of(properties, f"delta.autoOptimize{name}") for name in ("", ".autoCompact"))
+    old, new = AUTO_OPTIMIZE.of(properties), AUTO_COMPACT.of(properties)
     return bool(old or new)
 
 

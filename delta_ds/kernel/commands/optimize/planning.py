@@ -25,7 +25,7 @@ from delta_ds.kernel.commands.optimize.zcubes import CubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.column_paths import show
 
@@ -118,7 +118,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
     places, found = _places(snapshot, request, curve, rows)
     chosen = [rows[p] for p in places]
-    limit = value_of(configuration, "delta.dataSkippingNumIndexedCols")
+    limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(configuration)
     return OptimizePlan(
         request=request,
         rewrite=rewrite,
@@ -135,7 +135,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
 
 def file_size(properties: Mapping[str, str], request: OptimizeRequest) -> int:
     """Bytes that files shall come to: the table's word goes first, but for a size that was asked for by a write."""
-    own = None if request.auto else value_of(properties, "delta.targetFileSize")
+    own = None if request.auto else TARGET_FILE_SIZE.of(properties)
     return int(own or request.settings.max_file_size or _DEFAULT_FILE_SIZE)
 
 

@@ -22,7 +22,8 @@ from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.column_conversion import match_fields
-from delta_ds.kernel.schema.column_mapping import MAX_ID_PROPERTY, MODE_PROPERTY, every_field, strip
+from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
+from delta_ds.kernel.schema.column_mapping import every_field, strip
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
@@ -57,9 +58,13 @@ def without_mapping(snapshot: Snapshot, mode: str | None) -> Description:
     before = snapshot.metadata
     check_names_without_mapping(before.schema, snapshot.storage.url)
     schema = strip(before.schema)
-    kept = {k: v for k, v in before.configuration.items() if k not in (MODE_PROPERTY, MAX_ID_PROPERTY)}
+    kept = {
+        k: v
+        for k, v in before.configuration.items()
+        if k not in (COLUMN_MAPPING_MODE.name, COLUMN_MAPPING_MAX_ID.name)
+    }
     if mode is not None:
-        kept[MODE_PROPERTY] = mode
+        kept[COLUMN_MAPPING_MODE.name] = mode
     domains = {}
     if CLUSTERING_DOMAIN in snapshot.domains:
         paths = [tuple(path) for path in snapshot.clustering_columns]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.properties import parse_size
+from delta_ds.kernel.value_types import parse_size
 
 COMPACT = "compact"
 ZORDER = "zorder"

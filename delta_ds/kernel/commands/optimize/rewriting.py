@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from delta_ds.kernel.actions import clustering_paths
-from delta_ds.kernel.alter.table_metadata import ROW_ID_COLUMN, ROW_VERSION_COLUMN
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import (
+    ENABLE_ROW_TRACKING,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
+)
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -91,8 +94,12 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
     """
     metadata, storage = snapshot.metadata, snapshot.storage
     properties = metadata.configuration
-    names = tuple(properties[name] for name in (ROW_ID_COLUMN, ROW_VERSION_COLUMN) if name in properties)
-    tracked = snapshot.protocol.supports("rowTracking") and value_of(properties, "delta.enableRowTracking")
+    names = tuple(
+        properties[name]
+        for name in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name)
+        if name in properties
+    )
+    tracked = snapshot.protocol.supports("rowTracking") and ENABLE_ROW_TRACKING.of(properties)
     tracking = names if tracked and len(names) == 2 else ()
     reading = ReadPlan(
         table=storage.url,
@@ -102,8 +109,8 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         mapping_mode=snapshot.mapping_mode,
         timezone=timezone,
         metadata_columns=("row_id", "row_commit_version") if tracking else (),
-        row_id_column=properties.get(ROW_ID_COLUMN),
-        row_commit_version_column=properties.get(ROW_VERSION_COLUMN),
+        row_id_column=properties.get(ROW_ID_COLUMN.name),
+        row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
     )
     clustered = snapshot.protocol.supports("clustering")
     files = file_plan(

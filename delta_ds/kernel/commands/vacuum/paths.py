@@ -20,13 +20,13 @@ from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.write.paths import escape
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.paths import ODD
+from delta_ds.kernel.properties import UNIVERSAL_FORMAT_ENABLED_FORMATS
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import decode, has_scheme, parse_address
 
 CHANGE_FOLDER = "_change_data"
 _INDEX_FOLDER = "_delta_index"
 _ICEBERG_FOLDER = "metadata"
-_ICEBERG_PROPERTY = "delta.universalFormat.enabledFormats"
 
 
 def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
@@ -129,7 +129,7 @@ class Hidden:
         names = {*metadata.partition_columns, *metadata.physical_partition_columns(protocol)}
         starts = sorted(form for name in names for form in {name, escape(name)} if form[0] in "_.")
         self._partition = f"(^|/)(?:{'|'.join(re.escape(s) for s in starts)})=" if starts else None
-        formats = metadata.configuration.get(_ICEBERG_PROPERTY, "")
+        formats = metadata.configuration.get(UNIVERSAL_FORMAT_ENABLED_FORMATS.name, "")
         self._iceberg = "iceberg" in formats.lower()
 
     def __contains__(self, path: str) -> bool:

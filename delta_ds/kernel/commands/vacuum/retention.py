@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 
-RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 CHECK_SETTING = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 _HOUR_MS = 3_600_000
@@ -65,7 +64,7 @@ def horizon_of(
     InvalidOptionError
         A negative retention, or one shorter than the table's while that is checked.
     """
-    default_ms = value_of(configuration, RETENTION_PROPERTY) // timedelta(milliseconds=1)
+    default_ms = DELETED_FILE_RETENTION.of(configuration) // timedelta(milliseconds=1)
     if hours is None:
         return Horizon(now_ms - default_ms, default_ms, None, checked)
     if not math.isfinite(hours):
@@ -83,7 +82,7 @@ def horizon_of(
     if checked and specified_ms < default_ms:
         wanted = -(-default_ms // _HOUR_MS)
         raise InvalidOptionError(
-            f"a retention of {hours:g} hours is too short for table {table}: {RETENTION_PROPERTY} keeps deleted "
+            f"a retention of {hours:g} hours is too short for table {table}: {DELETED_FILE_RETENTION} keeps deleted "
             f"files for {wanted} hours, and readers of older versions and writers that have not committed yet would "
             f"lose files. Nothing was deleted. Use {wanted} hours or more; or, if nothing else reads or writes the "
             f"table, set {CHECK_SETTING} to false",

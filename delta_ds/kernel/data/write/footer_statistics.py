@@ -26,6 +26,7 @@ from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
 from delta_ds.kernel.schema.column_mapping import FIELD_ID
 from delta_ds.kernel.schema.types import (
     DATE,
@@ -109,7 +110,7 @@ class FooterStatistics:
         self._plan = plan
         self._columns = file_columns(plan)
         self._about = statistics_columns(plan, self._columns)
-        self._prefix_length = plan.value_of("delta.dataSkippingStringPrefixLength")
+        self._prefix_length = DATA_SKIPPING_STRING_PREFIX_LENGTH.of(plan.properties)
         self._tight_bounds = "deletionVectors" in plan.features
         self._known: tuple[pa.Schema, Rebase, _Places] | None = None
 

@@ -22,6 +22,7 @@ from delta_ds.kernel.data.write.partition_split import Partition
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
 from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -160,7 +161,7 @@ class PartitionFiles:
         output, plan = self._output, self._output.plan
         folder = self._partition.directory
         if plan.random_prefixes:
-            folder = paths.random_prefix(plan.value_of("delta.randomPrefixLength"))
+            folder = paths.random_prefix(RANDOM_PREFIX_LENGTH.of(plan.properties))
         name = paths.file_name(output.prefix, output.task, self._number, self._codec)
         self._number += 1
         return "/".join(part for part in (output.folder, folder, name) if part)
@@ -207,7 +208,7 @@ class _File:
         self.size = 0
         self.statistics = FileStatistics(
             output.statistics,
-            plan.value_of("delta.dataSkippingStringPrefixLength"),
+            DATA_SKIPPING_STRING_PREFIX_LENGTH.of(plan.properties),
             "deletionVectors" in plan.features,
         )
         self._output = output

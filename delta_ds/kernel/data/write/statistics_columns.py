@@ -14,12 +14,12 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.values.statistics import has_bounds
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_count
 from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import VARIANT, DataType, StructType
 
 _LOGGER = logging.getLogger("delta_ds")
-_PROPERTY = "delta.dataSkippingStatsColumns"
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*([.,]|$)")
 
 Path = tuple[str, ...]
@@ -68,9 +68,9 @@ def statistics_columns(plan: FilePlan, columns: FileColumns) -> tuple[Statistics
     partitions = set(plan.partition_columns)
     data = StructType(tuple(f for f in plan.schema if f.name not in partitions))
     leaves = list(_leaves(data, plan.mapping_mode, (), ()))
-    text = plan.value_of(_PROPERTY)
+    text = DATA_SKIPPING_STATS_COLUMNS.of(plan.properties)
     if text is None:
-        limit = plan.value_of("delta.dataSkippingNumIndexedCols")
+        limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(plan.properties)
         chosen = {physical for _, physical, _ in (leaves if limit < 0 else leaves[:limit])}
     else:
         chosen = _named(parse_names(text), leaves, plan)
@@ -147,9 +147,9 @@ def parse_names(text: str) -> list[Path]:
         match = _PART.match(text, at)
         if match is None:
             raise InvalidOptionError(
-                f"table property {_PROPERTY} is {text!r}, which is no list of column names",
+                f"table property {DATA_SKIPPING_STATS_COLUMNS} is {text!r}, which is no list of column names",
                 condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
-                parameters={"property": _PROPERTY, "value": text},
+                parameters={"property": DATA_SKIPPING_STATS_COLUMNS.name, "value": text},
             )
         path.append(match[1].replace("``", "`") if match[1] else match[2])
         if match[3] != ".":
@@ -211,7 +211,7 @@ def _below(name: Path, kind: DataType) -> list[Path]:
 
 def _refused(why: str, condition: str, column: str, table: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"table property {_PROPERTY} cannot hold {column!r} on {table}: {why}. Nothing was written",
+        f"table property {DATA_SKIPPING_STATS_COLUMNS} cannot hold {column!r} on {table}: {why}. Nothing was written",
         condition=condition,
         parameters={"columnName": column},
     )

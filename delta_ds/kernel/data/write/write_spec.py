@@ -9,18 +9,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel import properties as table_properties
+from delta_ds.kernel.properties import (
+    ENABLE_MATERIALIZE_PARTITION_COLUMNS,
+    PARQUET_COMPRESSION_CODEC,
+    PARQUET_FORMAT_VERSION,
+    RANDOMIZE_FILE_PREFIXES,
+    WRITE_PARTITION_COLUMNS_TO_PARQUET,
+)
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Metadata
 
-_COMPRESSION = "delta.parquet.compression.codec"
-_FORMAT_VERSION = "delta.parquet.format.version"
-_MATERIALIZED = "delta.enableMaterializePartitionColumnsFeature"
-_BEST_EFFORT = "delta.writePartitionColumnsToParquet"
-_RANDOM_PREFIXES = "delta.randomizeFilePrefixes"
 _NEED_PARTITION_COLUMNS = frozenset(["materializePartitionColumns", "icebergCompatV1", "icebergCompatV2"])
 
 
@@ -68,36 +69,30 @@ class FilePlan:
     clustering_columns: tuple[tuple[str, ...], ...] = ()
     extra_columns: tuple[StructField, ...] = ()
 
-    def value_of(self, name: str) -> Any:
-        """The value of a table property; `InvalidOptionError` if the table holds nonsense."""
-        return table_properties.value_of(self.properties, name)
-
     @property
     def codec(self) -> str:
         """The compression codec by its name in lower case; `InvalidOptionError` for an unknown one."""
         text = self.compression
-        found = self.value_of(_COMPRESSION) if text is None else _parsed_codec(text)
-        return str(found)
+        known = PARQUET_COMPRESSION_CODEC
+        return known.of(self.properties) if text is None else known.parse(text)
 
     @property
     def data_pages_v2(self) -> bool:
         """Whether data pages have the form of Parquet 2."""
-        return not str(self.value_of(_FORMAT_VERSION)).startswith("1")
+        return not PARQUET_FORMAT_VERSION.of(self.properties).startswith("1")
 
     @property
     def random_prefixes(self) -> bool:
         """Whether files lie in folders of random names instead of partition folders."""
-        return self.mapping_mode != "none" or bool(self.value_of(_RANDOM_PREFIXES))
+        return self.mapping_mode != "none" or RANDOMIZE_FILE_PREFIXES.of(self.properties)
 
     @property
     def writes_partition_columns(self) -> bool:
         """Whether files hold the partition columns as well (protocol-checklist MPC-W-01, ICE-W-01)."""
-        asked = self.value_of(_MATERIALIZED) or self.value_of(_BEST_EFFORT)
-        return bool(asked) or not self.features.isdisjoint(_NEED_PARTITION_COLUMNS)
-
-
-def _parsed_codec(text: str) -> Any:
-    return table_properties.value_of({_COMPRESSION: text}, _COMPRESSION)
+        either = (ENABLE_MATERIALIZE_PARTITION_COLUMNS, WRITE_PARTITION_COLUMNS_TO_PARQUET)
+        return any(asks.of(self.properties) for asks in either) or not self.features.isdisjoint(
+            _NEED_PARTITION_COLUMNS
+        )
 
 
 def file_plan(

@@ -42,7 +42,7 @@ from delta_ds.kernel.log.replay import (
     in_batches,
 )
 from delta_ds.kernel.log.segment import LogSegment, read_files
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
 
 logger = logging.getLogger("delta_ds")
@@ -64,8 +64,8 @@ class Expiry:
     @classmethod
     def of(cls, metadata: Metadata, now_ms: int) -> Expiry:
         """What the table's properties say, seen from a moment."""
-        kept = value_of(metadata.configuration, "delta.deletedFileRetentionDuration")
-        txns = value_of(metadata.configuration, "delta.setTransactionRetentionDuration")
+        kept = DELETED_FILE_RETENTION.of(metadata.configuration)
+        txns = SET_TRANSACTION_RETENTION.of(metadata.configuration)
         return cls(_before(now_ms, kept), None if txns is None else _before(now_ms, txns))
 
 

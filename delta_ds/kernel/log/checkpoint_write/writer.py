@@ -49,7 +49,11 @@ from delta_ds.kernel.log.last_checkpoint import write_hint
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
-from delta_ds.kernel.properties import value_of
+from delta_ds.kernel.properties import (
+    CHECKPOINT_POLICY,
+    CHECKPOINT_WRITE_STATS_AS_JSON,
+    CHECKPOINT_WRITE_STATS_AS_STRUCT,
+)
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
 
@@ -134,13 +138,13 @@ def write_checkpoint(
     state = CheckpointState(storage, segment, int(time.time() * 1000) if now_ms is None else now_ms)
     properties = state.metadata.configuration
     form = FileForm(
-        stats=value_of(properties, "delta.checkpoint.writeStatsAsJson"),
-        struct=value_of(properties, "delta.checkpoint.writeStatsAsStruct"),
+        stats=CHECKPOINT_WRITE_STATS_AS_JSON.of(properties),
+        struct=CHECKPOINT_WRITE_STATS_AS_STRUCT.of(properties),
         typed=typed_columns(state.protocol, state.metadata),
         footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
     has_v2 = state.protocol.supports("v2Checkpoint")
-    if has_v2 and value_of(properties, "delta.checkpointPolicy") == "v2":
+    if has_v2 and CHECKPOINT_POLICY.of(properties) == "v2":
         info = _write_v2(storage, state, form)
     else:
         info = _write_classic(storage, state, form, None if has_v2 else part_size)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.data.write.writer import FilePlan, FileWriter
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, MODE_PROPERTY, PHYSICAL_NAME
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
+from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -73,7 +74,7 @@ def commit(folder: Path, plan: FilePlan, adds: Sequence[dict[str, Any]]) -> Delt
     table = TableBuilder(folder)
     properties = dict(plan.properties)
     if plan.mapping_mode != "none":
-        properties[MODE_PROPERTY] = plan.mapping_mode
+        properties[COLUMN_MAPPING_MODE.name] = plan.mapping_mode
     features = ["columnMapping", "timestampNtz", "deletionVectors", "variantType"]
     table.create(
         plan.schema, partition_columns=plan.partition_columns, properties=properties, reader_features=features

@@ -1,0 +1,127 @@
+"""What the text of a property, a setting or an environment variable may be: each type with its name and its parser.
+
+A parser raises `ValueError` saying what would be right; who asks adds the name of what was set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+_INTERVAL_UNITS = {
+    "week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
+    "millisecond": timedelta(milliseconds=1), "microsecond": timedelta(microseconds=1),
+}  # fmt: skip
+_SIZE_UNITS = ("", "k", "m", "g", "t", "p")
+_SIZE = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
+_INTERVAL_PART = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,9})?)\s+([a-z]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType(Generic[T_co]):
+    """One type of value.
+
+    Attributes
+    ----------
+    name
+        What the text is, for the documentation.
+    parse
+        Text to value; raises `ValueError` saying what would be right.
+    """
+
+    name: str
+    parse: Callable[[str], T_co]
+
+
+def parse_boolean(text: str) -> bool:
+    """`true` or `false` in any case; raises `ValueError` otherwise."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("it is true or false")
+    return word == "true"
+
+
+def parse_interval(text: str) -> timedelta:
+    """A duration such as `interval 1 week` or `2 days 12 hours`.
+
+    Raises
+    ------
+    ValueError
+        Months and years (they have no fixed length), negative durations, anything else.
+    """
+    rest = re.sub(r"^\s*interval\s+", "", text.lower())
+    total, at = timedelta(), 0
+    while at < len(rest):
+        match = _INTERVAL_PART.match(rest, at)
+        unit = _INTERVAL_UNITS.get(match[2].removesuffix("s")) if match else None
+        if match is None or unit is None:
+            raise ValueError("it is an interval such as '30 days' or '2 weeks', without months or years")
+        try:
+            total += float(match[1]) * unit if "." in match[1] else int(match[1]) * unit
+        except OverflowError:
+            raise ValueError("it is an interval of less than a billion days") from None
+        at = match.end()
+    if not rest.strip() or total < timedelta():
+        raise ValueError("it is an interval of zero or more, such as '30 days'")
+    return total
+
+
+def parse_size(text: str) -> int:
+    """A size in bytes, or with a unit as in `128m` or `1gb`; raises `ValueError` otherwise."""
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * 1024 ** _SIZE_UNITS.index(match[2].lower().rstrip("b")) if match else 0
+    if size <= 0:
+        raise ValueError("it is a size in bytes, or with a unit as in 128m")
+    return size
+
+
+BOOLEAN = ValueType("boolean", parse_boolean)
+INTERVAL = ValueType("interval", parse_interval)
+SIZE = ValueType("size", parse_size)
+TEXT = ValueType("text", str)
+
+
+def integer(low: int, high: int | None = None) -> ValueType[int]:
+    """Whole numbers within bounds, both inclusive; `high` None: no upper bound."""
+    bounds = f"from {low}" + ("" if high is None else f" to {high}")
+
+    def parse(text: str) -> int:
+        wanted = f"it is a whole number {bounds}"
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError(wanted) from None
+        if number < low or (high is not None and number > high):
+            raise ValueError(wanted)
+        return number
+
+    return ValueType(f"whole number {bounds}", parse)
+
+
+def one_of(*words: str) -> ValueType[str]:
+    """One of these words, in any case; the value is the word as it is spelled here."""
+
+    def parse(text: str) -> str:
+        found = next((word for word in words if word.lower() == text.strip().lower()), None)
+        if found is None:
+            raise ValueError(f"it is one of {', '.join(words)}")
+        return found
+
+    return ValueType(", ".join(f"`{word}`" for word in words), parse)
+
+
+def matching(pattern: str, name: str) -> ValueType[str]:
+    """Texts that match a regular expression in any case; `name` says what they are."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text.strip(), re.IGNORECASE):
+            raise ValueError(f"it is {name}")
+        return text.strip()
+
+    return ValueType(name, parse)
