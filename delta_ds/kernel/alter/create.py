@@ -1,6 +1,7 @@
 """CREATE and REPLACE TABLE: the protocol, metadata and domains of a new table.
 
-Source: PROTOCOL.md, "Change Metadata"; checklist 7, PRO-W-08, CLU-W-02; delta-spark, `CreateDeltaTableCommand`.
+Source: PROTOCOL.md, "Change Metadata"; protocol-checklist section 7, PRO-W-08, CLU-W-02; delta-spark,
+`CreateDeltaTableCommand`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Definitions are checked when they are made, so that no table is left that nobody can write to.
 
-Source: protocol-checklist 29-31 and 34; delta-spark, `GeneratedColumn`, `IdentityColumn`, `Constraints`.
+Source: protocol-checklist sections 29, 30, 31 and 34; delta-spark, `GeneratedColumn`, `IdentityColumn`, `Constraints`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `settle` is called with the metadata a command wants and gives back what is committed.
 
-Source: protocol-checklist 18, 22, 33; delta-spark, `OptimisticTransaction.updateMetadata`.
+Source: protocol-checklist sections 18, 22, 33; delta-spark, `OptimisticTransaction.updateMetadata`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A commit with `cdc` actions is read from those alone. Otherwise its adds are inserts and its removes deletes; where
 it only swaps the deletion vector of a file, the rows between the two are the change.
 
-Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; checklist CDF-*; delta-spark, `CDCReader`.
+Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; protocol-checklist CDF-*; delta-spark, `CDCReader`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The change data feed of a range of versions: its bounds, its schema and its file slices.
 
-Source: checklist CDF-*; delta-spark, `CDCReader`.
+Source: protocol-checklist CDF-*; delta-spark, `CDCReader`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each is made from that of the version before and the actions of the commit in between, without a look at the log.
 
-Source: PROTOCOL.md, "Version Checksum File"; checklist CRC-*.
+Source: PROTOCOL.md, "Version Checksum File"; protocol-checklist CRC-*.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def write_checksum(
     bool
         Whether it was written.
 
-    Source: PROTOCOL.md, "Version Checksum File"; checklist CRC-W-01, CRC-W-02.
+    Source: PROTOCOL.md, "Version Checksum File"; protocol-checklist CRC-W-01, CRC-W-02.
     """
     body: dict[str, Any] = {
         "txnId": txn_id,

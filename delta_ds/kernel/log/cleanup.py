@@ -2,7 +2,7 @@
 
 The newest readable checkpoint at or before the cut-off stays with everything after it; what is before it goes.
 
-Source: PROTOCOL.md, "Metadata Cleanup"; checklist MCL-*, CPR-W-01, CKP-W-25.
+Source: PROTOCOL.md, "Metadata Cleanup"; protocol-checklist MCL-*, CPR-W-01, CKP-W-25.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ key in the raw bytes and parsed one by one, since free maps have no Arrow JSON f
 columnar parser refuses goes through a slow line-by-line path: either it is odd but right (numbers
 written as strings, duplicate keys), or the error names its version and line.
 
-Source: PROTOCOL.md, "Delta Log Entries"; checklist COM-*.
+Source: PROTOCOL.md, "Delta Log Entries"; protocol-checklist COM-*.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commit history: who did what when, and the version at a timestamp.
 
-Source: PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps"; checklist COM-R-12, ICT-*.
+Source: PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps"; protocol-checklist COM-R-12, ICT-*.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`_last_checkpoint`: a hint where to start listing, believed only as far as it can be checked.
 
-Source: PROTOCOL.md, "Last Checkpoint File"; checklist LCP-*.
+Source: PROTOCOL.md, "Last Checkpoint File"; protocol-checklist LCP-*.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def write_hint(storage: Storage, hint: Mapping[str, Any]) -> bool:
     bool
         Whether it was written.
 
-    Source: PROTOCOL.md, "Last Checkpoint File"; checklist LCP-W-03, LCP-RW-04.
+    Source: PROTOCOL.md, "Last Checkpoint File"; protocol-checklist LCP-W-03, LCP-RW-04.
     """
     known = read_hint(storage)
     if known is not None and known > hint["version"]:

@@ -4,7 +4,7 @@ A file action's key is its path and deletion vector; the newest action of a key 
 are live. Commits are reconciled among themselves by one dictionary encoding, then knock out rows of the
 older state by one hash lookup: O(actions), no Python object per file.
 
-Source: PROTOCOL.md, "Action Reconciliation"; checklist REC-*.
+Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Protocol and metadata alone (`load_header`) are found newest first, without touching files; everything
 (`load_state`) is read oldest first, and can continue an older state.
 
-Source: PROTOCOL.md, "Action Reconciliation"; checklist REC-*.
+Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from delta_ds.kernel.options.write import WriteOptions, parse_write_options
 APPEND, COMPLETE, UPDATE = "append", "complete", "update"
 # What Spark hands to a sink although it means the query.
 _OF_THE_QUERY = frozenset(["checkpointlocation", "queryname", "outputmode"])
-_ONLY_BATCH = {
+BATCH_ONLY = {
     "replaceWhere": "every batch of mode complete replaces the whole table",
     "partitionOverwriteMode": "every batch of mode complete replaces the whole table",
     "txnAppId": "the query id and the batch id take its place",
@@ -46,7 +46,7 @@ def parse_stream_write_options(
     check_mode(mode)
     kept = {name: value for name, value in options.items() if name.lower() not in _OF_THE_QUERY}
     given = {name.lower() for name, value in kept.items() if value is not None}
-    for name, hint in _ONLY_BATCH.items():
+    for name, hint in BATCH_ONLY.items():
         if name.lower() in given:
             raise InvalidOptionError(
                 f"option {name!r} is for batch writes, not for streams: {hint}",

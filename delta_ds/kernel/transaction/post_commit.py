@@ -2,7 +2,7 @@
 
 The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it.
 
-Source: PROTOCOL.md, "Version Checksum File", "Checkpoints", "Metadata Cleanup"; checklist CRC-W-01, CKP-W-15,
+Source: PROTOCOL.md, "Version Checksum File", "Checkpoints", "Metadata Cleanup"; protocol-checklist CRC-W-01, CKP-W-15,
 MCL-W-04; delta-spark, `GenerateSymlinkManifest` (when, and what its failure does).
 """
 

@@ -2,7 +2,7 @@
 
 Everything is decided once per file (`select_leaves`, `compile_columns`); per batch only Arrow kernels run,
 and an array that already has the wanted type passes through untouched.
-Source: PROTOCOL.md, "Reader Requirements for Column Mapping" (protocol-checklist 18).
+Source: PROTOCOL.md, "Reader Requirements for Column Mapping" (protocol-checklist section 18).
 """
 
 from __future__ import annotations

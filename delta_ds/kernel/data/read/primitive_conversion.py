@@ -2,7 +2,7 @@
 
 A pair that is not here is refused: a silent cast could change values. Widening that the protocol knows,
 unannotated binary as string, INT96, and the time units of Parquet are here.
-Source: PROTOCOL.md, "Type Widening" (protocol-checklist 25); Spark, `ParquetVectorUpdaterFactory`.
+Source: PROTOCOL.md, "Type Widening" (protocol-checklist section 25); Spark, `ParquetVectorUpdaterFactory`.
 """
 
 from __future__ import annotations

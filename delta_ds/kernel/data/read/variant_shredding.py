@@ -3,7 +3,7 @@
 A file holds a variant as `metadata`, `value` and, where shredded, `typed_value`; the table's column is
 `struct<value, metadata>`. A file without `typed_value` costs nothing; where there is one, columns are encoded
 and joined as a whole. Only objects with fields left in `value` are merged one by one.
-Source: Apache Parquet, "Variant Shredding"; PROTOCOL.md, "Variant Shredding" (protocol-checklist 26).
+Source: Apache Parquet, "Variant Shredding"; PROTOCOL.md, "Variant Shredding" (protocol-checklist section 26).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A check looks at the rows as they will be stored and tells the first one that breaks it. The errors carry the
 row's values.
-Source: PROTOCOL.md, "Column Invariants" and "CHECK Constraints" (protocol-checklist 31); delta-spark,
+Source: PROTOCOL.md, "Column Invariants" and "CHECK Constraints" (protocol-checklist section 31); delta-spark,
 `Constraints`, `DeltaInvariantCheckerExec`, `InvariantViolationException`.
 """
 

@@ -1,6 +1,6 @@
 """Generated columns and defaults: values of columns that incoming rows lack.
 
-Source: PROTOCOL.md, "Generated Columns" and "Default Columns" (protocol-checklist 30 and 34); delta-spark,
+Source: PROTOCOL.md, "Generated Columns" and "Default Columns" (protocol-checklist sections 30 and 34); delta-spark,
 `ColumnWithDefaultExprUtils`.
 """
 

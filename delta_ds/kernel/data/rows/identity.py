@@ -2,7 +2,7 @@
 
 Task p gives its i-th row the number n = (i // B) * B * P + p * B + i % B, counted from the first free value:
 every task owns blocks of B numbers, so a task 0 with fewer than B rows counts without gaps.
-Source: PROTOCOL.md, "Identity Columns" (protocol-checklist 29); delta-spark, `IdentityColumn`.
+Source: PROTOCOL.md, "Identity Columns" (protocol-checklist section 29); delta-spark, `IdentityColumn`.
 Differs: delta-spark deals the numbers out round robin and has to know the number of tasks.
 """
 

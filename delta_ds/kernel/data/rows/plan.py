@@ -132,7 +132,7 @@ def plan_rows(
     UnsupportedFeatureError, PredicateError
         A constraint, invariant, default or generated column cannot be parsed, bound or evaluated.
 
-    Source: protocol-checklist ID-W, GEN-W, CON-W, DEF-W.
+    Source: protocol-checklist ID-*, GEN-*, CON-*, DEF-*.
     """
     now = datetime.datetime.now(datetime.timezone.utc)
     given = _given(data, table, implicit)

@@ -1,7 +1,7 @@
 """Partition values from the text of `partitionValues` to typed Arrow arrays.
 
 Text is read as Spark's non-ANSI `CAST(text AS type)` reads it; what it cannot read is null.
-Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist 38).
+Source: PROTOCOL.md, "Partition Value Serialization" (protocol-checklist section 38).
 """
 
 from __future__ import annotations

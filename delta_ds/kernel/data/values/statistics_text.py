@@ -143,7 +143,7 @@ def with_wide_bounds(text: str | None, num_records: int) -> str:
     num_records
         The physical rows of the file, which an `add` with a deletion vector must have.
 
-    Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist DV-W-04.
+    Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist DV-W-03.
     """
     parts = {"numRecords": "", **members(text or "")}
     parts |= {"numRecords": str(num_records), "tightBounds": "false"}

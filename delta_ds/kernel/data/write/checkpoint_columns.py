@@ -2,7 +2,7 @@
 
 Implements `log.checkpoint_schema.TypedColumns` with what this room knows of both.
 
-Source: PROTOCOL.md, "Checkpoint Schema", "Per-file Statistics"; checklist CKP-W-09, CKP-R-10, ST-*.
+Source: PROTOCOL.md, "Checkpoint Schema", "Per-file Statistics"; protocol-checklist CKP-W-09, CKP-R-10, ST-*.
 """
 
 from __future__ import annotations

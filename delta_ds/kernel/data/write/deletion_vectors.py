@@ -1,6 +1,6 @@
 """Write deletion vectors, several to a file.
 
-Source: PROTOCOL.md, "Deletion Vectors" (protocol-checklist DV-W-*).
+Source: PROTOCOL.md, "Deletion Vectors" (protocol-checklist DV-*).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Row group by row group Arrow kernels take the bounds of all columns but strings: those of strings, the dear
 ones, are in the footer of the finished file, exact unless a value is longer than the footer keeps.
-Source: PROTOCOL.md, "Per-file Statistics" (protocol-checklist 37).
+Source: PROTOCOL.md, "Per-file Statistics" (protocol-checklist section 37).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write one Parquet file of a checkpoint, row group by row group.
 
-Source: PROTOCOL.md, "Checkpoint Schema"; checklist CKP-W-07 to CKP-W-09.
+Source: PROTOCOL.md, "Checkpoint Schema"; protocol-checklist CKP-W-07 to CKP-W-09.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `checkpoint.py` reads what a scan needs; this is for the next checkpoint, which must lose nothing.
 
-Source: PROTOCOL.md, "Checkpoint Schema"; checklist CKP-R-06, CKP-R-11.
+Source: PROTOCOL.md, "Checkpoint Schema"; protocol-checklist CKP-R-06, CKP-R-11.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Names, order and types are delta-spark's, so that whatever reads its checkpoints reads these.
 
-Source: PROTOCOL.md, "Checkpoint Schema"; checklist CKP-W-07 to CKP-W-12, SCM-RW-01.
+Source: PROTOCOL.md, "Checkpoint Schema"; protocol-checklist CKP-W-07 to CKP-W-12, SCM-RW-01.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Racing writers of one multi-part checkpoint must make the same parts, so the hash is Spark's own: Murmur3 with
 seed 42, and bytes after the last full word mixed in one by one.
 
-Source: PROTOCOL.md, "Multi-part checkpoint"; checklist CKP-W-18.
+Source: PROTOCOL.md, "Multi-part checkpoint"; protocol-checklist CKP-W-18.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The files are walked newest first: what a newer commit said of a file is remembe
 of an older one gives only what still holds, and neither all commits nor all files are in memory at once. The
 previous checkpoint comes last, a few thousand rows at a time.
 
-Source: PROTOCOL.md, "Action Reconciliation", "Checkpoints"; checklist REC-*, CKP-R-01, CKP-W-13, CKP-W-14.
+Source: PROTOCOL.md, "Action Reconciliation", "Checkpoints"; protocol-checklist REC-*, CKP-R-01, CKP-W-13, CKP-W-14.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Three forms, by the table's properties: one classic file, several parts, or (pol
 file actions are in sidecars. What is in a file is decided in `checkpoint_state`, how it looks in
 `checkpoint_schema`. A file becomes visible whole or not at all; `_last_checkpoint` comes last.
 
-Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; checklist CKP-W-*, SCM-*.
+Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; protocol-checklist CKP-*, SCM-*.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def write_checkpoint(
     StorageError
         Writing failed; nothing of a checkpoint that may be visible is deleted.
 
-    Source: PROTOCOL.md, "Checkpoints"; checklist CKP-W-05 to CKP-W-27.
+    Source: PROTOCOL.md, "Checkpoints"; protocol-checklist CKP-W-05 to CKP-W-27.
     """
     state = CheckpointState(storage, segment, int(time.time() * 1000) if now_ms is None else now_ms)
     properties = state.metadata.configuration

@@ -1,0 +1,251 @@
+"""Write the generated parts of the documentation anew; with `--check` only compare, and fail where they differ.
+
+A part lies between `<!-- generated: NAME -->` and `<!-- end: NAME -->` in a page of `docs/`. It is made of what the
+code says of itself: first lines of docstrings, and the records of options, settings, properties and variables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "delta_ds"
+DOCS = ROOT / "docs"
+
+_PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end: \2 -->\n)", re.DOTALL)
+
+
+def first_line(source: Path) -> str:
+    """The first line of a module's docstring, the first sentence of a Java class's comment; empty without one."""
+    text = source.read_text()
+    if source.suffix == ".java":
+        found = re.search(r"^(?://|/\*\*)(.+?)(?:\.\s|\*/)", text, re.MULTILINE | re.DOTALL)
+        return re.sub(r"\s*\n? \* ", " ", found[1]).strip().removesuffix(".") + "." if found else ""
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+
+
+def rooms() -> list[str]:
+    """Every folder of the package with what it is for."""
+    folders = [
+        PACKAGE,
+        *sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE),
+    ]
+    entries = []
+    for folder in folders:
+        depth = len(folder.relative_to(ROOT).parts) - 1
+        entries.append(("  " * depth + folder.name + "/", first_line(folder / "__init__.py")))
+    return _columns(entries)
+
+
+def modules() -> list[str]:
+    """Every file of the package with what it is for, folder by folder."""
+    lines: list[str] = []
+    for folder in [
+        PACKAGE,
+        *sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE),
+    ]:
+        files = sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix in (".py", ".java") and path.name != "__init__.py"
+        )
+        if files:
+            lines += [
+                f"**`{folder.relative_to(ROOT).as_posix()}/`**: {first_line(folder / '__init__.py')}",
+                "",
+            ]
+            lines += [f"- `{path.name}`: {first_line(path)}" for path in files]
+            lines.append("")
+    return lines[:-1]
+
+
+def _columns(entries: Sequence[tuple[str, str]]) -> list[str]:
+    width = max(len(name) for name, _ in entries) + 2
+    return ["```", *(f"{name:<{width}}{text}" for name, text in entries), "```"]
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table; bars in the cells are escaped."""
+    escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
+    return [
+        f"| {' | '.join(titles)} |",
+        f"|{'---|' * len(titles)}",
+        *(f"| {' | '.join(row)} |" for row in escaped),
+    ]
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _options(options: Iterable[object]) -> list[str]:
+    from delta_ds.kernel.options.parsing import Option
+
+    rows = []
+    for option in options:
+        assert isinstance(option, Option)
+        older = (
+            f" (older name: {', '.join(_code(alias) for alias in option.aliases)})" if option.aliases else ""
+        )
+        rows.append([_code(option.name), option.type, option.default or "", option.meaning + older])
+    return _table(["option", "type", "default", "meaning"], rows)
+
+
+def read_options() -> list[str]:
+    from delta_ds.kernel.options.read import READ_OPTIONS
+
+    return _options(READ_OPTIONS)
+
+
+def write_options() -> list[str]:
+    from delta_ds.kernel.options.write import WRITE_OPTIONS
+
+    return _options(WRITE_OPTIONS)
+
+
+def stream_read_options() -> list[str]:
+    from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
+
+    return _options(STREAM_READ_OPTIONS)
+
+
+def batch_only_options() -> list[str]:
+    from delta_ds.kernel.options.stream_write import BATCH_ONLY
+
+    return _table(["option", "why not"], [[_code(name), why] for name, why in BATCH_ONLY.items()])
+
+
+def _settings(honoured: bool) -> list[list[str]]:
+    from delta_ds.spark.settings import SETTINGS
+
+    return [[_code(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
+
+
+def honoured_settings() -> list[str]:
+    return _table(["name", "default", "meaning"], _settings(honoured=True))
+
+
+def settings_without_effect() -> list[str]:
+    return _table(["name", "default", "instead"], _settings(honoured=False))
+
+
+def _properties(*acts_on: str) -> list[list[str]]:
+    from delta_ds.kernel.properties import PROPERTIES
+
+    return [
+        [
+            _code(known.name),
+            known.type.name,
+            _code(known.default),
+            known.meaning + ("" if known.settable else " (set by the engine only)"),
+        ]
+        for known in PROPERTIES.values()
+        if known.acts_on in acts_on
+    ]
+
+
+def honoured_properties() -> list[str]:
+    return _table(["property", "type", "default", "meaning"], _properties("read", "write", "both"))
+
+
+def properties_without_effect() -> list[str]:
+    return _table(["property", "type", "default", "meaning"], _properties("nothing"))
+
+
+def refused_properties() -> list[str]:
+    return _table(["property", "meaning"], [[row[0], row[3]] for row in _properties("refused")])
+
+
+def features() -> list[str]:
+    from delta_ds.kernel.features import FEATURES
+
+    rows = []
+    for feature in FEATURES.values():
+        versions = {"reader": feature.legacy_reader, "writer": feature.legacy_writer}
+        asked = {
+            "": feature.enabled_by and f"{_code(feature.enabled_by)}{_values(feature.enabled_values)}",
+            "a column of type ": feature.column_type,
+            "a column with ": ", ".join(map(_code, feature.column_metadata)),
+            "preview of ": feature.stands_for,
+            "on existing tables by ": feature.by_hand and "name only",
+        }
+        rows.append(
+            [
+                feature.name,
+                feature.kind,
+                ", ".join(f"{side} {version}" for side, version in versions.items() if version),
+                "; ".join(f"{how}{what}" for how, what in asked.items() if what) or "its name",
+                ", ".join(feature.depends_on),
+                "yes" if feature.read or feature.kind == "writer" else "no",
+                "yes" if feature.write else "no",
+            ]
+        )
+    titles = ["feature", "kind", "implied by", "asked for by", "depends on", "read", "written"]
+    return _table(titles, rows)
+
+
+def _values(values: Sequence[str]) -> str:
+    return f" = {' or '.join(values)}" if values else " (any value)"
+
+
+PARTS: dict[str, Callable[[], list[str]]] = {
+    part.__name__: part
+    for part in (
+        rooms,
+        modules,
+        read_options,
+        write_options,
+        stream_read_options,
+        batch_only_options,
+        honoured_settings,
+        settings_without_effect,
+        honoured_properties,
+        properties_without_effect,
+        refused_properties,
+        features,
+    )
+}
+
+
+def generated(text: str) -> str:
+    """A page with its generated parts as the code has them now.
+
+    Raises
+    ------
+    KeyError
+        The page names a part that there is not.
+    """
+    return _PART.sub(lambda part: part[1] + "\n".join(PARTS[part[2]]()) + "\n" + part[3], text)
+
+
+def outdated() -> dict[Path, str]:
+    """The pages that differ from what the code says, and what they should be."""
+    pages = {page: page.read_text() for page in sorted(DOCS.glob("*.md"))}
+    return {page: new for page, old in pages.items() if (new := generated(old)) != old}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--check", action="store_true", help="only compare; exit code 1 where a page is outdated"
+    )
+    check = parser.parse_args().check
+    pages = outdated()
+    for page, text in pages.items():
+        name = page.relative_to(ROOT)
+        if check:
+            print(f"{name} is outdated: run scripts/generate_docs.py", file=sys.stderr)
+        else:
+            page.write_text(text)
+            print(f"wrote {name}")
+    return 1 if check and pages else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())
