@@ -133,6 +133,18 @@ class Metadata:
         return tuple(names)
 
 
+def vector_id(vector: Mapping[str, Any] | None) -> str | None:
+    """What tells the deletion vectors of one file apart; None for none. Of many: `log.file_actions.vector_ids`.
+
+    Source: PROTOCOL.md, "Deletion Vectors": derived fields, `uniqueId`.
+    """
+    if not vector:
+        return None
+    offset = vector.get("offset")
+    suffix = "" if offset is None else f"@{offset}"
+    return f"{vector.get('storageType')}{vector.get('pathOrInlineDv')}{suffix}"
+
+
 def clustering_paths(domains: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """The physical path of each clustering column, out of the metadata domains of a table.
 

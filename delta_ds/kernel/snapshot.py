@@ -173,12 +173,9 @@ class Snapshot:
         """The live files as the kernel sees them; see `LiveFiles`."""
         return self.state.files
 
-    def statistics_count_nan(self) -> bool:
-        """Tell whether bounds of floats hold for NaN, too; see `log/statistics_writers.py`."""
-        return self._statistics_count_nan
-
     @cached_property
-    def _statistics_count_nan(self) -> bool:
+    def statistics_count_nan(self) -> bool:
+        """Whether bounds of floats hold for NaN, too; see `log/statistics_writers.py`."""
         from delta_ds.kernel.log.statistics_writers import statistics_count_nan
 
         return statistics_count_nan(self.storage, self.segment)

@@ -32,7 +32,7 @@ from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.cleanup import clean_up
-from delta_ds.kernel.log.segment import find_segment, list_log
+from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.snapshot import open_snapshot
@@ -40,7 +40,6 @@ from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.transaction.checkpoint import write_checkpoint
 from delta_ds.kernel.write.plan import newest, plan_write
 from delta_ds.kernel.write.task import write_rows
 from spark_tests.concurrency import row_commands
@@ -122,10 +121,6 @@ def z_order(log: DeltaLog) -> None:
     optimize(log, OptimizeRequest(kind=ZORDER, columns=("id", "value")), threads=1)
 
 
-def in_parts(log: DeltaLog) -> None:
-    write_checkpoint(log.storage, find_segment(log.storage, None), part_size=2)
-
-
 CASES = {
     "create": Case(append, {}, table=False),
     "append": Case(append),
@@ -156,7 +151,6 @@ CASES = {
     "convert": Case(convert_to_delta, table=False),
     "set properties": Case(lambda log: set_properties(log, {"delta.appendOnly": "true"})),
     "checkpoint": Case(lambda log: log.checkpoint()),
-    "checkpoint in parts": Case(in_parts),
     "V2 checkpoint": Case(lambda log: log.checkpoint(), V2),
     "log clean-up": Case(lambda log: clean_up(log.storage, _LATER), {**OFTEN, **V2}, forgets=True),
     "vacuum": Case(lambda log: vacuum(log, now_ms=_LATER), VECTORS, forgets=True),

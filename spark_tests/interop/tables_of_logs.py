@@ -24,9 +24,9 @@ def rows(first: int, last: int, **rest: Any) -> list[Row]:
     return [{"id": i, "text": f"row {i}", **rest} for i in range(first, last + 1)]
 
 
-def checkpointed(table: Written, **how: Any) -> None:
+def checkpointed(table: Written) -> None:
     """Write a checkpoint of the latest version, and take away the commits that made it."""
-    write_checkpoint(table.log.storage, table.log.snapshot().segment, **how)
+    write_checkpoint(table.log.storage, table.log.snapshot().segment)
     latest = table.log.snapshot().version
     for version in range(latest):
         for name in (f"{version:020}.json", f"{version:020}.crc"):
@@ -87,14 +87,6 @@ def checkpoint_of_partitions(table: Written) -> None:
 
     partitions_of_every_type(table)
     checkpointed(table)
-
-
-@case(filters={"id = 5": 1})
-def checkpoint_in_parts(table: Written) -> None:
-    table.create(PLAIN)
-    table.append(rows(1, 40), maxRecordsPerFile=2)
-    table.overwrite([], PLAIN, keeps=lambda row: row["id"] > 2, replaceWhere="id <= 2")
-    checkpointed(table, part_size=7)
 
 
 @case(steps=ALL_STEPS, checkpointed=True, deltalake_writes="RowTracking", filters={"id = 5": 1}, row_ids=True)

@@ -17,7 +17,8 @@ from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMa
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.log import history
-from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
+from delta_ds.kernel.log.file_actions import actions_schema
+from delta_ds.kernel.log.json_actions import find_actions, parse_file_actions
 from delta_ds.kernel.log.segment import LogListing, list_log, read_files
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES

@@ -16,8 +16,9 @@ from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
-from delta_ds.kernel.log.commit import deletion_vector_type, find_actions
+from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
+from delta_ds.kernel.log.json_actions import find_actions, is_whole
 from delta_ds.kernel.log.segment import Checkpoint
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -143,8 +144,6 @@ def _conform_adds(table: pa.Table, partition_columns: Sequence[str], base: int) 
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from delta_ds.kernel.log.live_files import files_schema
 
     schema = files_schema(partition_columns)
     if "add" not in table.column_names:
@@ -284,7 +283,7 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
         data = storage.read(path)
     except FileNotFoundError as error:
         raise UnreadableCheckpointError(f"{path} of {storage.url} is gone") from error
-    if not data[-4096:].rstrip().endswith(b"}"):
+    if not is_whole(data):
         raise UnreadableCheckpointError(f"{path} of {storage.url} is cut off")
     return data
 

@@ -87,11 +87,6 @@ def version_prefix(version: int) -> str:
     return f"{version:020d}"
 
 
-def commit_path(version: int) -> str:
-    """The path of a version's commit, relative to the table."""
-    return f"{LOG_DIRECTORY}/{version:020d}.json"
-
-
 def checksum_path(version: int) -> str:
     """The path of a version's checksum file, relative to the table."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"

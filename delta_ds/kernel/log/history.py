@@ -13,8 +13,8 @@ from typing import Any, TypeGuard
 
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
-from delta_ds.kernel.log.commit import find_actions
 from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.json_actions import find_actions
 from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
 from delta_ds.kernel.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,

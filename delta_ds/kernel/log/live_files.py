@@ -11,22 +11,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.log.commit import file_action_fields
+from delta_ds.kernel.arrow_buffers import numbers
+from delta_ds.kernel.log.checkpoint import CheckpointFiles, read_leaves
 from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
-
-
-def files_schema(partition_columns: Sequence[str]) -> pa.Schema:
-    """The schema of checkpoint adds: the columns of `LiveFiles.table`, and `row`."""
-    import pyarrow as pa
-
-    fields = file_action_fields(partition_columns, stats=False)
-    return pa.schema([*fields, pa.field("row", pa.int64())])
 
 
 class LiveFiles:
@@ -107,8 +98,6 @@ class LiveFiles:
         return pa.table(present) if present else None
 
     def _load(self, leaves: Sequence[str]) -> None:
-        from delta_ds.kernel.log.checkpoint import read_leaves
-
         missing = [leaf for leaf in leaves if leaf not in self._leaves]
         if not missing:
             return
@@ -134,8 +123,6 @@ class LiveFiles:
 def _take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
     """The rows of a column; a run of consecutive ones, as after a fresh checkpoint, without copying."""
     import numpy as np
-
-    from delta_ds.kernel.arrow_buffers import numbers
 
     if len(rows) and rows.null_count == 0:
         wanted = numbers(rows)

@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arrow_buffers import fields_of, flags, integers, texts
+from delta_ds.kernel.arrow_buffers import fields_of, flags, integers
 from delta_ds.kernel.arrow_buffers import mask as as_mask
-from delta_ds.kernel.log.commit import file_action_fields
+from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, working_schema
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -34,14 +33,6 @@ class OlderFiles:
 
     tables: list[pa.Table]
     checkpoint: CheckpointFiles | None
-
-
-def working_schema(columns: Sequence[str]) -> pa.Schema:
-    """The columns of live files as replay carries them: with JSON statistics and checkpoint row."""
-    import pyarrow as pa
-
-    fields = file_action_fields(columns, stats=True)
-    return pa.schema([*fields, pa.field("row", pa.int64())])
 
 
 def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -104,7 +95,7 @@ def reconcile(
     survivors = []
     for table in older.tables:
         if touched is not None and len(touched):
-            dead = pc.is_in(_keys_of_table(table, storage), value_set=touched)
+            dead = pc.is_in(keys_of_files(table, storage), value_set=touched)
             if pc.any(dead).as_py():
                 table = table.filter(pc.invert(dead))
         survivors.append(table)
@@ -155,43 +146,3 @@ def newest_rows(keys: pa.StringArray) -> Any:
     mask = np.zeros(len(keys), dtype=bool)
     mask[last] = True
     return mask
-
-
-def file_keys(actions: pa.Table, storage: Storage) -> pa.ChunkedArray:
-    """(path, deletion vector) of file actions as one string; null for rows of other actions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    sides = [
-        _key(
-            pc.struct_field(actions[name], "path"), pc.struct_field(actions[name], "deletionVector"), storage
-        )
-        for name in ("add", "remove")
-    ]
-    if sides[1].null_count == len(sides[1]):
-        return sides[0]
-    return pc.coalesce(*sides, memory_pool=pa.system_memory_pool())
-
-
-def _keys_of_table(table: pa.Table, storage: Storage) -> pa.ChunkedArray:
-    return _key(table["path"], table["deletionVector"], storage)
-
-
-def _key(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    path = canonical_paths(path, storage)
-    if vector.null_count == len(vector):
-        return path
-    offset = pc.struct_field(vector, "offset").cast(pa.string())
-    unique = pc.binary_join_element_wise(
-        pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv"), _text("")
-    )
-    unique = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise(unique, offset, _text("@")), unique)
-    # No file's name holds a NUL, so path and vector cannot run into each other.
-    return pc.if_else(pc.is_valid(unique), pc.binary_join_element_wise(path, unique, _text("\0")), path)
-
-
-def _text(value: str) -> pa.StringScalar:
-    return texts([value])[0]

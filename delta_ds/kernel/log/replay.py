@@ -24,10 +24,11 @@ from delta_ds.kernel.log.checkpoint import (
     read_adds,
     read_single_actions,
 )
-from delta_ds.kernel.log.commit import actions_schema, find_actions, parse_file_actions
+from delta_ds.kernel.log.file_actions import actions_schema, working_schema
 from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile, working_schema
+from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
 from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
@@ -177,15 +178,6 @@ def load_header(
             if metadata is None and isinstance(action.get("metaData"), Mapping):
                 metadata = Metadata.from_action(action["metaData"], where)
     return checked_header(storage, segment.version, protocol, metadata)
-
-
-def check_whole(data: bytes, where: str) -> None:
-    """Refuse a file whose last line is cut off, without parsing it."""
-    if not data[-4096:].rstrip().endswith(b"}"):
-        raise CorruptLogFileError(
-            f"{where} is empty or cut off: its writer crashed or the file was truncated. Restore it from a "
-            "backup; if it is the newest version and was never whole, delete it"
-        )
 
 
 def checked_header(

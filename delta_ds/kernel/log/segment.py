@@ -20,12 +20,12 @@ from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
     Kind,
     LogFile,
-    commit_path,
     parse_name,
     version_prefix,
 )
 from delta_ds.kernel.log.last_checkpoint import read_hint
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.log_store import commit_path
 
 # Commits looked for one by one where a listing has gaps; a log that lacks more than a few has lost them.
 _LOOKED_FOR = 32

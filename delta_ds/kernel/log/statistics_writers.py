@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.log.commit import find_actions
+from delta_ds.kernel.log.json_actions import find_actions
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.filenames import LogFile

@@ -74,7 +74,7 @@ class Scan:
             partition_columns=snapshot.partition_columns,
             mapping_mode=snapshot.mapping_mode,
             timezone=self.timezone,
-            counts_nan=snapshot.statistics_count_nan,
+            counts_nan=lambda: snapshot.statistics_count_nan,
         )
 
     def files(self) -> pa.Table:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import CorruptLogFileError, LogError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
-from delta_ds.kernel.log.commit import actions_schema, file_action_fields, find_actions, parse_file_actions
-from delta_ds.kernel.log.replay import check_whole
+from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
+from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
 from delta_ds.kernel.log.segment import LogFileGoneError, read_files
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.log_files import CommitFiles, DatedFile

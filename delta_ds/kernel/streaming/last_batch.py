@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
-from delta_ds.kernel.log.commit import find_actions
+from delta_ds.kernel.log.json_actions import find_actions
 from delta_ds.kernel.log.segment import read_files
 from delta_ds.kernel.snapshot import Snapshot
 

@@ -12,11 +12,12 @@ from typing import TypeAlias
 
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.log import history
-from delta_ds.kernel.log.filenames import LogFile, commit_path, parse_name
+from delta_ds.kernel.log.filenames import LogFile, parse_name
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.log_store import commit_path
 from delta_ds.kernel.streaming.offsets import different_table
 
 logger = logging.getLogger("delta_ds")

@@ -19,10 +19,8 @@ from delta_ds.kernel.storage.filesystem import Storage
 logger = logging.getLogger("delta_ds")
 
 
-def write_checkpoint(
-    storage: Storage, segment: LogSegment, *, now_ms: int | None = None, part_size: int | None = None
-) -> CheckpointInfo:
-    """Write a checkpoint of the segment's version; see `log.checkpoint_writer.write_checkpoint`.
+def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | None = None) -> CheckpointInfo:
+    """Write a checkpoint of the segment's version; see `log.checkpoint_write.writer.write_checkpoint`.
 
     Where the checkpoint that the segment starts from cannot be read, an older one serves.
 
@@ -39,7 +37,7 @@ def write_checkpoint(
     rejected: list[Checkpoint] = []
     while True:
         try:
-            return writer.write_checkpoint(storage, segment, columns, now_ms=now_ms, part_size=part_size)
+            return writer.write_checkpoint(storage, segment, columns, now_ms=now_ms)
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise

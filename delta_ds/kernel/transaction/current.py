@@ -15,8 +15,8 @@ from typing import Any
 from delta_ds.exceptions import LogError, NotADeltaTableError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
-from delta_ds.kernel.log.commit import find_actions
-from delta_ds.kernel.log.filenames import LogFile, commit_path
+from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.json_actions import find_actions, is_whole
 from delta_ds.kernel.log.replay import Base, FoundActions, Header
 from delta_ds.kernel.log.segment import (
     LogListing,
@@ -29,6 +29,7 @@ from delta_ds.kernel.log.segment import (
 from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.log_store import commit_path
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
 _LONGEST_CHASE = 200
@@ -121,7 +122,7 @@ class Current:
         missing = [file for file in files if file.path not in found]
         for file, data in zip(missing, read_files(self._storage, missing), strict=True):
             where = f"{file.path} of {self._storage.url}"
-            if not data[-4096:].rstrip().endswith(b"}"):
+            if not is_whole(data):
                 raise LogError(f"{where} is empty or cut off")
             found[file.path] = find_actions(data, SINGLE_ACTIONS, where)
         return found

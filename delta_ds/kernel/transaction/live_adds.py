@@ -75,7 +75,7 @@ def file_identity(table: pa.Table, storage: Storage) -> pa.ChunkedArray:
     """What makes a row of `LiveFiles.table` or `live_adds` one logical file: path and deletion vector, as text."""
     import pyarrow as pa
 
-    from delta_ds.kernel.log.reconcile import file_keys
+    from delta_ds.kernel.log.file_actions import file_keys
 
     files = table.select(["path", "deletionVector"]).combine_chunks()
     none = pa.nulls(files.num_rows, pa.struct(list(files.schema)))

@@ -6,8 +6,8 @@ Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import (
     AppendOnlyError,
@@ -17,6 +17,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import vector_id
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import (
@@ -116,15 +117,6 @@ def _check_partition_values(pending: Pending) -> None:
                 condition="DELTA_ADD_FILE_PARTITIONING_MISMATCH",
                 parameters={"path": add["path"], "given": sorted(given), "wanted": sorted(wanted)},
             )
-
-
-def vector_id(vector: Mapping[str, Any] | None) -> str | None:
-    """What tells the deletion vectors of one file apart; None for none."""
-    if not vector:
-        return None
-    offset = vector.get("offset")
-    suffix = "" if offset is None else f"@{offset}"
-    return f"{vector.get('storageType')}{vector.get('pathOrInlineDv')}{suffix}"
 
 
 def _check_duplicates(pending: Pending) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.log.commit import actions_schema, find_actions, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.json_actions import find_actions, is_whole, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.replay import in_batches
@@ -53,7 +54,7 @@ class WinningCommit:
 
     @cached_property
     def _others(self) -> list[dict[str, Any]]:
-        if not self.data[-4096:].rstrip().endswith(b"}"):
+        if not is_whole(self.data):
             raise CorruptLogFileError(
                 f"{self.where} came before this commit and is empty or cut off, so it cannot be checked for "
                 "conflicts; nothing was written. Restore it from a backup"

@@ -214,7 +214,7 @@ class DeltaFileIndex:
             partition_columns=self.snapshot.partition_columns,
             mapping_mode=self.snapshot.mapping_mode,
             timezone=zone,
-            counts_nan=self.snapshot.statistics_count_nan,
+            counts_nan=lambda: self.snapshot.statistics_count_nan,
         )
         if self._all:
             return pruning.rows

@@ -159,10 +159,10 @@ def _mapped(name: str, value: Any) -> Any:
     return value
 
 
-def checkpoint(table: TableBuilder, **how: Any) -> CheckpointInfo:
+def checkpoint(table: TableBuilder) -> CheckpointInfo:
     """Write a checkpoint of the newest version, as of `NOW_MS`."""
     storage = open_storage(table.path)
-    return write_checkpoint(storage, find_segment(storage), now_ms=NOW_MS, **how)
+    return write_checkpoint(storage, find_segment(storage), now_ms=NOW_MS)
 
 
 def without_metadata(actions: Mapping[tuple[Any, ...], Action]) -> dict[tuple[Any, ...], Action]:

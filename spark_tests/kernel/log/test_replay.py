@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds import CorruptLogFileError, DeltaLog, LogError
-from delta_ds.kernel.log.commit import find_actions
+from delta_ds.kernel.log.json_actions import find_actions
 from delta_ds.testing import TableBuilder, json_lines, metadata_action, protocol_action, remove_action
 
 SCHEMA = pa.schema([("id", pa.int64())])

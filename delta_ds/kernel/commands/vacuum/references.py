@@ -27,9 +27,10 @@ from delta_ds.kernel.log.checkpoint import (
     open_file,
     read_columns,
 )
-from delta_ds.kernel.log.commit import deletion_vector_type, parse_file_actions
+from delta_ds.kernel.log.file_actions import deletion_vector_type
 from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.replay import check_whole, in_batches
+from delta_ds.kernel.log.json_actions import check_whole, parse_file_actions
+from delta_ds.kernel.log.replay import in_batches
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log, read_files
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage

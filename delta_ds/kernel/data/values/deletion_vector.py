@@ -47,12 +47,6 @@ class DeletionVectorDescriptor:
     cardinality: int
 
     @property
-    def unique_id(self) -> str:
-        """What, next to the path, tells one logical file from another (DV-R-04)."""
-        suffix = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline}{suffix}"
-
-    @property
     def path(self) -> str | None:
         """The URI-encoded path of the file, relative to the table root or absolute; None if inline.
 

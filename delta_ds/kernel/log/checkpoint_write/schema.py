@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from delta_ds.kernel.log.commit import deletion_vector_type
+from delta_ds.kernel.log.file_actions import deletion_vector_type
 
 # The struct fields of a file action in checkpoint order, without what depends on the table.
 ADD_FIELDS = (

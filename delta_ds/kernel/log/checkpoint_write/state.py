@@ -31,16 +31,12 @@ from delta_ds.kernel.log.checkpoint import (
 )
 from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map, vector_type
-from delta_ds.kernel.log.commit import find_actions, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.file_actions import file_keys
 from delta_ds.kernel.log.filenames import LogFile
+from delta_ds.kernel.log.json_actions import check_whole, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
-from delta_ds.kernel.log.reconcile import file_keys, joined, newest_rows
-from delta_ds.kernel.log.replay import (
-    SingleActions,
-    check_whole,
-    checked_header,
-    in_batches,
-)
+from delta_ds.kernel.log.reconcile import joined, newest_rows
+from delta_ds.kernel.log.replay import SingleActions, checked_header, in_batches
 from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage

@@ -1,8 +1,8 @@
 """Write a checkpoint, classic or V2, row group by row group.
 
-Three forms, by the table's properties: one classic file, several parts, or (policy v2) a UUID-named file whose
-file actions are in sidecars. What is in a file is decided in `checkpoint_state`, how it looks in
-`checkpoint_schema`. A file becomes visible whole or not at all; `_last_checkpoint` comes last.
+Two forms, by the table's properties: one classic file, or (policy v2) a UUID-named file whose file actions are in
+sidecars. What is in a file is decided in `state.py`, how it looks in `schema.py`. A file becomes visible whole or
+not at all; `_last_checkpoint` comes last.
 
 Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; protocol-checklist CKP-*, SCM-*.
 """
@@ -10,23 +10,18 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; protocol-checklist CKP-*, SCM-*.
 from __future__ import annotations
 
 import logging
-import math
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.log.checkpoint_write.file import (
-    CheckpointFile,
     Counts,
     FileForm,
     action_rows,
@@ -41,12 +36,10 @@ from delta_ds.kernel.log.checkpoint_write.schema import (
     spark_schema,
     spark_schema_text,
 )
-from delta_ds.kernel.log.checkpoint_write.spark_hash import partition_of
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState, FileRows
 from delta_ds.kernel.log.checksum import Summary
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, SIDECAR_DIRECTORY, version_prefix
 from delta_ds.kernel.log.last_checkpoint import write_hint
-from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
 from delta_ds.kernel.properties import (
@@ -65,8 +58,6 @@ _SIDECAR_ACTIONS = 200_000
 _HINT_ENTRIES = 30
 # A schema longer than this stays out of it.
 _HINT_SCHEMA_LENGTH = 20_000
-# Spark's hash of nulls: its seed.
-_SEED_HASH = 42
 
 TypedColumnsOf = Callable[[Protocol, Metadata], TypedColumns]
 
@@ -94,7 +85,6 @@ class CheckpointInfo:
     size: int
     size_in_bytes: int
     num_adds: int
-    parts: int | None
     hint: Mapping[str, Any]
     summary: Summary
 
@@ -105,7 +95,6 @@ def write_checkpoint(
     typed_columns: TypedColumnsOf,
     *,
     now_ms: int | None = None,
-    part_size: int | None = None,
 ) -> CheckpointInfo:
     """Write a checkpoint of the segment's version as its properties say, then `_last_checkpoint`.
 
@@ -117,9 +106,6 @@ def write_checkpoint(
         Makes the typed columns from protocol and metadata.
     now_ms
         The moment by which removed files and transactions expire, ms since 1970; None: now.
-    part_size
-        Write several parts where a classic checkpoint would hold more actions than this; None: one file. Not
-        for tables with the feature v2Checkpoint, which must not have multi-part checkpoints.
 
     Returns
     -------
@@ -143,11 +129,10 @@ def write_checkpoint(
         typed=typed_columns(state.protocol, state.metadata),
         footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
-    has_v2 = state.protocol.supports("v2Checkpoint")
-    if has_v2 and CHECKPOINT_POLICY.of(properties) == "v2":
+    if state.protocol.supports("v2Checkpoint") and CHECKPOINT_POLICY.of(properties) == "v2":
         info = _write_v2(storage, state, form)
     else:
-        info = _write_classic(storage, state, form, None if has_v2 else part_size)
+        info = _write_classic(storage, state, form)
     _write_hint(storage, info)
     logger.info(
         "checkpoint_written table=%s version=%s actions=%s bytes=%s files=%s",
@@ -173,30 +158,23 @@ def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
 # ---------------------------------------------------------------- classic
 
 
-def _write_classic(
-    storage: Storage, state: CheckpointState, form: FileForm, part_size: int | None
-) -> CheckpointInfo:
+def _write_classic(storage: Storage, state: CheckpointState, form: FileForm) -> CheckpointInfo:
     schema = checkpoint_schema(form.add, v2=False)
     single = state.single_actions()
-    parts = _part_count(state, len(single), part_size)
-    paths = _classic_paths(state.version, parts)
+    path = f"{LOG_DIRECTORY}/{version_prefix(state.version)}.checkpoint.parquet"
     counts = Counts()
-    with ExitStack() as stack:
-        files = [stack.enter_context(open_file(storage, path, schema, form.footer)) for path in paths]
-        # Spark's hash of no path at all says where the actions without one go.
-        files[_SEED_HASH % parts].append_table(single_table(single, schema))
+    with open_file(storage, path, schema, form.footer) as file:
+        file.append_table(single_table(single, schema))
         for rows in _ahead(state.file_actions(parsed_statistics=form.struct)):
-            _append(rows, files, form, counts)
-    sizes = [file.size for file in files]
+            file.append(rows.kind, action_rows(rows, form, counts))
     size = len(single) + counts.files
     hint = {
-        "version": state.version, "size": size, "sizeInBytes": sum(sizes), "numOfAddFiles": counts.adds,
-        **({"parts": parts} if parts > 1 else {}), **_hint_schema(schema),
+        "version": state.version, "size": size, "sizeInBytes": file.size, "numOfAddFiles": counts.adds,
+        **_hint_schema(schema),
     }  # fmt: skip
     return CheckpointInfo(
-        state.version, tuple(paths), size, sum(sizes), counts.adds, parts if parts > 1 else None, hint,
-        _summary(single, counts),
-    )  # fmt: skip
+        state.version, (path,), size, file.size, counts.adds, hint, _summary(single, counts)
+    )
 
 
 def _ahead(rows: Iterator[FileRows]) -> Iterator[FileRows]:
@@ -206,43 +184,6 @@ def _ahead(rows: Iterator[FileRows]) -> Iterator[FileRows]:
         while (current := coming.result()) is not None:
             coming = reader.submit(next, rows, None)
             yield current
-
-
-def _part_count(state: CheckpointState, singles: int, part_size: int | None) -> int:
-    if part_size is None:
-        return 1
-    actions = singles + sum(rows.table.num_rows for rows in state.file_actions(parsed_statistics=False))
-    return max(1, math.ceil(int(actions) / part_size))
-
-
-def _classic_paths(version: int, parts: int) -> list[str]:
-    stem = f"{LOG_DIRECTORY}/{version_prefix(version)}.checkpoint"
-    if parts == 1:
-        return [f"{stem}.parquet"]
-    return [f"{stem}.{part:010d}.{parts:010d}.parquet" for part in range(1, parts + 1)]
-
-
-def _append(rows: FileRows, files: Sequence[CheckpointFile], form: FileForm, counts: Counts) -> None:
-    """Rows to the file, or to those of several parts that their paths hash to."""
-    actions = action_rows(rows, form, counts)
-    if len(files) == 1:
-        files[0].append(rows.kind, actions)
-        return
-    path = rows.table["path"].combine_chunks()
-    part = partition_of([path, _vector_ids(rows.table)], len(files))
-    for number, file in enumerate(files):
-        chosen = part == number
-        if chosen.any():
-            file.append(rows.kind, actions.filter(mask(chosen)))
-
-
-def _vector_ids(table: pa.Table) -> pa.StringArray:
-    vector = table["deletionVector"].combine_chunks()
-    storage, where = pc.struct_field(vector, "storageType"), pc.struct_field(vector, "pathOrInlineDv")
-    offset = pc.struct_field(vector, "offset").cast(pa.string())
-    empty, at = (array_of_values([text], pa.string())[0] for text in ("", "@"))
-    plain = pc.binary_join_element_wise(storage, where, empty)
-    return pc.coalesce(pc.binary_join_element_wise(plain, offset, at), plain)
 
 
 # ---------------------------------------------------------------- v2
@@ -314,7 +255,7 @@ def _write_manifest(
     }  # fmt: skip
     files = (path, *(f"{SIDECAR_DIRECTORY}/{sidecar['path']}" for sidecar in sidecars))
     summary = _summary(single, counts)
-    return CheckpointInfo(state.version, files, size, total, counts.adds, None, hint, summary)
+    return CheckpointInfo(state.version, files, size, total, counts.adds, hint, summary)
 
 
 def _summary(single: Sequence[Mapping[str, Any]], counts: Counts) -> Summary:

@@ -66,11 +66,6 @@ def test_uuid_path_has_its_prefix_as_folder() -> None:
     assert descriptor.path == "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
-def test_unique_id_holds_the_offset_only_if_there_is_one() -> None:
-    assert ON_DISK.unique_id == "u)U5k>1H?2ZURw+xNho[P@1"
-    assert DeletionVectorDescriptor("i", INLINE, None, 44, 6).unique_id == f"i{INLINE}"
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -1,4 +1,4 @@
-"""Read commit files, compactions and JSON manifests to Arrow, many in one columnar parse.
+"""Read actions as lines of JSON, of commits, compactions and manifests, to Arrow: many in one columnar parse.
 
 File actions (`add`, `remove`, `cdc`) become one Arrow table; the few other actions are found by their
 key in the raw bytes and parsed one by one, since free maps have no Arrow JSON form. A commit that the
@@ -19,66 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.log.file_actions import FILE_ACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger("delta_ds")
 
-_FILE_ACTIONS = ("add", "remove", "cdc")
 # Small files are joined up to this size before parsing.
 _JOIN_BYTES = 8 << 20
 _BLOCK_BYTES = 1 << 20
-
-
-def deletion_vector_type() -> pa.DataType:
-    """The Arrow type of a deletion vector descriptor."""
-    import pyarrow as pa
-
-    return pa.struct(
-        [
-            ("storageType", pa.string()),
-            ("pathOrInlineDv", pa.string()),
-            ("offset", pa.int32()),
-            ("sizeInBytes", pa.int32()),
-            ("cardinality", pa.int64()),
-        ]
-    )
-
-
-def file_action_fields(partition_columns: Sequence[str], *, stats: bool) -> list[pa.Field]:
-    """The fields read from a file action; `partitionValues` is a struct of the physical names."""
-    import pyarrow as pa
-
-    fields = [pa.field("path", pa.string())]
-    if partition_columns:
-        values = pa.struct([(name, pa.string()) for name in partition_columns])
-        fields.append(pa.field("partitionValues", values))
-    fields += [
-        pa.field("size", pa.int64()),
-        pa.field("modificationTime", pa.int64()),
-        pa.field("dataChange", pa.bool_()),
-        pa.field("deletionVector", deletion_vector_type()),
-        pa.field("baseRowId", pa.int64()),
-        pa.field("defaultRowCommitVersion", pa.int64()),
-    ]
-    if stats:
-        fields.append(pa.field("stats", pa.string()))
-    return fields
-
-
-def actions_schema(partition_columns: Sequence[str], *, changes: bool = False) -> pa.Schema:
-    """The schema of parsed commits: `add`, `remove`, and with `changes` also `cdc`.
-
-    Replay needs of a remove only its key; the change feed needs the rest and the `cdc` actions.
-    """
-    import pyarrow as pa
-
-    add = file_action_fields(partition_columns, stats=not changes)
-    if not changes:
-        remove = [pa.field("path", pa.string()), pa.field("deletionVector", deletion_vector_type())]
-        return pa.schema([pa.field("add", pa.struct(add)), pa.field("remove", pa.struct(remove))])
-    return pa.schema([pa.field(name, pa.struct(add)) for name in _FILE_ACTIONS])
 
 
 def parse_file_actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) -> list[pa.Table]:
@@ -89,7 +39,7 @@ def parse_file_actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) ->
     files
         (name for messages, bytes), in the order in which rows shall come.
     schema
-        From `actions_schema`.
+        From `file_actions.actions_schema`.
 
     Returns
     -------
@@ -164,6 +114,20 @@ def _parse_arrow(data: bytes, schema: pa.Schema) -> pa.Table:
         if pc.any(pc.and_(pc.is_valid(column), pc.is_null(path))).as_py():
             raise pa.ArrowInvalid(f"a {name} action without path")
     return table
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether a file ends with a whole line: one of a writer that crashed does not, nor one that was truncated."""
+    return data[-4096:].rstrip().endswith(b"}")
+
+
+def check_whole(data: bytes, where: str) -> None:
+    """Refuse a file whose last line is cut off, without parsing it."""
+    if not is_whole(data):
+        raise CorruptLogFileError(
+            f"{where} is empty or cut off: its writer crashed or the file was truncated. Restore it from a "
+            "backup; if it is the newest version and was never whole, delete it"
+        )
 
 
 def is_blank(data: bytes) -> bool:
@@ -281,6 +245,6 @@ def _other_lines(names: tuple[str, ...]) -> tuple[re.Pattern[bytes], re.Pattern[
 
     Two patterns, since only one that begins with the line feed is searched at memory speed.
     """
-    others = "|".join(a for a in (*_FILE_ACTIONS, "commitInfo") if a not in names)
+    others = "|".join(a for a in (*FILE_ACTIONS, "commitInfo") if a not in names)
     unwanted = rf'(?!\s*\{{\s*"(?:{others})"\s*:)'.encode()
     return re.compile(unwanted), re.compile(b"\n" + unwanted)
