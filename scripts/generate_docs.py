@@ -64,6 +64,27 @@ def modules() -> list[str]:
     return lines[:-1]
 
 
+def layers() -> list[str]:
+    """The directions of imports, as the contracts of import-linter have them."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10; pytest brings it
+        import tomli as tomllib
+
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    lines = []
+    for contract in contracts:
+        if contract["type"] == "layers":
+            shown = [layer.removeprefix("delta_ds.").replace(" : ", ", ") for layer in contract["layers"]]
+            inside = ", ".join(
+                name.removeprefix("delta_ds.") for name in contract.get("containers", ["the package"])
+            )
+            lines += [f"- in {inside}: " + " -> ".join(f"`{layer}`" for layer in shown).replace(", ", "`, `")]
+        else:
+            lines += [f"- {contract['name'][0].lower()}{contract['name'][1:]}"]
+    return lines
+
+
 def _columns(entries: Sequence[tuple[str, str]]) -> list[str]:
     width = max(len(name) for name, _ in entries) + 2
     return ["```", *(f"{name:<{width}}{text}" for name, text in entries), "```"]
@@ -196,6 +217,7 @@ def _values(values: Sequence[str]) -> str:
 PARTS: dict[str, Callable[[], list[str]]] = {
     part.__name__: part
     for part in (
+        layers,
         rooms,
         modules,
         read_options,

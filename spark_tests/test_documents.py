@@ -109,3 +109,19 @@ def test_documents_that_code_names_are_there(texts: dict[Path, str]) -> None:
         if not (ROOT / name).is_file()
     ]
     assert not missing
+
+
+def test_tests_that_documents_name_are_there(texts: dict[Path, str]) -> None:
+    code = "\n".join(
+        text for path, text in texts.items() if "spark_tests" in path.parts and path.suffix == ".py"
+    )
+    names = set(re.findall(r"^(?:class|    def|def) (Test\w+|test_\w+)", code, re.MULTILINE))
+    names |= {path.stem for path in texts if "spark_tests" in path.parts}
+    missing = [
+        (page.name, name)
+        for page, text in texts.items()
+        if page.parent == DOCS
+        for name in re.findall(r"\b(?:Test[A-Z]\w+|test_\w+)", text)
+        if name not in names
+    ]
+    assert not missing
