@@ -1,4 +1,4 @@
-"""Conditions that their class of error has anyway: of texts that stand where they are raised."""
+"""The default condition of each class of errors, for errors whose text stands where they are raised."""
 
 from __future__ import annotations
 

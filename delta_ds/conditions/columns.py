@@ -1,4 +1,4 @@
-"""Columns that are added, renamed, dropped and changed."""
+"""Conditions of ALTER TABLE: columns added, renamed, dropped and changed."""
 
 from __future__ import annotations
 

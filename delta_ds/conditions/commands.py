@@ -1,4 +1,4 @@
-"""RESTORE, CLONE, CONVERT, GENERATE, and features that are dropped."""
+"""Conditions of RESTORE, CLONE, CONVERT, GENERATE and DROP FEATURE."""
 
 from __future__ import annotations
 

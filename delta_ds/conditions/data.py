@@ -1,4 +1,4 @@
-"""Data files, and rows on their way into them."""
+"""Conditions of data files, and of rows on their way into them."""
 
 from __future__ import annotations
 

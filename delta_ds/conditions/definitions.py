@@ -1,4 +1,4 @@
-"""Generated columns, identity columns, defaults and constraints."""
+"""Conditions of generated columns, identity columns, defaults and constraints."""
 
 from __future__ import annotations
 

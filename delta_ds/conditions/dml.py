@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE: clauses, assignments, expressions."""
+"""Conditions of DELETE, UPDATE and MERGE: clauses, assignments, expressions."""
 
 from __future__ import annotations
 

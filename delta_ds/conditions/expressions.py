@@ -1,4 +1,4 @@
-"""What goes wrong when expressions are evaluated."""
+"""Conditions of expressions that fail when they are evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All conditions by their names, for those who know nothing else of an error."""
+"""All conditions by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transaction log, and time travel in it."""
+"""Conditions of the transaction log, and of time travel in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OPTIMIZE and VACUUM."""
+"""Conditions of OPTIMIZE and VACUUM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of reads and writes, settings of a session."""
+"""Conditions of options of reads and writes, and of session settings."""
 
 from __future__ import annotations
 

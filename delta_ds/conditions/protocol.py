@@ -1,4 +1,4 @@
-"""Protocol versions, table features and table properties."""
+"""Conditions of protocol versions, table features and table properties."""
 
 from __future__ import annotations
 

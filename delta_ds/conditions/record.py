@@ -1,4 +1,4 @@
-"""What a record of an error condition is, and how it becomes an error."""
+"""`ErrorCondition`: the record of an error condition, which makes its errors."""
 
 from __future__ import annotations
 

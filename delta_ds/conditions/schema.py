@@ -1,4 +1,4 @@
-"""Names, types and layout of columns."""
+"""Conditions of names, types and layout of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users call in a Spark session."""
+"""Conditions of what users call in a Spark session."""
 
 from __future__ import annotations
 

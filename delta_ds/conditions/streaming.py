@@ -1,4 +1,4 @@
-"""Streams and the change data feed."""
+"""Conditions of streams and the change data feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are made or whose properties change."""
+"""Conditions of creating, replacing and describing tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits."""
+"""Conditions of commits and conflicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write replaces."""
+"""Conditions of overwrites."""
 
 from __future__ import annotations
 

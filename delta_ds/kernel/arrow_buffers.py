@@ -1,4 +1,4 @@
-"""Arrow arrays by buffers: numpy arrays and Python values in, and out again.
+"""Arrow arrays from NumPy arrays and Python values by their buffers, and back.
 
 pyarrow's own conversions (`pa.array`, `pa.scalar`) import pandas wherever it is installed, a quarter of a
 second that opening a table must not pay.

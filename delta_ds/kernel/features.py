@@ -1,4 +1,4 @@
-"""Every table feature as one record, and the checks whether a table may be read or written.
+"""Every table feature as one record, and the checks whether a table can be read or written.
 
 A feature is supported by a table when its protocol lists it, or implies it by a legacy version. What a
 table's metadata asks for must be among them.

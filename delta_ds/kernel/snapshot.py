@@ -1,4 +1,4 @@
-"""`Snapshot`: one version of a table, immutable. The spine is `DeltaLog` -> `Snapshot` -> `Scan`."""
+"""`Snapshot`: one version of a table, immutable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of a property, a setting or an environment variable may be: each type with its name and its parser.
+"""The types of values of properties, settings and environment variables, each with its name and parser.
 
 A parser raises `ValueError` saying what would be right; who asks adds the name of what was set.
 """

@@ -1,4 +1,4 @@
-"""Which files make up a version: the newest complete checkpoint, then every commit after it.
+"""Log segments: the newest complete checkpoint and every commit after it, which make up a version.
 
 Source: PROTOCOL.md, "Checkpoints", "Log Compaction Files", "Action Reconciliation".
 """

@@ -1,4 +1,4 @@
-"""`Scan`: a snapshot and a predicate to file slices, tasks and rows."""
+"""`Scan`: the file slices, tasks and rows of a snapshot that a predicate may keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scan needs to know of a version of a table; `Snapshot` is one."""
+"""`TableVersion`: what a scan needs of a version of a table; `Snapshot` is one."""
 
 from __future__ import annotations
 

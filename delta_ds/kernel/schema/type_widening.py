@@ -1,4 +1,4 @@
-"""Type widening: which types may become which, and the record of it in `delta.typeChanges`.
+"""Type widening: the changes of type that are allowed, and their record in `delta.typeChanges`.
 
 Source: PROTOCOL.md, "Type Widening"; delta-spark, `TypeWidening` and `TypeWideningMetadata`.
 """

@@ -1,4 +1,4 @@
-"""What a command that changes a table needs of its log; `DeltaLog` is one."""
+"""`TableLog`: what a command needs of the log of a table; `DeltaLog` is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema enforcement: whether the data of a write fits the table, and what the table's schema is afterwards.
+"""Schema enforcement: whether the data of a write fits the table, and the schema afterwards.
 
 Source: delta-spark, `ImplicitMetadataOperation.updateMetadata` and `TransactionalWrite.normalizeSchema`.
 """

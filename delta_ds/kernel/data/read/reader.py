@@ -1,4 +1,4 @@
-"""File slices to Arrow batches: the physical read of a scan.
+"""Read file slices to Arrow batches.
 
 Per file: footer, row groups of the slice, leaf columns, deletion vector; then batch by batch the rows that
 count, their columns as the table has them, and the columns that no file holds (partition values,

@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file no longer count.
+"""Deletion vectors: their descriptors, files and bitmaps.
 
 A deletion vector is a 64-bit Roaring bitmap of 0-based physical row positions, inline in the log (Z85)
 or in a `.bin` file that may hold several. Source: PROTOCOL.md, "Deletion Vectors" (protocol-checklist section 19).

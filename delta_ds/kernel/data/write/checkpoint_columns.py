@@ -1,4 +1,4 @@
-"""The typed columns of a checkpoint: statistics and partition values from text to structs, and back.
+"""Typed columns of a checkpoint: `stats_parsed` and `partitionValues_parsed` from text, and back.
 
 Implements `log.checkpoint_schema.TypedColumns` with what this room knows of both.
 

@@ -1,4 +1,4 @@
-"""Which columns of a file get statistics, by the table's properties.
+"""The columns that get statistics, by the table's properties.
 
 Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `StatisticsCollection` (protocol-checklist ST-W-08).
 """

@@ -1,4 +1,4 @@
-"""Writes data files: Arrow batches in, Parquet files and their `add` actions out.
+"""Write data files: Arrow batches in, Parquet files and their `add` actions out.
 
 A table without partitions streams into one file. Rows of partitions are told apart by whole columns, gathered
 under a memory bound and written one partition after the other; see `partition_buffer`.
