@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.live_adds import bodies, live_adds
 from delta_ds.kernel.properties import (
     ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
     ROW_TRACKING_SUSPENDED,
 )
-from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Protocol

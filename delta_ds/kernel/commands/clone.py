@@ -26,6 +26,7 @@ from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.written_files import list_written
+from delta_ds.kernel.live_adds import bodies, live_adds
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -39,7 +40,6 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.transaction.commit_info import as_text
-from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 
 if TYPE_CHECKING:
     import pyarrow as pa

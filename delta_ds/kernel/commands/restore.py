@@ -29,6 +29,8 @@ from delta_ds.kernel.alter.protocol import least
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
+from delta_ds.kernel.live_adds import bodies, live_adds
+from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -40,7 +42,6 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.transaction.in_commit_time import is_enabled
-from delta_ds.kernel.transaction.live_adds import bodies, file_identity, live_adds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -209,8 +210,8 @@ class _Change:
         import pyarrow.compute as pc
 
         old, new = wanted.live_files().table, latest.live_files().table
-        old_keys = file_identity(old, wanted.storage)
-        new_keys = file_identity(new, latest.storage)
+        old_keys = keys_of_files(old, wanted.storage)
+        new_keys = keys_of_files(new, latest.storage)
         missing = pc.invert(pc.is_in(old_keys, value_set=_one(new_keys)))
         if ENABLE_ROW_TRACKING.of(wanted.metadata.configuration):
             missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
@@ -225,7 +226,7 @@ class _Change:
         if not len(self.restored):
             return
         for table in live_adds(self.wanted):
-            chosen = pc.is_in(file_identity(table, self.wanted.storage), value_set=self.restored)
+            chosen = pc.is_in(keys_of_files(table, self.wanted.storage), value_set=self.restored)
             yield from bodies(table.filter(chosen))
 
 

@@ -16,10 +16,10 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import ChangePlan
 from delta_ds.kernel.data.values.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
+from delta_ds.kernel.live_adds import bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
-from delta_ds.kernel.transaction.live_adds import bodies, live_adds
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
 from delta_ds.kernel.write.finish import set_table

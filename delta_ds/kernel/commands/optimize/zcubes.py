@@ -22,9 +22,9 @@ from delta_ds.kernel.commands.optimize.bins import Flags
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.live_adds import live_adds
 from delta_ds.kernel.schema.types import LONG, STRING
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.transaction.live_adds import live_adds
 
 PROVIDER = "liquid"
 _ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"

@@ -30,8 +30,8 @@ from delta_ds.kernel.log.checkpoint import (
     read_single_actions,
 )
 from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
-from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map, vector_type
-from delta_ds.kernel.log.file_actions import file_keys
+from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map
+from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import check_whole, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
@@ -262,8 +262,7 @@ class CheckpointState:
         touched = seen.all()
         for kind, table in wanted:
             if len(touched) and table.num_rows:
-                actions = pa.table({kind: _key_struct(table), _other(kind): _no_keys(table.num_rows)})
-                dead = pc.is_in(file_keys(actions, self._storage), value_set=touched)
+                dead = pc.is_in(keys_of_files(table, self._storage), value_set=touched)
                 if pc.any(dead).as_py():
                     table = table.filter(pc.invert(dead))
             yield from self._finished(kind, table)
@@ -299,18 +298,6 @@ class _Seen:
         if not self._keys or len(keys) == 0:
             return np.zeros(len(keys), dtype=bool)
         return flags(pc.is_in(keys, value_set=self.all()))
-
-
-def _other(kind: str) -> str:
-    return "add" if kind == "remove" else "remove"
-
-
-def _key_struct(table: pa.Table) -> pa.ChunkedArray:
-    return table.select(["path", "deletionVector"]).to_struct_array()
-
-
-def _no_keys(rows: int) -> pa.Array:
-    return pa.nulls(rows, pa.struct([("path", pa.string()), ("deletionVector", vector_type())]))
 
 
 # ---------------------------------------------------------------- actions of commits

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.snapshot import Snapshot
-    from delta_ds.kernel.storage.filesystem import Storage
 
 _FIELDS = (
     "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
@@ -69,17 +68,6 @@ def _with_text(table: pa.Table) -> pa.Table:
     text = statistics_text(table["stats_parsed"].combine_chunks())
     stored = table["stats"].combine_chunks().cast(text.type)
     return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
-
-
-def file_identity(table: pa.Table, storage: Storage) -> pa.ChunkedArray:
-    """What makes a row of `LiveFiles.table` or `live_adds` one logical file: path and deletion vector, as text."""
-    import pyarrow as pa
-
-    from delta_ds.kernel.log.file_actions import file_keys
-
-    files = table.select(["path", "deletionVector"]).combine_chunks()
-    none = pa.nulls(files.num_rows, pa.struct(list(files.schema)))
-    return file_keys(pa.table({"add": files.to_struct_array(), "remove": none}), storage)
 
 
 def bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[dict[str, Any]]:
