@@ -45,9 +45,9 @@ class Protocol:
             self.min_reader, self.min_writer, self.reader_features, self.writer_features
         )
 
-    def supports(self, feature: str) -> bool:
+    def supports(self, feature: features.TableFeature) -> bool:
         """Whether the feature is listed, or implied by a legacy version."""
-        return feature in self.supported
+        return feature.name in self.supported
 
     def to_action(self) -> dict[str, Any]:
         """The body of a `protocol` action; feature lists in order of name."""
@@ -125,7 +125,7 @@ class Metadata:
 
     def physical_partition_columns(self, protocol: Protocol) -> tuple[str, ...]:
         """The keys of `partitionValues`, in the order of `partition_columns`."""
-        mode = mapping_mode(self.configuration, protocol.supports("columnMapping"))
+        mode = mapping_mode(self.configuration, protocol.supports(features.COLUMN_MAPPING))
         names = []
         for column in self.partition_columns:
             found = self.schema.find(column)

@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 from delta_ds._version import __version__
 from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.kernel import properties
+from delta_ds.kernel.properties import TableProperty
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 READER_VERSIONS = (1, 2, 3)
@@ -35,9 +37,11 @@ class TableFeature:
     legacy_reader, legacy_writer
         The protocol versions from which on the feature is implied without being listed; None: never.
     enabled_by
-        The table property that asks for it. Ending in a dot: any property with that prefix.
+        The table property that asks for it.
     enabled_values
-        Which values ask for it, in lower case; empty: any value.
+        Which values of it do, in lower case; empty: any value.
+    enabled_by_prefix
+        Any table property that begins so asks for it.
     column_type, column_metadata
         A type, or keys of a field's metadata, that ask for it when some column has them.
     depends_on
@@ -54,19 +58,45 @@ class TableFeature:
     kind: Literal["reader-writer", "writer"]
     legacy_reader: int | None = None
     legacy_writer: int | None = None
-    enabled_by: str | None = None
+    enabled_by: TableProperty[Any] | None = None
     enabled_values: tuple[str, ...] = ("true",)
+    enabled_by_prefix: str | None = None
     column_type: str | None = None
     column_metadata: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    stands_for: str | None = None
+    depends_on: tuple[TableFeature, ...] = ()
+    stands_for: TableFeature | None = None
     by_hand: bool = False
     read: bool = True
     write: bool = True
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def needs_reader(self) -> bool:
         return self.kind == "reader-writer"
+
+    def is_asked_for(self, configuration: Mapping[str, str]) -> bool:
+        """Whether a property asks for it: what its text says, also where the property does not take that text."""
+        if self.enabled_by_prefix is not None:
+            return any(key.startswith(self.enabled_by_prefix) for key in configuration)
+        if self.enabled_by is None:
+            return False
+        value = configuration.get(self.enabled_by.name)
+        return value is not None and (not self.enabled_values or value.lower() in self.enabled_values)
+
+    def is_turned_on(self, configuration: Mapping[str, str]) -> bool:
+        """Whether a table that supports it uses it: no property is needed, or the property has a value that says so.
+
+        Raises
+        ------
+        InvalidOptionError
+            The property has a text that it does not take.
+        """
+        if self.enabled_by is None:
+            return self.enabled_by_prefix is None or self.is_asked_for(configuration)
+        value = self.enabled_by.of(configuration)
+        return value is not None and (not self.enabled_values or str(value).lower() in self.enabled_values)
 
 
 def _writer(name: str, legacy: int | None = None, **rest: Any) -> TableFeature:
@@ -77,69 +107,84 @@ def _both(name: str, **rest: Any) -> TableFeature:
     return TableFeature(name, "reader-writer", **rest)
 
 
-def _iceberg(name: str, depends_on: tuple[str, ...]) -> TableFeature:
-    enabled_by = f"delta.enable{name[0].upper()}{name[1:]}"
-    return _writer(name, enabled_by=enabled_by, depends_on=depends_on, write=False)
+# Implied by legacy versions
+APPEND_ONLY = _writer("appendOnly", 2, enabled_by=properties.APPEND_ONLY)
+INVARIANTS = _writer("invariants", 2, column_metadata=("delta.invariants",))
+CHECK_CONSTRAINTS = _writer("checkConstraints", 3, enabled_by_prefix=properties.CONSTRAINT_PREFIX)
+CHANGE_DATA_FEED = _writer("changeDataFeed", 4, enabled_by=properties.ENABLE_CHANGE_DATA_FEED)
+GENERATED_COLUMNS = _writer("generatedColumns", 4, column_metadata=("delta.generationExpression",))
+COLUMN_MAPPING = _both(
+    "columnMapping", legacy_reader=2, legacy_writer=5,
+    enabled_by=properties.COLUMN_MAPPING_MODE, enabled_values=("name", "id"),
+)  # fmt: skip
+IDENTITY_COLUMNS = _writer(
+    "identityColumns", 6, column_metadata=("delta.identity.start", "delta.identity.step")
+)
 
+# Rows, files and types
+DELETION_VECTORS = _both("deletionVectors", enabled_by=properties.ENABLE_DELETION_VECTORS)
+DOMAIN_METADATA = _writer("domainMetadata")
+ROW_TRACKING = _writer(
+    "rowTracking", enabled_by=properties.ENABLE_ROW_TRACKING, depends_on=(DOMAIN_METADATA,)
+)  # fmt: skip
+CLUSTERING = _writer("clustering", depends_on=(DOMAIN_METADATA,))
+MATERIALIZE_PARTITION_COLUMNS = _writer(
+    "materializePartitionColumns", enabled_by=properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS
+)  # fmt: skip
+COLUMN_DEFAULTS = _writer("allowColumnDefaults")
+TIMESTAMP_NTZ = _both("timestampNtz", column_type="timestamp_ntz", by_hand=True)
+TYPE_WIDENING = _both("typeWidening", enabled_by=properties.ENABLE_TYPE_WIDENING)
+TYPE_WIDENING_PREVIEW = _both("typeWidening-preview", stands_for=TYPE_WIDENING)
+VARIANT_TYPE = _both("variantType", column_type="variant")
+VARIANT_TYPE_PREVIEW = _both("variantType-preview", stands_for=VARIANT_TYPE)
+VARIANT_SHREDDING = _both(
+    "variantShredding", enabled_by=properties.ENABLE_VARIANT_SHREDDING, depends_on=(VARIANT_TYPE,)
+)  # fmt: skip
+# Other engines list it without variantType where no column is a variant.
+VARIANT_SHREDDING_PREVIEW = _both("variantShredding-preview", stands_for=VARIANT_SHREDDING)
 
-_SHREDDING = "delta.enableVariantShredding"
-_WIDENING = "delta.enableTypeWidening"
-_COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
-_COORDINATED = ("inCommitTimestamp", "vacuumProtocolCheck")
+# The log
+V2_CHECKPOINT = _both("v2Checkpoint", enabled_by=properties.CHECKPOINT_POLICY, enabled_values=("v2",))
+CHECKPOINT_PROTECTION = _writer("checkpointProtection")
+IN_COMMIT_TIMESTAMP = _writer("inCommitTimestamp", enabled_by=properties.ENABLE_IN_COMMIT_TIMESTAMPS)
+VACUUM_PROTOCOL_CHECK = _both("vacuumProtocolCheck")
+
+# Not written, and some of them not read
+_COORDINATED = (IN_COMMIT_TIMESTAMP, VACUUM_PROTOCOL_CHECK)
+CATALOG_MANAGED = _both("catalogManaged", depends_on=_COORDINATED, read=False, write=False)
+CATALOG_OWNED_PREVIEW = _both("catalogOwned-preview", depends_on=_COORDINATED, read=False, write=False)
+COORDINATED_COMMITS_PREVIEW = _writer(
+    "coordinatedCommits-preview", enabled_by=properties.COMMIT_COORDINATOR, enabled_values=(),
+    depends_on=_COORDINATED, write=False,
+)  # fmt: skip
+ICEBERG_COMPAT_V1 = _writer(
+    "icebergCompatV1", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V1, depends_on=(COLUMN_MAPPING,), write=False
+)  # fmt: skip
+ICEBERG_COMPAT_V2 = _writer(
+    "icebergCompatV2", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V2, depends_on=(COLUMN_MAPPING,), write=False
+)  # fmt: skip
+ICEBERG_COMPAT_V3 = _writer(
+    "icebergCompatV3", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V3,
+    depends_on=(COLUMN_MAPPING, ROW_TRACKING), write=False,
+)  # fmt: skip
+ICEBERG_WRITER_COMPAT_V1 = _writer(
+    "icebergWriterCompatV1", enabled_by=properties.ENABLE_ICEBERG_WRITER_COMPAT_V1,
+    depends_on=(ICEBERG_COMPAT_V2,), write=False,
+)  # fmt: skip
+GEOSPATIAL = _both("geospatial", read=False, write=False)
+GEOSPATIAL_DEV = _both("geospatial-dev", stands_for=GEOSPATIAL, read=False, write=False)
+COLLATIONS = _writer("collations", depends_on=(DOMAIN_METADATA,), write=False)
+COLUMN_MAPPING_USAGE_TRACKING = _writer(
+    "columnMappingUsageTracking", depends_on=(COLUMN_MAPPING,), write=False
+)
+TIMESTAMP_NANOS = _both("timestampNanos", depends_on=(TIMESTAMP_NTZ,), read=False, write=False)
+ADAPTIVE_METADATA_PREVIEW = _both("adaptiveMetadata-preview", read=False, write=False)
+REDIRECT_READER_WRITER_PREVIEW = _both("redirectReaderWriter-preview", read=False, write=False)
+REDIRECT_WRITER_ONLY_PREVIEW = _writer("redirectWriterOnly-preview", write=False)
 
 FEATURES: dict[str, TableFeature] = {
-    feature.name: feature
-    for feature in (
-        _writer("appendOnly", 2, enabled_by="delta.appendOnly"),
-        _writer("invariants", 2, column_metadata=("delta.invariants",)),
-        _writer("checkConstraints", 3, enabled_by="delta.constraints.", enabled_values=()),
-        _writer("changeDataFeed", 4, enabled_by="delta.enableChangeDataFeed"),
-        _writer("generatedColumns", 4, column_metadata=("delta.generationExpression",)),
-        _both(
-            "columnMapping", legacy_reader=2, legacy_writer=5,
-            enabled_by="delta.columnMapping.mode", enabled_values=("name", "id"),
-        ),
-        _writer("identityColumns", 6, column_metadata=("delta.identity.start", "delta.identity.step")),
-        _both("deletionVectors", enabled_by="delta.enableDeletionVectors"),
-        _writer("rowTracking", enabled_by="delta.enableRowTracking", depends_on=("domainMetadata",)),
-        _both("timestampNtz", column_type="timestamp_ntz", by_hand=True),
-        _writer("domainMetadata"),
-        _both("v2Checkpoint", enabled_by="delta.checkpointPolicy", enabled_values=("v2",)),
-        _both("catalogManaged", depends_on=_COORDINATED, read=False, write=False),
-        _both("catalogOwned-preview", depends_on=_COORDINATED, read=False, write=False),
-        _writer(
-            "coordinatedCommits-preview", enabled_by=_COORDINATOR, enabled_values=(),
-            depends_on=_COORDINATED, write=False,
-        ),
-        _iceberg("icebergCompatV1", ("columnMapping",)),
-        _iceberg("icebergCompatV2", ("columnMapping",)),
-        _iceberg("icebergCompatV3", ("columnMapping", "rowTracking")),
-        _iceberg("icebergWriterCompatV1", ("icebergCompatV2",)),
-        _writer("clustering", depends_on=("domainMetadata",)),
-        _both("vacuumProtocolCheck"),
-        _writer("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps"),
-        _both("typeWidening", enabled_by=_WIDENING),
-        _both("typeWidening-preview", stands_for="typeWidening"),
-        _both("variantType", column_type="variant"),
-        _both("variantType-preview", stands_for="variantType"),
-        _both("variantShredding", enabled_by=_SHREDDING, depends_on=("variantType",)),
-        # Other engines list it without variantType where no column is a variant.
-        _both("variantShredding-preview", stands_for="variantShredding"),
-        _writer("allowColumnDefaults"),
-        _writer("checkpointProtection"),
-        _writer("materializePartitionColumns", enabled_by="delta.enableMaterializePartitionColumnsFeature"),
-        _both("geospatial", read=False, write=False),
-        _both("geospatial-dev", stands_for="geospatial", read=False, write=False),
-        _writer("collations", depends_on=("domainMetadata",), write=False),
-        _writer("columnMappingUsageTracking", depends_on=("columnMapping",), write=False),
-        _both("timestampNanos", depends_on=("timestampNtz",), read=False, write=False),
-        _both("adaptiveMetadata-preview", read=False, write=False),
-        _both("redirectReaderWriter-preview", read=False, write=False),
-        _writer("redirectWriterOnly-preview", write=False),
-    )
-}  # fmt: skip
-
-
+    feature.name: feature for feature in tuple(globals().values()) if isinstance(feature, TableFeature)
+}
 _BY_LOWER_NAME = {name.lower(): feature for name, feature in FEATURES.items()}
 
 
@@ -199,20 +244,8 @@ def required(properties: Mapping[str, str], schema: StructType | None = None) ->
     return frozenset(
         f.name
         for f in FEATURES.values()
-        if _asked_by_property(f, properties)
-        or f.column_type in types
-        or not keys.isdisjoint(f.column_metadata)
+        if f.is_asked_for(properties) or f.column_type in types or not keys.isdisjoint(f.column_metadata)
     )
-
-
-def _asked_by_property(feature: TableFeature, properties: Mapping[str, str]) -> bool:
-    name = feature.enabled_by
-    if name is None:
-        return False
-    if name.endswith("."):
-        return any(key.startswith(name) for key in properties)
-    value = properties.get(name)
-    return value is not None and (not feature.enabled_values or value.lower() in feature.enabled_values)
 
 
 def with_dependencies(names: Collection[str]) -> frozenset[str]:
@@ -223,7 +256,8 @@ def with_dependencies(names: Collection[str]) -> frozenset[str]:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo.extend(FEATURES[name].depends_on if name in FEATURES else ())
+            if name in FEATURES:
+                todo.extend(needed.name for needed in FEATURES[name].depends_on)
     return frozenset(found)
 
 
@@ -235,7 +269,7 @@ def lacking(supported_names: Collection[str], wanted: Collection[str]) -> frozen
     Source: protocol-checklist TF-W-05.
     """
     has = frozenset(supported_names)
-    has |= {feature.stands_for for n in has if (feature := FEATURES.get(n)) and feature.stands_for}
+    has |= {feature.stands_for.name for n in has if (feature := FEATURES.get(n)) and feature.stands_for}
     kept = frozenset(supported_names)
     return with_dependencies((frozenset(wanted) - has) | kept) - has
 
@@ -266,7 +300,7 @@ def check_readable(
     _check_versions(protocol, table)
     _check_known(protocol, table)
     _check_listed(protocol, properties, table, schema)
-    if "catalogManaged" in (protocol.reader_features or ()):
+    if CATALOG_MANAGED.name in (protocol.reader_features or ()):
         raise UnsupportedFeatureError(
             f"table {table} is managed by a catalog (table feature catalogManaged): only the catalog knows "
             "its commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
@@ -363,14 +397,15 @@ def _listing(items: Collection[object]) -> str:
 
 def _check_known(protocol: TableProtocol, table: str) -> None:
     refused = {n for n in protocol.reader_features or () if n not in FEATURES or not FEATURES[n].read}
-    unknown = sorted(refused - {"catalogManaged", "geospatial", "geospatial-dev"})
+    known = {CATALOG_MANAGED.name, GEOSPATIAL.name, GEOSPATIAL_DEV.name}
+    unknown = sorted(refused - known)
     if unknown:
         raise UnsupportedFeatureError(
             f"table {table} requires reader table feature(s) that this version of delta_ds does not support: "
             f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",
             parameters={"tableNameOrPath": table, "unsupported": unknown, "deltaVersion": __version__},
         )
-    if refused - {"catalogManaged"}:
+    if refused - {CATALOG_MANAGED.name}:
         raise UnsupportedFeatureError(
             f"table {table} has geospatial columns (table feature geospatial), which delta_ds cannot read",
             condition="DELTA_GEOSPATIAL_NOT_SUPPORTED",

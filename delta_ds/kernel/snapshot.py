@@ -12,6 +12,7 @@ from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.arguments import checked
+from delta_ds.kernel.features import COLUMN_MAPPING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
@@ -66,7 +67,7 @@ class Snapshot:
         self._opened = opened
         # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
         features.check_readable(self.protocol, self.metadata.configuration, storage.url)
-        self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports("columnMapping"))
+        self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports(COLUMN_MAPPING))
         self.schema: StructType = self.metadata.schema
         features.check_readable(self.protocol, self.metadata.configuration, storage.url, schema=self.schema)
         for column in self.metadata.partition_columns:

@@ -22,6 +22,7 @@ from delta_ds.kernel.alter.schema_change import (
     with_schema,
 )
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema.char_varchar import declared, limit, with_declared
 from delta_ds.kernel.schema.column_paths import (
     Path,
@@ -175,7 +176,7 @@ def retyped(
     change = _replaced(state, path, with_declared(replace(field, type=data_type), char_varchar))
     if not _widening_enabled(state):
         return change
-    preview = state.version + 1 if state.protocol.supports("typeWidening-preview") else None
+    preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
     schema = record_changes(change.metadata.schema, state.schema, table_version=preview)
     return replace(change, metadata=with_schema(state.metadata, schema))
 

@@ -22,7 +22,6 @@ from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, S
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
-FEATURE = "clustering"
 MOST_COLUMNS = 4
 _ELIGIBLE = frozenset(
     ["byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz"]
@@ -180,7 +179,7 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
     properties = txn.metadata.configuration
     before = [show(tuple(path)) for path in snapshot.clustering_columns]
     paths = resolve_columns(txn.metadata.schema, list(columns), properties, table)
-    protocol = upgraded(txn.protocol, txn.metadata, (FEATURE,))
+    protocol = upgraded(txn.protocol, txn.metadata, (features.CLUSTERING.name,))
     features.check_writable(protocol, properties, table, txn.metadata.schema)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)

@@ -143,7 +143,7 @@ def new_table(
     check_new_schema(schema, partition_columns, mode, table, properties=stored)
     partitioning = tuple(found.name for c in partition_columns if (found := schema.find(c)))
     _check_constraints(stored, schema, table)
-    extra = set(inputs.features) | ({clustering.FEATURE} if cluster_by else set())
+    extra = set(inputs.features) | ({features.CLUSTERING.name} if cluster_by else set())
     metadata = Metadata(
         id=replacing.metadata.id if replacing is not None else str(uuid.uuid4()),
         schema_string=schema_to_json(schema),

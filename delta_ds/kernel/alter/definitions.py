@@ -22,6 +22,7 @@ from delta_ds.kernel.data.rows.expressions import Clause, read_clause
 from delta_ds.kernel.data.rows.generated import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
 from delta_ds.kernel.data.rows.identity import START, STEP
 from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
+from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.column_mapping import every_field
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType
 
@@ -251,7 +252,7 @@ def check_default(field: StructField, features: Collection[str], table: str) -> 
 
     Source: protocol-checklist DEF-W-01, DEF-W-03.
     """
-    if "allowColumnDefaults" not in features:
+    if COLUMN_DEFAULTS.name not in features:
         raise InvalidOptionError(
             f"column {field.name!r} of {table} has a default, but the table does not support the feature "
             "allowColumnDefaults: set delta.feature.allowColumnDefaults to 'supported' first. Nothing was written",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter.protocol import known_feature
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -95,7 +96,7 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
 
 
 def _check_status(key: str, text: str, feature: str) -> None:
-    if feature == "clustering":
+    if feature == CLUSTERING.name:
         raise InvalidOptionError(
             f"{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
             condition="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",

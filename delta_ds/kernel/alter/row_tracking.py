@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
-FEATURE = "rowTracking"
 BACKFILL = "ROW TRACKING BACKFILL"
 UNBACKFILL = "ROW TRACKING UNBACKFILL"
 PROPERTIES = (
@@ -59,7 +58,7 @@ def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
         A file has no `numRecords`, without which no ids can be given out.
     """
     txn = log.start_transaction()
-    if not txn.protocol.supports(FEATURE):
+    if not txn.protocol.supports(features.ROW_TRACKING):
         _upgrade(txn)
         txn = log.start_transaction()
     while bodies := list(islice(_without_ids(_snapshot(txn)), files_a_commit)):
@@ -85,7 +84,7 @@ def _snapshot(txn: Transaction) -> Snapshot:
 
 
 def _upgrade(txn: Transaction) -> None:
-    new = upgraded(txn.protocol, txn.metadata, (FEATURE,))
+    new = upgraded(txn.protocol, txn.metadata, (features.ROW_TRACKING.name,))
     table = txn.storage.url
     features.check_writable(new, txn.metadata.configuration, table, txn.metadata.schema)
     txn.set_protocol(new)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
-from delta_ds.kernel.features import check_writable
+from delta_ds.kernel.features import COLUMN_MAPPING, check_writable
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
@@ -56,7 +56,7 @@ class TableState:
     def mapping_mode(self) -> str:
         """`none`, `name` or `id`."""
         return column_mapping.mapping_mode(
-            self.metadata.configuration, self.protocol.supports("columnMapping")
+            self.metadata.configuration, self.protocol.supports(COLUMN_MAPPING)
         )
 
 

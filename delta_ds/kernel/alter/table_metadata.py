@@ -14,6 +14,7 @@ from dataclasses import replace
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
+from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -176,7 +177,7 @@ def _with_row_tracking(new: Metadata, table: str, features: Collection[str]) -> 
             condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             parameters={"property1": ENABLE_ROW_TRACKING.name, "property2": ROW_TRACKING_SUSPENDED.name},
         )
-    if not enabled and "rowTracking" not in features:
+    if not enabled and ROW_TRACKING.name not in features:
         return new
     names = {
         ROW_ID_COLUMN.name: f"_row-id-col-{uuid.uuid4()}",

@@ -23,7 +23,23 @@ from delta_ds.kernel.commands.feature_history import bury_vectors, check_history
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UNMAP, OptimizeRequest
-from delta_ds.kernel.features import FEATURES, TableFeature, feature_named
+from delta_ds.kernel.features import (
+    CHECK_CONSTRAINTS,
+    CHECKPOINT_PROTECTION,
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    DOMAIN_METADATA,
+    FEATURES,
+    IN_COMMIT_TIMESTAMP,
+    MATERIALIZE_PARTITION_COLUMNS,
+    ROW_TRACKING,
+    TYPE_WIDENING,
+    TYPE_WIDENING_PREVIEW,
+    V2_CHECKPOINT,
+    VACUUM_PROTOCOL_CHECK,
+    TableFeature,
+    feature_named,
+)
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.properties import (
     CHECKPOINT_POLICY,
@@ -49,7 +65,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
 
-PROTECTION = "checkpointProtection"
 _DROP = "DROP FEATURE"
 _EMPTY = "Empty Commit"
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
@@ -82,27 +97,29 @@ class _Removal:
 
 _WIDENED = _Removal((ENABLE_TYPE_WIDENING.name,), rewriting=RETYPE, in_actions=r"delta\.typeChanges")
 _REMOVALS: dict[str, _Removal] = {
-    "deletionVectors": _Removal(
+    DELETION_VECTORS.name: _Removal(
         (ENABLE_DELETION_VECTORS.name,),
         rewriting=PURGE,
         in_actions=r'"deletionVector"\s*:\s*\{|"delta\.enableDeletionVectors"\s*:\s*"true"',
     ),
-    "v2Checkpoint": _Removal(
+    V2_CHECKPOINT.name: _Removal(
         sets={CHECKPOINT_POLICY.name: "classic"}, in_actions=r'"delta\.checkpointPolicy"\s*:\s*"v2"'
     ),
-    "columnMapping": _Removal(rewriting=UNMAP, in_actions=r"delta\.columnMapping\.physicalName"),
-    "typeWidening": _WIDENED,
-    "typeWidening-preview": _WIDENED,
-    "vacuumProtocolCheck": _Removal(),
-    "inCommitTimestamp": _Removal(
+    COLUMN_MAPPING.name: _Removal(rewriting=UNMAP, in_actions=r"delta\.columnMapping\.physicalName"),
+    TYPE_WIDENING.name: _WIDENED,
+    TYPE_WIDENING_PREVIEW.name: _WIDENED,
+    VACUUM_PROTOCOL_CHECK.name: _Removal(),
+    IN_COMMIT_TIMESTAMP.name: _Removal(
         (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name),
         sets={ENABLE_IN_COMMIT_TIMESTAMPS.name: "false"},
     ),
-    "rowTracking": _Removal(sets={ENABLE_ROW_TRACKING.name: "false", ROW_TRACKING_SUSPENDED.name: "true"}),
-    "materializePartitionColumns": _Removal((ENABLE_MATERIALIZE_PARTITION_COLUMNS.name,)),
-    "checkConstraints": _Removal(remedy="drop them with dropConstraint"),
-    "domainMetadata": _Removal(remedy="drop what keeps it there"),
-    "checkpointProtection": _Removal((CHECKPOINT_PROTECTION_BEFORE_VERSION.name,)),
+    ROW_TRACKING.name: _Removal(
+        sets={ENABLE_ROW_TRACKING.name: "false", ROW_TRACKING_SUSPENDED.name: "true"}
+    ),
+    MATERIALIZE_PARTITION_COLUMNS.name: _Removal((ENABLE_MATERIALIZE_PARTITION_COLUMNS.name,)),
+    CHECK_CONSTRAINTS.name: _Removal(remedy="drop them with dropConstraint"),
+    DOMAIN_METADATA.name: _Removal(remedy="drop what keeps it there"),
+    CHECKPOINT_PROTECTION.name: _Removal((CHECKPOINT_PROTECTION_BEFORE_VERSION.name,)),
 }
 
 
@@ -145,7 +162,7 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
     """The first step of `drop_feature_support`: refuse what cannot go, and switch off what uses the feature."""
     feature = _droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
-    if feature.name == PROTECTION:
+    if feature == CHECKPOINT_PROTECTION:
         log.start_transaction().commit(_EMPTY)  # a version to begin after those that go
         cut_off(log)
     _refuse_traces(log, feature)
@@ -191,7 +208,7 @@ def unmapping(log: DeltaLog, mode: str | None) -> OptimizeRequest:
     UnsupportedFeatureError
         Another feature of the table needs column mapping.
     """
-    _refuse_dependents(log.storage.url, "columnMapping", log.snapshot().protocol.supported)
+    _refuse_dependents(log.storage.url, COLUMN_MAPPING, log.snapshot().protocol.supported)
     return OptimizeRequest(kind=UNMAP, mode_property=mode)
 
 
@@ -227,11 +244,11 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
 
 def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
     """Take away what describes data files as they were before the rewriting."""
-    if feature.name.startswith("typeWidening"):
+    if feature in (TYPE_WIDENING, TYPE_WIDENING_PREVIEW):
         _forget_type_changes(log, feature)
-    elif feature.name == "rowTracking":
+    elif feature == ROW_TRACKING:
         row_tracking.unbackfill(log)
-    elif feature.name == "deletionVectors":
+    elif feature == DELETION_VECTORS:
         bury_vectors(log)
 
 
@@ -249,20 +266,20 @@ def _droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableFeature
     if feature.name not in _REMOVALS:
         raise _cannot(feature.name, "it is not one that can be removed; write the rows to a new table",
                       "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE")  # fmt: skip
-    _refuse_dependents(table, feature.name, supported)
-    if feature.name == PROTECTION and not truncate_history:
+    _refuse_dependents(table, feature, supported)
+    if feature == CHECKPOINT_PROTECTION and not truncate_history:
         raise _cannot(feature.name, f"versions of {table} need it; cut them off: give truncateHistory",
                       "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION")  # fmt: skip
-    if truncate_history and not feature.needs_reader and feature.name != PROTECTION:
+    if truncate_history and not feature.needs_reader and feature != CHECKPOINT_PROTECTION:
         raise _cannot(feature.name, "history need not be cut off for a feature of writers: leave truncateHistory out",
                       "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED")  # fmt: skip
     return feature
 
 
-def _refuse_dependents(table: str, name: str, supported: frozenset[str]) -> None:
-    dependents = sorted(n for n in supported if n in FEATURES and name in FEATURES[n].depends_on)
+def _refuse_dependents(table: str, feature: TableFeature, supported: frozenset[str]) -> None:
+    dependents = sorted(n for n in supported if n in FEATURES and feature in FEATURES[n].depends_on)
     if dependents:
-        raise _cannot(name, f"{', '.join(dependents)} of {table} need it; drop them first",
+        raise _cannot(feature.name, f"{', '.join(dependents)} of {table} need it; drop them first",
                       "DELTA_FEATURE_DROP_DEPENDENT_FEATURE")  # fmt: skip
 
 
@@ -284,8 +301,8 @@ def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: boo
     found = _trace(feature.name, snapshot, after_switching)
     if found is not None:
         condition = {
-            "checkConstraints": "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
-            PROTECTION: "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+            CHECK_CONSTRAINTS.name: "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            CHECKPOINT_PROTECTION.name: "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
         }.get(feature.name, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL")
         remedy = _REMOVALS[feature.name].remedy
         way_out = f"; {remedy} first. Nothing was written" if remedy else "; call dropFeatureSupport again"
@@ -298,13 +315,13 @@ def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: boo
 
 
 def _trace(name: str, snapshot: Snapshot, after_switching: bool) -> str | None:
-    if name == "checkConstraints":
+    if name == CHECK_CONSTRAINTS.name:
         kept = [k for k in snapshot.metadata.configuration if k.startswith(CONSTRAINT_PREFIX)]
         names = ", ".join(k[len(CONSTRAINT_PREFIX) :] for k in kept)
         return f"it has the constraint(s) {names}" if kept else None
-    if name == PROTECTION:
+    if name == CHECKPOINT_PROTECTION.name:
         return _protected(snapshot)
-    if name == "v2Checkpoint":
+    if name == V2_CHECKPOINT.name:
         return None  # a classic checkpoint is written before the feature goes
     removal = _REMOVALS[name]
     if not after_switching and (removal.properties or removal.sets or removal.rewriting):
@@ -339,9 +356,9 @@ def _commit(
     names = txn.protocol.supported - {feature.name}
     configuration = dict(txn.metadata.configuration)
     if protect:
-        names |= {PROTECTION}
+        names |= {CHECKPOINT_PROTECTION.name}
         configuration[CHECKPOINT_PROTECTION_BEFORE_VERSION.name] = str(txn.read_version + 1)
-    if feature.name == row_tracking.FEATURE:
+    if feature == ROW_TRACKING:
         configuration = {k: v for k, v in configuration.items() if k not in row_tracking.PROPERTIES}
         txn.remove_domain_metadata(ROW_TRACKING_DOMAIN)
     if configuration != txn.metadata.configuration:

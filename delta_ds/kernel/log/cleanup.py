@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+from delta_ds.kernel.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,
     UnreadableCheckpointError,
@@ -90,9 +91,9 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     expired = _expired(storage, kept.version)
     if not expired:
         return []
-    if header.protocol.supports("v2Checkpoint"):
+    if header.protocol.supports(V2_CHECKPOINT):
         _warn_old_clients(storage, listing)
-    deleted = _delete(storage, expired, in_two_steps=header.protocol.supports("checkpointProtection"))
+    deleted = _delete(storage, expired, in_two_steps=header.protocol.supports(CHECKPOINT_PROTECTION))
     deleted += _delete_sidecars(storage, now)
     logger.info("log_cleaned table=%s before_version=%s files=%s", storage.url, kept.version, len(deleted))
     return deleted
@@ -156,7 +157,7 @@ def _may_delete_below(header: Header, version: int) -> bool:
     History below the protected version goes in one pass or stays: a checkpoint in it may be the only way for
     older clients past features that they do not know.
     """
-    if not header.protocol.supports("checkpointProtection"):
+    if not header.protocol.supports(CHECKPOINT_PROTECTION):
         return True
     return bool(version >= CHECKPOINT_PROTECTION_BEFORE_VERSION.of(header.metadata.configuration))
 

@@ -10,6 +10,7 @@ from typing import Any
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.features import COLUMN_MAPPING
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.type_widening import FEATURES as TYPE_WIDENING
@@ -55,7 +56,7 @@ class Pinned:
 
     @property
     def mapping_mode(self) -> str:
-        return mapping_mode(self.metadata.configuration, self.protocol.supports("columnMapping"))
+        return mapping_mode(self.metadata.configuration, self.protocol.supports(COLUMN_MAPPING))
 
     @cached_property
     def physical_partition_columns(self) -> tuple[str, ...]:

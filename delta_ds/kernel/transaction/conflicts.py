@@ -25,6 +25,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.features import DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
@@ -110,7 +111,7 @@ def _check_protocol(pending: Pending, winner: WinningCommit) -> None:
 
 def _check_dropping(pending: Pending, winner: WinningCommit, dropped: Sequence[str]) -> None:
     """A feature may only go if the winner left no trace of it."""
-    if "rowTracking" in dropped:
+    if ROW_TRACKING.name in dropped:
         row_ids.strip_row_ids(pending, winner)
     else:
         from delta_ds.kernel.snapshot import open_snapshot
@@ -160,7 +161,7 @@ def _check_metadata(pending: Pending, winner: WinningCommit) -> None:
 
 
 def _check_domains(pending: Pending, winner: WinningCommit) -> None:
-    if not pending.protocol.supports("domainMetadata"):
+    if not pending.protocol.supports(DOMAIN_METADATA):
         return
     for domain in pending.domains:
         if domain in winner.domains and domain != ROW_TRACKING_DOMAIN:

@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Protocol
+from delta_ds.kernel.features import (
+    CHECKPOINT_PROTECTION,
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    DOMAIN_METADATA,
+    IN_COMMIT_TIMESTAMP,
+    TYPE_WIDENING,
+    TYPE_WIDENING_PREVIEW,
+    V2_CHECKPOINT,
+)
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     ICT_ENABLEMENT_TIMESTAMP,
@@ -74,14 +84,14 @@ def _domains(snapshot: Snapshot) -> str | None:
 
 
 _TRACES: dict[str, Callable[[Snapshot], str | None]] = {
-    "deletionVectors": _deletion_vectors,
-    "columnMapping": _column_mapping,
-    "typeWidening": _type_changes,
-    "typeWidening-preview": _type_changes,
-    "v2Checkpoint": _checkpoint,
-    "inCommitTimestamp": _timestamps,
-    "checkpointProtection": _protection,
-    "domainMetadata": _domains,
+    DELETION_VECTORS.name: _deletion_vectors,
+    COLUMN_MAPPING.name: _column_mapping,
+    TYPE_WIDENING.name: _type_changes,
+    TYPE_WIDENING_PREVIEW.name: _type_changes,
+    V2_CHECKPOINT.name: _checkpoint,
+    IN_COMMIT_TIMESTAMP.name: _timestamps,
+    CHECKPOINT_PROTECTION.name: _protection,
+    DOMAIN_METADATA.name: _domains,
 }
 
 

@@ -10,6 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.features import (
+    CATALOG_MANAGED,
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    IN_COMMIT_TIMESTAMP,
+    ROW_TRACKING,
+    V2_CHECKPOINT,
+    TableFeature,
+)
 from delta_ds.kernel.properties import (
     CHECKPOINT_POLICY,
     COLUMN_MAPPING_MAX_ID,
@@ -90,12 +99,12 @@ class _Change:
         self.is_new = name not in old
 
 
-def _turned_on(feature: str) -> Callable[[_Change], bool]:
+def _turned_on(feature: TableFeature) -> Callable[[_Change], bool]:
     return lambda change: change.protocol.supports(feature) and _is_true(change.value)
 
 
 def _to_mapping_by_name(change: _Change) -> bool:
-    return change.protocol.supports("columnMapping") and _maps_by_name_now(change.old, change.new)
+    return change.protocol.supports(COLUMN_MAPPING) and _maps_by_name_now(change.old, change.new)
 
 
 def _maps_by_name_now(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
@@ -115,18 +124,18 @@ def _is_new(change: _Change) -> bool:
 
 
 def _catalog_id(change: _Change) -> bool:
-    return change.is_new or not change.protocol.supports("catalogManaged")
+    return change.is_new or not change.protocol.supports(CATALOG_MANAGED)
 
 
 _ADOPTED: dict[str, Callable[[_Change], bool]] = {
-    ENABLE_ROW_TRACKING.name: _turned_on("rowTracking"),
+    ENABLE_ROW_TRACKING.name: _turned_on(ROW_TRACKING),
     ROW_ID_COLUMN.name: _names_row_tracking_column,
     ROW_COMMIT_VERSION_COLUMN.name: _names_row_tracking_column,
     COLUMN_MAPPING_MODE.name: _to_mapping_by_name,
     COLUMN_MAPPING_MAX_ID.name: lambda change: True,
-    ENABLE_DELETION_VECTORS.name: _turned_on("deletionVectors"),
-    CHECKPOINT_POLICY.name: lambda change: change.protocol.supports("v2Checkpoint") and change.value == "v2",
-    ENABLE_IN_COMMIT_TIMESTAMPS.name: _turned_on("inCommitTimestamp"),
+    ENABLE_DELETION_VECTORS.name: _turned_on(DELETION_VECTORS),
+    CHECKPOINT_POLICY.name: lambda change: change.protocol.supports(V2_CHECKPOINT) and change.value == "v2",
+    ENABLE_IN_COMMIT_TIMESTAMPS.name: _turned_on(IN_COMMIT_TIMESTAMP),
     ICT_ENABLEMENT_VERSION.name: _is_new,
     ICT_ENABLEMENT_TIMESTAMP.name: _is_new,
     "io.unitycatalog.tableId": _catalog_id,

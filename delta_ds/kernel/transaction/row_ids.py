@@ -9,6 +9,7 @@ from typing import Any
 
 from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import ENABLE_ROW_TRACKING, ROW_TRACKING_SUSPENDED
@@ -42,7 +43,7 @@ def _is_true(metadata: Metadata, name: str) -> bool:
 
 
 def _assigns(protocol: Protocol, metadata: Metadata, table: str) -> bool:
-    return protocol.supports("rowTracking") and not is_suspended(metadata, table)
+    return protocol.supports(ROW_TRACKING) and not is_suspended(metadata, table)
 
 
 def assign(pending: Pending) -> None:
@@ -55,7 +56,7 @@ def assign(pending: Pending) -> None:
     CommitFailedError
         A file has no `numRecords` (RT-W-11).
     """
-    if not pending.protocol.supports("rowTracking"):
+    if not pending.protocol.supports(ROW_TRACKING):
         return
     before = pending.snapshot.metadata if pending.snapshot is not None else pending.metadata
     if is_suspended(before, pending.table):
@@ -147,7 +148,7 @@ def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
     CommitFailedError
         One gives row ids to all files while the other takes them away.
     """
-    if not pending.protocol.supports("rowTracking"):
+    if not pending.protocol.supports(ROW_TRACKING):
         return
     if pending.is_unbackfill:
         if winner.is_backfill:

@@ -19,6 +19,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import vector_id
 from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.features import COLUMN_MAPPING, DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import (
     APPEND_ONLY,
@@ -85,14 +86,14 @@ def _check_protocol(pending: Pending) -> None:
 
 def _check_domains(pending: Pending) -> None:
     mark = pending.domains.get(ROW_TRACKING_DOMAIN)
-    leaves = bool(mark and mark.get("removed")) and not pending.protocol.supports("rowTracking")
+    leaves = bool(mark and mark.get("removed")) and not pending.protocol.supports(ROW_TRACKING)
     if mark is not None and not leaves:
         raise CommitFailedError(
             f"Manually setting the Row ID high water mark is not allowed (metadata domain {ROW_TRACKING_DOMAIN} of "
             f"table {pending.table}); nothing was written",
             condition="DELTA_ROW_ID_HIGH_WATER_MARK_SET",
         )
-    if pending.domains and not pending.protocol.supports("domainMetadata"):
+    if pending.domains and not pending.protocol.supports(DOMAIN_METADATA):
         names = ", ".join(pending.domains)
         raise UnsupportedFeatureError(
             f"Detected DomainMetadata action(s) for domains [{names}], but table {pending.table} does not support "
@@ -186,7 +187,7 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
         `delta.appendOnly` is in force.
     """
     is_set = snapshot.metadata.configuration.get(APPEND_ONLY.name, "false").strip().lower() == "true"
-    if is_set and snapshot.protocol.supports("appendOnly"):
+    if is_set and snapshot.protocol.supports(features.APPEND_ONLY):
         table = snapshot.storage.url
         raise AppendOnlyError(
             f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
@@ -226,7 +227,7 @@ def _check_feed_over_mapping(pending: Pending) -> None:
     new, before = pending.new_metadata, pending.snapshot
     if new is None or before is None or not (pending.adds or pending.removes or any(pending.live_removes)):
         return
-    mode = mapping_mode(new.configuration, pending.protocol.supports("columnMapping"))
+    mode = mapping_mode(new.configuration, pending.protocol.supports(COLUMN_MAPPING))
     if mode == "none" or not ENABLE_CHANGE_DATA_FEED.of(new.configuration):
         return
     if before.mapping_mode == "none":
@@ -269,7 +270,7 @@ def _paths(
 
 def _newly_has_manifests_over_vectors(before: Snapshot) -> bool:
     if SYMLINK_MANIFEST_ENABLED.of(before.metadata.configuration) or not before.protocol.supports(
-        "deletionVectors"
+        DELETION_VECTORS
     ):
         return False
     vectors = before.live_files().table["deletionVector"]

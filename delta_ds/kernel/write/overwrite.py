@@ -17,6 +17,7 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
+from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import (
     ROW_COMMIT_VERSION_COLUMN,
@@ -173,7 +174,7 @@ class _Rewriter:
         self._tracking = tuple(
             properties[k] for k in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name) if k in properties
         )
-        tracked = snapshot.protocol.supports("rowTracking") and len(self._tracking) == 2
+        tracked = snapshot.protocol.supports(ROW_TRACKING) and len(self._tracking) == 2
         self._reading = ReadPlan(
             table=plan.storage.url,
             version=snapshot.version,

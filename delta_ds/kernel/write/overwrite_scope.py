@@ -18,6 +18,7 @@ from delta_ds.kernel.data.rows.checks import Condition, RowCheck
 from delta_ds.kernel.data.rows.expressions import read_clause
 from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
+from delta_ds.kernel.features import CHANGE_DATA_FEED
 from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
@@ -145,7 +146,7 @@ def _matching(
             f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
             condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
         )
-    feed = protocol.supports("changeDataFeed") and ENABLE_CHANGE_DATA_FEED.of(metadata.configuration)
+    feed = protocol.supports(CHANGE_DATA_FEED) and ENABLE_CHANGE_DATA_FEED.of(metadata.configuration)
     return Replacing(
         MATCHING if overwrite else NOTHING,
         condition,

@@ -24,6 +24,7 @@ from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING, TARGET_FILE_SIZE
@@ -320,7 +321,7 @@ def _unclustered(outcome: _Outcome, options: WriteOptions) -> _Outcome:
     before = outcome.before
     if before is None or options.replace_where is not None or options.cluster_by is not None:
         return outcome
-    if not outcome.protocol.supports(clustering.FEATURE) or not before.clustering_columns:
+    if not outcome.protocol.supports(CLUSTERING) or not before.clustering_columns:
         return outcome
     text = clustering.domain_text(outcome.metadata.schema, (), before.mapping_mode)
     return replace(outcome, domains={**outcome.domains, CLUSTERING_DOMAIN: text})
@@ -348,7 +349,7 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
 
 def _clustering_columns(outcome: _Outcome, is_new: bool) -> tuple[tuple[str, ...], ...]:
     """The physical paths of the clustering columns, which need statistics wherever they stand."""
-    if not outcome.protocol.supports("clustering"):
+    if not outcome.protocol.supports(CLUSTERING):
         return ()
     before = None if is_new or CLUSTERING_DOMAIN in outcome.domains else outcome.before
     return clustering_paths(outcome.domains if before is None else before.domains)

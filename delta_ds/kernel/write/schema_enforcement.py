@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.features import COLUMN_MAPPING, TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
@@ -96,7 +97,7 @@ def check_write(
         table,
         incoming,
         widening=enabled(properties, features, table_name),
-        table_version=table_version if "typeWidening-preview" in features else None,
+        table_version=table_version if TYPE_WIDENING_PREVIEW.name in features else None,
     )
     wanted = partition_columns_of(incoming, partition_by, table_name)
     check_partitioning(merged, wanted, table_name)
@@ -174,7 +175,7 @@ def _overwritten(
     table_name: str,
 ) -> StructType:
     wanted = partition_columns_of(data, partition_by, table_name)
-    mode = column_mapping.mapping_mode(properties, "columnMapping" in features)
+    mode = column_mapping.mapping_mode(properties, COLUMN_MAPPING.name in features)
     check_duplicates(data, "METADATA_UPDATE", "the data that is written")
     check_new_schema(data, wanted, mode, table_name, properties=properties)
     check_void(data, table_name)
@@ -188,7 +189,7 @@ def _check_changed(
     schema: StructType, properties: Mapping[str, str], features: frozenset[str], table_name: str
 ) -> None:
     check_duplicates(schema, "METADATA_UPDATE", f"the schema of {table_name}")
-    if column_mapping.mapping_mode(properties, "columnMapping" in features) == "none":
+    if column_mapping.mapping_mode(properties, COLUMN_MAPPING.name in features) == "none":
         check_names(schema, table_name)
     check_reserved(schema, properties, table_name)
 

@@ -16,6 +16,7 @@ from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import Files, candidates, partitions, understood
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.properties import ENABLE_ROW_TRACKING
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import Snapshot
@@ -123,7 +124,7 @@ class Target:
     @property
     def tracked(self) -> bool:
         """Whether rows have ids that a change has to keep."""
-        return self.protocol.supports("rowTracking") and bool(
+        return self.protocol.supports(ROW_TRACKING) and bool(
             ENABLE_ROW_TRACKING.of(self.metadata.configuration)
         )
 

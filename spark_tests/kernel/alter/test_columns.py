@@ -25,6 +25,7 @@ from delta_ds.kernel.alter.columns import (
     rename_column,
 )
 from delta_ds.kernel.alter.schema_change import TableState
+from delta_ds.kernel.features import VARIANT_TYPE
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, strip
 from delta_ds.kernel.schema.types import (
     INTEGER,
@@ -183,7 +184,7 @@ def test_columns_that_cannot_be_added_are_refused(
 def test_type_of_a_new_feature_brings_the_feature(make: Make) -> None:
     log = make(struct(id="long"))
     add_columns(log, struct(va=VARIANT))
-    assert log.snapshot().protocol.supports("variantType")
+    assert log.snapshot().protocol.supports(VARIANT_TYPE)
 
 
 def test_added_columns_get_ids_that_no_column_ever_had(make: Make) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
+from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import INTEGER, STRING, StructField, StructType
 from spark_tests.kernel.alter.tables import NESTED, action, made, with_rows
 
@@ -32,7 +33,7 @@ def test_what_only_asks_for_a_protocol_is_not_stored(tmp_path: Path) -> None:
         log, {"delta.feature.deletionVectors": "supported", "delta.minWriterVersion": "7", "a": "b"}
     )
     assert log.snapshot().properties == {"a": "b"}
-    assert log.snapshot().protocol.supports("deletionVectors")
+    assert log.snapshot().protocol.supports(DELETION_VECTORS)
 
 
 def test_a_comment_becomes_the_description(tmp_path: Path) -> None:

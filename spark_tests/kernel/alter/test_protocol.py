@@ -179,7 +179,7 @@ def test_a_type_that_needs_a_feature_is_not_added_to_an_existing_table_silently(
     with pytest.raises(UnsupportedFeatureError, match=r"addFeatureSupport\('timestampNtz'\)") as caught:
         upgraded(Protocol(1, 2), metadata(schema))
     assert caught.value.condition == "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"
-    assert upgraded(Protocol(1, 2), metadata(schema), {"timestampNtz"}).supports("timestampNtz")
+    assert upgraded(Protocol(1, 2), metadata(schema), {"timestampNtz"}).supports(FEATURES["timestampNtz"])
 
 
 def test_a_preview_feature_is_kept_where_its_property_is_set_again() -> None:

@@ -20,6 +20,7 @@ from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 from delta_ds.testing import TableBuilder
 from spark_tests.kernel.commands.whole_tables import IDS, bodies, commit_before, ids, rows, with_vector
@@ -87,7 +88,7 @@ def test_properties_come_along_and_description_does_not(tmp_path: Path) -> None:
     assert new.configuration == {"k": "source", "extra": "1", "delta.enableDeletionVectors": "true"}
     assert (new.name, new.description) == (None, None)
     assert new.id != old.id and new.created_time == old.created_time
-    assert clone.snapshot().protocol.supports("deletionVectors")
+    assert clone.snapshot().protocol.supports(DELETION_VECTORS)
 
 
 def test_an_earlier_version_or_moment_is_cloned(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_an_empty_table_is_replaced(tmp_path: Path) -> None:
     found = clone.snapshot()
     assert (found.schema.names, found.properties) == (["id"], {"k": "source"})
     assert (found.metadata.description, found.clustering_columns) == ("stays", [])
-    assert found.protocol.supports("deletionVectors") and rows(clone) == [1, 2]
+    assert found.protocol.supports(DELETION_VECTORS) and rows(clone) == [1, 2]
 
 
 def test_a_commit_in_between_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta, plan_conversion, source_files
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,
@@ -218,7 +219,7 @@ def test_parquet_types_are_read_as_spark_reads_them(tmp_path: Path) -> None:
         convert_to_delta(log)
         found = log.snapshot()
         assert found.schema.find("old") == StructField("old", kind)
-        assert found.protocol.supports("timestampNtz") == (kind == TIMESTAMP_NTZ)
+        assert found.protocol.supports(FEATURES["timestampNtz"]) == (kind == TIMESTAMP_NTZ)
         assert found.scan().to_arrow().to_pylist() == [{"old": value, "d": "x", "l": ["y"]}]
 
 

@@ -27,6 +27,7 @@ from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.commands.restore import joined_protocol, restore, with_highest_marks
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.testing import TableBuilder, commit_time, remove_action
 from spark_tests.kernel.commands.whole_tables import IDS, bodies, commit_before, ids, rows, with_vector
@@ -145,7 +146,7 @@ def test_features_stay_supported(tmp_path: Path) -> None:
     log = three_versions(tmp_path)
     set_properties(log, {"delta.enableDeletionVectors": "true"})
     restore(log, version=3)
-    assert log.snapshot().protocol.supports("deletionVectors")
+    assert log.snapshot().protocol.supports(DELETION_VECTORS)
     assert log.snapshot().properties == {}
 
 
@@ -362,7 +363,7 @@ def test_files_from_before_row_tracking_get_row_ids(tmp_path: Path) -> None:
     set_properties(log, {"delta.enableRowTracking": "true"})
     done = restore(log, version=3)
     assert sorted(add["baseRowId"] for add in bodies(log, done.version, "add")) == [1, 2, 3]
-    assert log.snapshot().protocol.supports("rowTracking")
+    assert log.snapshot().protocol.supports(ROW_TRACKING)
 
 
 def test_suspended_row_tracking_is_not_brought_back(tmp_path: Path) -> None:

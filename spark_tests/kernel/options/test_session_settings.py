@@ -10,6 +10,7 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, PredicateError
+from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.options.session_settings import (
     AUTO_COMPACT_PREFIX,
     CONSTRAINT_CHECK,
@@ -34,7 +35,7 @@ def test_new_tables_take_defaults_where_the_write_says_nothing_and_old_ones_do_n
     log = DeltaLog(tmp_path / "new")
     log.write(ROWS, options={SETTINGS_OPTION: settings, "delta.checkpointInterval": "3"})
     assert log.snapshot().properties == {"delta.appendOnly": "true", "delta.checkpointInterval": "3"}
-    assert log.snapshot().protocol.supports("deletionVectors")
+    assert log.snapshot().protocol.supports(DELETION_VECTORS)
 
     old = DeltaLog(tmp_path / "old")
     old.write(ROWS)

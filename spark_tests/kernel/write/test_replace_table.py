@@ -10,6 +10,7 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.write.arrow import write_arrow
@@ -42,7 +43,7 @@ def test_clustering_comes_and_goes(tmp_path: Path) -> None:
     assert write(tmp_path / "t", ROWS, replaceTable="true", clusterBy="id").clustering_columns == [["id"]]
     assert write(tmp_path / "t", ROWS, replaceTable="true", clusterBy="p").clustering_columns == [["p"]]
     after = write(tmp_path / "t", ROWS, replaceTable="true")
-    assert (after.clustering_columns, after.protocol.supports("clustering")) == ([], True)
+    assert (after.clustering_columns, after.protocol.supports(CLUSTERING)) == ([], True)
 
 
 def test_columns_that_are_mapped_get_ids_of_their_own(tmp_path: Path) -> None:

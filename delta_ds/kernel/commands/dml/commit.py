@@ -16,6 +16,7 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import ChangePlan
 from delta_ds.kernel.data.values.statistics_text import members, with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.live_adds import bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.scan.scan import descriptor
@@ -236,7 +237,7 @@ def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -
     """Files with all that is known of them."""
     live = snapshot.live_files()
     stats = live.stats_json(rows)
-    if snapshot.protocol.supports("clustering") or stats.null_count:
+    if snapshot.protocol.supports(CLUSTERING) or stats.null_count:
         # Only the log itself has tags, which say what files are clustered already, and all forms of statistics.
         yield from live_adds(snapshot, paths)
         return

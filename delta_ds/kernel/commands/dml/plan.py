@@ -14,13 +14,19 @@ from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.rows.generated import (
-    COLUMN_DEFAULTS,
     CURRENT_DEFAULT,
     generation_expression,
 )
 from delta_ds.kernel.data.rows.identity import is_identity
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import file_plan
+from delta_ds.kernel.features import (
+    CHANGE_DATA_FEED,
+    CLUSTERING,
+    COLUMN_DEFAULTS,
+    DELETION_VECTORS,
+    ROW_TRACKING,
+)
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import (
     ENABLE_CHANGE_DATA_FEED,
@@ -110,12 +116,12 @@ def plan_row_changes(
         metadata.schema, computed=computed, generates=generates, properties=properties, features=supported,
         table_name=name, timezone=timezone, columns_of=columns_of,
     )  # fmt: skip
-    tracked = _is_on(metadata, protocol, "rowTracking", ENABLE_ROW_TRACKING)
+    tracked = _is_on(metadata, protocol, ROW_TRACKING, ENABLE_ROW_TRACKING)
     files = file_plan(
         name, snapshot.version, metadata, supported, compression=None,
         max_records_per_file=max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(properties), timezone=timezone,
-        clustering_columns=clustering_paths(snapshot.domains) if protocol.supports("clustering") else (),
+        clustering_columns=clustering_paths(snapshot.domains) if protocol.supports(CLUSTERING) else (),
     )  # fmt: skip
     if tracked:
         names = (properties[ROW_ID_COLUMN.name], properties[ROW_COMMIT_VERSION_COLUMN.name])
@@ -129,13 +135,15 @@ def plan_row_changes(
     return ChangePlan(
         write=write,
         before=replace(rows, checks=(), identities=()),
-        records_changes=_is_on(metadata, protocol, "changeDataFeed", ENABLE_CHANGE_DATA_FEED),
+        records_changes=_is_on(metadata, protocol, CHANGE_DATA_FEED, ENABLE_CHANGE_DATA_FEED),
         tracked=tracked,
-        marks_rows=_is_on(metadata, protocol, "deletionVectors", ENABLE_DELETION_VECTORS),
+        marks_rows=_is_on(metadata, protocol, DELETION_VECTORS, ENABLE_DELETION_VECTORS),
     )
 
 
-def _is_on(metadata: Metadata, protocol: Protocol, feature: str, known: TableProperty[bool]) -> bool:
+def _is_on(
+    metadata: Metadata, protocol: Protocol, feature: features.TableFeature, known: TableProperty[bool]
+) -> bool:
     return protocol.supports(feature) and known.of(metadata.configuration)
 
 
@@ -189,7 +197,7 @@ def special_columns(snapshot: Snapshot) -> SpecialColumns:
     supported = snapshot.protocol.supported
     generated = {f.name: generation_expression(f, supported) for f in snapshot.schema}
     defaults = {}
-    if COLUMN_DEFAULTS in supported:
+    if COLUMN_DEFAULTS.name in supported:
         defaults = {f.name: f.metadata.get(CURRENT_DEFAULT) for f in snapshot.schema}
     return SpecialColumns(
         {name: text for name, text in generated.items() if text is not None},

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics_columns import statistics_columns
@@ -18,6 +17,7 @@ from delta_ds.kernel.expressions import evaluate
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Expression, columns, conjunction
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.column_paths import Path, show
@@ -46,7 +46,7 @@ def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
             condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
             parameters={"table": table},
         )
-    if not snapshot.protocol.supports(clustering.FEATURE):
+    if not snapshot.protocol.supports(CLUSTERING):
         return
     if request.where:
         raise UnsupportedOperationError(

@@ -24,6 +24,7 @@ from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrit
 from delta_ds.kernel.commands.optimize.zcubes import CubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.scan.scan import file_slices
@@ -143,7 +144,7 @@ def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -
     if request.kind == ZORDER and request.columns:
         files = rewrite.files if request.settings.check_statistics else None
         return Curve(ZORDER, zorder_columns(snapshot, request.columns, files))
-    if request.kind not in REORG and snapshot.protocol.supports("clustering") and snapshot.clustering_columns:
+    if request.kind not in REORG and snapshot.protocol.supports(CLUSTERING) and snapshot.clustering_columns:
         return Curve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
     return None
 

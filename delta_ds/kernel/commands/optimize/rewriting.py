@@ -18,6 +18,7 @@ from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
 from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.features import CLUSTERING, ROW_TRACKING
 from delta_ds.kernel.properties import (
     ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
@@ -99,7 +100,7 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         for name in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name)
         if name in properties
     )
-    tracked = snapshot.protocol.supports("rowTracking") and ENABLE_ROW_TRACKING.of(properties)
+    tracked = snapshot.protocol.supports(ROW_TRACKING) and ENABLE_ROW_TRACKING.of(properties)
     tracking = names if tracked and len(names) == 2 else ()
     reading = ReadPlan(
         table=storage.url,
@@ -112,7 +113,7 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         row_id_column=properties.get(ROW_ID_COLUMN.name),
         row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
     )
-    clustered = snapshot.protocol.supports("clustering")
+    clustered = snapshot.protocol.supports(CLUSTERING)
     files = file_plan(
         storage.url,
         snapshot.version,

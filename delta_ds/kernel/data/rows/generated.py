@@ -18,12 +18,11 @@ from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.evaluate import constant
 from delta_ds.kernel.expressions.tree import Call, Column, Literal, columns
+from delta_ds.kernel.features import COLUMN_DEFAULTS, GENERATED_COLUMNS
 from delta_ds.kernel.schema.types import DataType, StructField, StructType, arrow_type
 
 GENERATION_EXPRESSION = "delta.generationExpression"
-GENERATED_COLUMNS = "generatedColumns"
 CURRENT_DEFAULT = "CURRENT_DEFAULT"
-COLUMN_DEFAULTS = "allowColumnDefaults"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Default:
 
 def generation_expression(field: StructField, features: Collection[str]) -> str | None:
     """The SQL of a generated column; None for any other column."""
-    text = field.metadata.get(GENERATION_EXPRESSION) if GENERATED_COLUMNS in features else None
+    text = field.metadata.get(GENERATION_EXPRESSION) if GENERATED_COLUMNS.name in features else None
     return text if isinstance(text, str) else None
 
 
@@ -155,7 +154,7 @@ def read_default(
         The default is not one that can be evaluated.
     """
     text = field.metadata.get(CURRENT_DEFAULT)
-    if COLUMN_DEFAULTS not in features or text is None:
+    if COLUMN_DEFAULTS.name not in features or text is None:
         return None
     clause = read_clause(
         f"default of column {field.name} of {table_name}",

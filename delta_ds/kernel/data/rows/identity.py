@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.features import IDENTITY_COLUMNS
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
 
 START = "delta.identity.start"
 STEP = "delta.identity.step"
 HIGH_WATER_MARK = "delta.identity.highWaterMark"
 ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
-FEATURE = "identityColumns"
 
 BLOCK = 1 << 20
 TASKS = 1 << 16
@@ -51,7 +51,7 @@ class Identity:
 
 def is_identity(field: StructField, features: Collection[str]) -> bool:
     """Whether the field is an identity column of a table with these supported features."""
-    return FEATURE in features and START in field.metadata and STEP in field.metadata
+    return IDENTITY_COLUMNS.name in features and START in field.metadata and STEP in field.metadata
 
 
 def plan_identities(

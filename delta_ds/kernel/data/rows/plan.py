@@ -30,7 +30,6 @@ from delta_ds.kernel.data.rows.checks import (
 )
 from delta_ds.kernel.data.rows.expressions import Clause
 from delta_ds.kernel.data.rows.generated import (
-    COLUMN_DEFAULTS,
     CURRENT_DEFAULT,
     Default,
     Generated,
@@ -42,6 +41,7 @@ from delta_ds.kernel.data.rows.generated import (
 )
 from delta_ds.kernel.data.rows.identity import Identity, plan_identities
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
 
 VERIFICATION = "Generated Column"  # the name of the check that given values are those generated
@@ -263,7 +263,7 @@ def _default(
     columns_of: ColumnsOf | None,
 ) -> Default | None:
     text = field.metadata.get(CURRENT_DEFAULT)
-    if COLUMN_DEFAULTS not in features or not isinstance(text, str):
+    if COLUMN_DEFAULTS.name not in features or not isinstance(text, str):
         return read_default(field, features, now, table_name)
 
     def read(text: str) -> Default:

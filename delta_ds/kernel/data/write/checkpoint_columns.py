@@ -22,6 +22,7 @@ from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
+from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type
 
 _Tree = dict[str, Any]
@@ -37,7 +38,7 @@ def typed_columns(protocol: Protocol, metadata: Metadata) -> CheckpointColumns:
     names = metadata.physical_partition_columns(protocol)
     fields = [metadata.schema.find(name) for name in metadata.partition_columns]
     partitions = {n: f.type for n, f in zip(names, fields, strict=True) if f is not None}
-    return CheckpointColumns(_leaves(columns, protocol.supports("deletionVectors")), partitions)
+    return CheckpointColumns(_leaves(columns, protocol.supports(DELETION_VECTORS)), partitions)
 
 
 def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[Leaf, ...]:

@@ -26,6 +26,7 @@ from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
 from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
 from delta_ds.kernel.schema.column_mapping import FIELD_ID
 from delta_ds.kernel.schema.types import (
@@ -54,7 +55,7 @@ _TAIL_BYTES = 64 << 10  # read at once from the end of a file: the footer of all
 _MAGIC = b"PAR1"
 _BATCH_ROWS = 65_536
 _WIDE = Context(prec=76)
-_SHREDDING = frozenset(["variantShredding", "variantShredding-preview"])
+_SHREDDING = frozenset([VARIANT_SHREDDING.name, VARIANT_SHREDDING_PREVIEW.name])
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -111,7 +112,7 @@ class FooterStatistics:
         self._columns = file_columns(plan)
         self._about = statistics_columns(plan, self._columns)
         self._prefix_length = DATA_SKIPPING_STRING_PREFIX_LENGTH.of(plan.properties)
-        self._tight_bounds = "deletionVectors" in plan.features
+        self._tight_bounds = DELETION_VECTORS.name in plan.features
         self._known: tuple[pa.Schema, Rebase, _Places] | None = None
 
     def of(self, path: str, size: int) -> tuple[int, str]:

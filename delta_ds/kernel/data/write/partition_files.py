@@ -22,6 +22,7 @@ from delta_ds.kernel.data.write.partition_split import Partition
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
 from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class _File:
         self.statistics = FileStatistics(
             output.statistics,
             DATA_SKIPPING_STRING_PREFIX_LENGTH.of(plan.properties),
-            "deletionVectors" in plan.features,
+            DELETION_VECTORS.name in plan.features,
         )
         self._output = output
         output.written.append(path)

@@ -9,6 +9,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.features import (
+    COLUMN_MAPPING,
+    ICEBERG_COMPAT_V1,
+    ICEBERG_COMPAT_V2,
+    MATERIALIZE_PARTITION_COLUMNS,
+)
 from delta_ds.kernel.properties import (
     ENABLE_MATERIALIZE_PARTITION_COLUMNS,
     PARQUET_COMPRESSION_CODEC,
@@ -22,7 +28,9 @@ from delta_ds.kernel.schema.types import StructField, StructType
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Metadata
 
-_NEED_PARTITION_COLUMNS = frozenset(["materializePartitionColumns", "icebergCompatV1", "icebergCompatV2"])
+_NEED_PARTITION_COLUMNS = frozenset(
+    known.name for known in (MATERIALIZE_PARTITION_COLUMNS, ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V2)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,7 @@ def file_plan(
         version=version,
         schema=metadata.schema,
         partition_columns=metadata.partition_columns,
-        mapping_mode=mapping_mode(metadata.configuration, "columnMapping" in names),
+        mapping_mode=mapping_mode(metadata.configuration, COLUMN_MAPPING.name in names),
         properties=dict(metadata.configuration),
         features=names,
         **options,

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_write.file import (
     Counts,
     FileForm,
@@ -129,7 +130,7 @@ def write_checkpoint(
         typed=typed_columns(state.protocol, state.metadata),
         footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
-    if state.protocol.supports("v2Checkpoint") and CHECKPOINT_POLICY.of(properties) == "v2":
+    if state.protocol.supports(V2_CHECKPOINT) and CHECKPOINT_POLICY.of(properties) == "v2":
         info = _write_v2(storage, state, form)
     else:
         info = _write_classic(storage, state, form)

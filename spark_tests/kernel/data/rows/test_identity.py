@@ -73,7 +73,7 @@ def test_given_values_for_generated_by_default_are_kept_and_do_not_move_the_mark
 
 def test_without_the_feature_the_column_is_a_plain_one() -> None:
     table = schema(column(), v=STRING)
-    assert stored(ROWS, table, {"v": "a"}, features=FEATURES - {identity.FEATURE}) == [{"k": None, "v": "a"}]
+    assert stored(ROWS, table, {"v": "a"}, features=FEATURES - {"identityColumns"}) == [{"k": None, "v": "a"}]
 
 
 def test_identity_column_as_partition_column_is_refused() -> None:
