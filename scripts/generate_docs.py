@@ -155,6 +155,14 @@ def settings_without_effect() -> list[str]:
     return _table(["name", "default", "instead"], _settings(honoured=False))
 
 
+def environment_variables() -> list[str]:
+    from delta_ds.kernel.environment import VARIABLES
+
+    return _table(
+        ["name", "default", "meaning"], [[_code(v.name), _code(v.default), v.meaning] for v in VARIABLES]
+    )
+
+
 def _properties(*acts_on: str) -> list[list[str]]:
     from delta_ds.kernel.properties import PROPERTIES
 
@@ -189,10 +197,11 @@ def features() -> list[str]:
     for feature in FEATURES.values():
         versions = {"reader": feature.legacy_reader, "writer": feature.legacy_writer}
         asked = {
-            "": feature.enabled_by and f"{_code(feature.enabled_by)}{_values(feature.enabled_values)}",
+            "": feature.enabled_by and f"{_code(feature.enabled_by.name)}{_values(feature.enabled_values)}",
+            "a property that begins with ": feature.enabled_by_prefix and _code(feature.enabled_by_prefix),
             "a column of type ": feature.column_type,
             "a column with ": ", ".join(map(_code, feature.column_metadata)),
-            "preview of ": feature.stands_for,
+            "preview of ": feature.stands_for and feature.stands_for.name,
             "on existing tables by ": feature.by_hand and "name only",
         }
         rows.append(
@@ -201,7 +210,7 @@ def features() -> list[str]:
                 feature.kind,
                 ", ".join(f"{side} {version}" for side, version in versions.items() if version),
                 "; ".join(f"{how}{what}" for how, what in asked.items() if what) or "its name",
-                ", ".join(feature.depends_on),
+                ", ".join(needed.name for needed in feature.depends_on),
                 "yes" if feature.read or feature.kind == "writer" else "no",
                 "yes" if feature.write else "no",
             ]
@@ -226,6 +235,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         batch_only_options,
         honoured_settings,
         settings_without_effect,
+        environment_variables,
         honoured_properties,
         properties_without_effect,
         refused_properties,

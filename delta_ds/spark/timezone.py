@@ -6,6 +6,8 @@ import logging
 import os
 import time
 
+from delta_ds.kernel.environment import TIME_ZONE
+
 logger = logging.getLogger("delta_ds")
 
 _SESSION_TIME_ZONE = "spark.sql.session.timeZone"
@@ -26,7 +28,7 @@ def machine_time_zone() -> str:
 
     While a read is planned this stands for the session's, which Spark does not tell Python there.
     """
-    name = os.environ.get("TZ", "").lstrip(":")
+    name = TIME_ZONE.text().lstrip(":")
     name = name or _zone_of_link("/etc/localtime") or _first_line("/etc/timezone") or ""
     if name:
         return name

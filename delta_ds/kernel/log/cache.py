@@ -9,7 +9,7 @@ The folder belongs to the user alone (0700), is bounded in size (least recently 
 and safe under concurrent processes: entries appear by rename and are never changed. Anything wrong with
 an entry means a cache miss.
 
-Environment: `DELTA_DS_CACHE` is `off` or a folder; `DELTA_DS_CACHE_SIZE` the bound in bytes (1 GiB).
+Where it is and what it may hold: `environment.CACHE`, `environment.CACHE_SIZE`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel import environment
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import CheckpointFiles
 from delta_ds.kernel.log.filenames import LogFile
@@ -47,7 +48,6 @@ _END = struct.Struct("<8sQQI")
 _MAGIC = b"DDSENTRY"
 # Of the Arrow file so many bytes have a CRC-32 of their own, so that all cores can check.
 _BLOCK_BYTES = 8 << 20
-_DEFAULT_BYTES = 1 << 30
 # Below this a replay is as fast as looking into the cache.
 _WORTHWHILE_FILES = 2000
 _WORTHWHILE_COMMITS = 50
@@ -57,10 +57,10 @@ _current_user = getattr(os, "getuid", None)
 
 def cache_folder() -> Path | None:
     """The folder of this user's entries, made if needed; None if caching is off or not safe here."""
-    setting = os.environ.get("DELTA_DS_CACHE", "")
+    setting = environment.CACHE.text()
     if setting.lower() == "off":
         return None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    base = environment.CACHE_HOME.text() or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(setting) if setting else Path(base) / "delta_ds"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -270,10 +270,10 @@ def _metadata(body: Mapping[str, Any]) -> Metadata:
 def _evict(folder: Path) -> None:
     """Delete the least recently used entries until the folder is within its bound."""
     try:
-        bound = int(os.environ.get("DELTA_DS_CACHE_SIZE", _DEFAULT_BYTES))
+        bound = int(environment.CACHE_SIZE.text())
     except ValueError:
-        bound = _DEFAULT_BYTES
-        logger.warning("cache_size_ignored value=%r", os.environ.get("DELTA_DS_CACHE_SIZE"))
+        bound = int(environment.CACHE_SIZE.default)
+        logger.warning("cache_size_ignored value=%r", environment.CACHE_SIZE.text())
     found = []
     for path in folder.glob("*/*.arrow"):
         try:

@@ -1,0 +1,48 @@
+"""Every environment variable that the package reads by itself, as one record; clients of stores read their own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentVariable:
+    """One environment variable.
+
+    Attributes
+    ----------
+    name
+        In full.
+    default
+        What holds where it is not set; empty: nothing.
+    meaning
+        What it does, for the documentation.
+    """
+
+    name: str
+    default: str
+    meaning: str
+
+    def text(self) -> str:
+        """What it is set to, or the default."""
+        return os.environ.get(self.name, self.default)
+
+
+CACHE = EnvironmentVariable(
+    "DELTA_DS_CACHE", "",
+    "the folder for snapshots that the next process begins with, of one user alone (0700); `off`: none are kept. Where "
+    "it is not set, `delta_ds` in `XDG_CACHE_HOME`",
+)  # fmt: skip
+CACHE_SIZE = EnvironmentVariable(
+    "DELTA_DS_CACHE_SIZE", str(1 << 30),
+    "how many bytes that folder holds at most; what was not used for longest goes first",
+)  # fmt: skip
+CACHE_HOME = EnvironmentVariable(
+    "XDG_CACHE_HOME", "", "where programs keep what they can make again; `~/.cache` where it is not set"
+)  # fmt: skip
+TIME_ZONE = EnvironmentVariable(
+    "TZ", "", "the time zone of this machine, where a session's is not known; else it is asked of the system"
+)  # fmt: skip
+
+VARIABLES = (CACHE, CACHE_SIZE, CACHE_HOME, TIME_ZONE)
