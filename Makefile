@@ -6,14 +6,14 @@ WORKERS ?= auto
 # Each has a Spark session of its own, about 2 GB.
 SPARK_WORKERS ?= 2
 
-# Another Spark than the newest for the wheel: make test-wheel WHEEL_SPARK="pyspark==4.1.*"
+# Another Spark than the newest for the wheel: make wheel WHEEL_SPARK="pyspark==4.1.*"
 WHEEL_SPARK ?=
 
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint types test-fast test-spark test-emulated test-stores test-interop test-matrix test-wheel bench clean check-python check-java
+.PHONY: help setup quickstart test lint types test-fast test-spark test-emulated test-stores test-interop test-matrix wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ setup: $(VENV)/.dev ## Make .venv with everything for development
 quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
 	@$(BIN)/python examples/quickstart.py
 
-test: check-java lint types test-fast test-emulated test-wheel test-spark ## Everything CI runs: lint, types, import rules, all tests
+test: check-java lint types test-fast test-emulated wheel test-spark ## Everything CI runs: lint, types, import rules, all tests
 
 lint: $(VENV)/.dev ## Style (ruff) and import rules (import-linter)
 	$(BIN)/ruff check .
@@ -38,11 +38,11 @@ test-fast: $(VENV)/.dev ## Tests that need no Java
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder -m "(spark or connect) and not stores and not interop" $(ARGS)
 
-test-wheel: check-java $(VENV)/.dev ## Every example and command with what the built wheel brings, and nothing else
-	rm -rf .venv-wheel dist/wheel
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/wheel .
+wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
+	rm -rf .venv-wheel dist
+	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/wheel/*.whl $(WHEEL_SPARK)
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
 	cd .venv-wheel && bin/python ../scripts/try_wheel.py
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)

@@ -1,6 +1,6 @@
 """Run every example and one of each command in this interpreter, into which nothing but the wheel was installed.
 
-    make test-wheel
+    make wheel
 
 What a user gets by `pip install` must be enough: an import that only the extras bring, or a warning, is a failure here.
 """
@@ -8,6 +8,7 @@ What a user gets by `pip install` must be enough: an import that only the extras
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import io
 import os
@@ -37,8 +38,15 @@ def environment() -> Iterator[str]:
     """What is wrong with the environment."""
     import delta_ds
 
-    if ROOT in Path(delta_ds.__file__).resolve().parents and ".venv-wheel" not in delta_ds.__file__:
-        yield f"the package comes from the repository, not from the wheel: {delta_ds.__file__}"
+    installed = Path(delta_ds.__file__).resolve().parent
+    if installed == ROOT / "delta_ds":
+        yield f"the package comes from the repository, not from the wheel: {installed}"
+    if (named := importlib.metadata.version("delta-ds")) != delta_ds.__version__:
+        yield f"the wheel is called {named}, the package in it {delta_ds.__version__}"
+    for pattern in ("*.py", "*.java", "py.typed"):
+        for file in (ROOT / "delta_ds").rglob(pattern):
+            if not (installed / file.relative_to(ROOT / "delta_ds")).is_file():
+                yield f"the wheel lacks {file.relative_to(ROOT)}"
     for name in EXTRAS:
         if importlib.util.find_spec(name) is not None:
             yield f"{name} is installed, which a plain install does not bring"
