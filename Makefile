@@ -12,40 +12,49 @@ WHEEL_SPARK ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
+NO_JVM := not spark and not connect and not stores and not interop
+
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint types test-fast test-spark test-emulated test-stores test-interop test-matrix wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-matrix wheel bench clean check-python check-java
 
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Make .venv with everything for development
 
 quickstart: check-java $(VENV)/.installed ## Install into .venv and read a real table: start here
 	@$(BIN)/python examples/quickstart.py
 
-test: check-java lint types test-fast test-emulated wheel test-spark ## Everything CI runs: lint, types, import rules, all tests
+format: $(VENV)/.dev ## Format the code, and mend what ruff can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format --quiet .
 
-lint: $(VENV)/.dev ## Style (ruff) and import rules (import-linter)
-	$(BIN)/ruff check .
+check: lint types test-quick ## Before every commit: style, types, import rules, quick tests; under three minutes, no Java
+
+test: check-java lint types test-fast test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
+
+lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/generate_docs.py --check
 
 types: $(VENV)/.dev ## Type check (mypy --strict)
 	$(BIN)/mypy
 
-test-fast: $(VENV)/.dev ## Tests that need no Java
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not spark and not connect and not stores and not interop" $(ARGS)
+docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
+	$(BIN)/python scripts/generate_docs.py
+
+test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer examples
+	DELTA_DS_QUICK=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "$(NO_JVM) and not slow" $(ARGS)
+
+test-fast: $(VENV)/.dev ## All tests that need no Java
+	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder -m "(spark or connect) and not stores and not interop" $(ARGS)
 
-wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
-	rm -rf .venv-wheel dist
-	$(BIN)/python -m build --outdir dist .
-	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
-	cd .venv-wheel && bin/python ../scripts/try_wheel.py
-
-test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto)
+test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m stores $(ARGS)
 
 test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite (needs Go and npm)
@@ -61,6 +70,13 @@ test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every s
 		echo "== pyspark $$version"; \
 		.venv-$$version/bin/python -m pytest spark_tests/spark/test_smoke.py $(ARGS) || exit 1; \
 	done
+
+wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
+	rm -rf .venv-wheel dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
+	cd .venv-wheel && bin/python ../scripts/try_wheel.py
 
 bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spark_tests.full_form import examples
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,7 +34,11 @@ atexit.register(shutil.rmtree, _cache, ignore_errors=True)
 os.environ["DELTA_DS_CACHE"] = _cache
 
 settings.register_profile(
-    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "default",
+    max_examples=examples(100),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
 

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.testing import TableBuilder, remove_action
+from spark_tests.full_form import examples
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string())])
 BOUNDED = settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -150,7 +151,7 @@ def test_retyped_fields_of_a_commit_give_right_rows_or_an_error(damaged: tuple[i
     check(*damaged)
 
 
-@settings(BOUNDED, max_examples=40)
+@settings(BOUNDED, max_examples=examples(40))
 @given(st.integers(0, 3), st.data())
 def test_commit_cut_anywhere_gives_right_rows_or_an_error(version: int, data: st.DataObject) -> None:
     check(version, COMMITS[version][: data.draw(st.integers(0, len(COMMITS[version])))])

@@ -43,6 +43,7 @@ from delta_ds.kernel.schema.types import (
     schema_to_json,
 )
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import examples
 from spark_tests.kernel.schema.schemas import SCHEMAS, struct
 
 NESTED = struct(
@@ -318,7 +319,7 @@ def _with_ids(metadata: Metadata) -> Metadata:
 
 
 @given(SCHEMAS, st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_added_and_dropped_again_leaves_the_schema(schema: StructType, data: st.DataObject) -> None:
     mapped, highest = assign(schema, 0, keep_names=False)
     configuration = {**NAME_MAPPING, "delta.columnMapping.maxColumnId": str(highest)}

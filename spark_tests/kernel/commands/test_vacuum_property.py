@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import examples
 from spark_tests.kernel.commands.vacuum_tables import (
     NOW,
     add,
@@ -158,7 +159,7 @@ def play(model: Model, steps: list[Step], start: float) -> None:
             model.committed(hours, *actions)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS, retention=st.sampled_from([0, 1, 3, 8, 30]), again=st.sampled_from([0, 2, 10]))
 def test_files_of_versions_within_the_retention_stay_and_all_others_go(
     steps: list[Step], retention: float, again: float
@@ -182,7 +183,7 @@ def test_files_of_versions_within_the_retention_stay_and_all_others_go(
         shutil.rmtree(root)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS, retentions=st.lists(st.sampled_from([0, 1, 3, 8, 30]), min_size=1, max_size=3))
 def test_lite_never_deletes_what_a_full_one_would_not(steps: list[Step], retentions: list[float]) -> None:
     root = Path(tempfile.mkdtemp())

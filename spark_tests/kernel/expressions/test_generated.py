@@ -27,6 +27,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from spark_tests.full_form import examples
 
 SOURCES: dict[str, DataType] = {
     "ts": TIMESTAMP,
@@ -180,7 +181,7 @@ def situations(draw: st.DrawFn) -> tuple[str, dict[str, tuple[DataType, str]], s
     return source, draw(st.sampled_from(EXPRESSIONS[source])), predicate, rows
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(situations(), st.sampled_from(ZONES), st.booleans())
 def test_a_matching_row_is_never_dropped(
     situation: tuple[str, dict[str, tuple[DataType, str]], str, list[Any]], zone: str, known: bool

@@ -15,6 +15,7 @@ from delta_ds.kernel.expressions.evaluate import can_evaluate, evaluate
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.schema.types import StructType, arrow_schema
+from spark_tests.full_form import examples
 from spark_tests.kernel.expressions.interpreter import interpret
 from spark_tests.kernel.expressions.trees import CONSTANTS, EDGES, OPERATORS, PREDICATES, ROWS, SCHEMA
 
@@ -45,7 +46,7 @@ def test_every_comparison_of_edge_values_agrees_with_row_interpreter(name: str) 
             assert evaluate(bound, batch).to_pylist() == expected, f"{predicate} became {bound}"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(PREDICATES, ROWS)
 def test_evaluate_agrees_with_row_interpreter(predicate: Expression, rows: list[dict[str, Any]]) -> None:
     bound = bind(predicate, SCHEMA)
@@ -53,7 +54,7 @@ def test_evaluate_agrees_with_row_interpreter(predicate: Expression, rows: list[
     assert evaluate(bound, batch_of(rows)).to_pylist() == [interpret(predicate, row) for row in rows]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(PREDICATES, ROWS)
 def test_text_of_bound_predicate_parses_to_the_same_meaning(
     predicate: Expression, rows: list[dict[str, Any]]
@@ -63,7 +64,7 @@ def test_text_of_bound_predicate_parses_to_the_same_meaning(
     assert evaluate(again, batch).equals(evaluate(bound, batch))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(PREDICATES)
 def test_parsing_the_text_of_a_parsed_predicate_gives_it_back(predicate: Expression) -> None:
     parsed = parse_predicate(str(predicate))
@@ -71,7 +72,7 @@ def test_parsing_the_text_of_a_parsed_predicate_gives_it_back(predicate: Express
     assert str(parse_predicate(str(parsed))) == str(parsed)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(PREDICATES)
 def test_binding_twice_changes_nothing(predicate: Expression) -> None:
     bound = bind(predicate, SCHEMA)

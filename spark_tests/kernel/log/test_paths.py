@@ -15,6 +15,7 @@ from delta_ds.exceptions import CommitFailedError, ConcurrentDeleteReadException
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import examples
 
 NAMES = st.text("ab %+:=?#é.", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
 FILES = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
@@ -39,7 +40,7 @@ def spellings(file: str, root: str) -> list[str]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(FILES, FILES)
 def test_all_spellings_of_a_file_have_one_form_and_two_files_two(file: str, other: str) -> None:
     storage = open_storage("/tmp/table")
@@ -49,7 +50,7 @@ def test_all_spellings_of_a_file_have_one_form_and_two_files_two(file: str, othe
         assert canonical_path(quote(other), storage) not in known
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.one_of(

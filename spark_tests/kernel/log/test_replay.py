@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delta_ds import CorruptLogFileError, DeltaLog, LogError
 from delta_ds.kernel.log.json_actions import find_actions
 from delta_ds.testing import TableBuilder, json_lines, metadata_action, protocol_action, remove_action
+from spark_tests.full_form import examples
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -71,7 +72,7 @@ def histories(draw):
 
 
 @given(histories(), st.sampled_from([None, "v1", "multi-part", "v2-parquet", "v2-json"]), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_live_files_are_those_of_a_naive_replay(history, checkpoint, compact):
     with tempfile.TemporaryDirectory() as folder:
         table = TableBuilder(folder)

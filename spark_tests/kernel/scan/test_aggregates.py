@@ -38,6 +38,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import examples
 from spark_tests.kernel.scan.tables import struct, to_json, write_statistics
 
 UTC = dt.timezone.utc
@@ -171,7 +172,7 @@ def _order(value: Any) -> Any:
 
 
 class TestLaw:
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(
         tables=_tables(), requests=st.lists(st.sampled_from(REQUESTS), min_size=8, max_size=8, unique=True)
     )

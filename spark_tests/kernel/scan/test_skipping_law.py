@@ -34,6 +34,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructType,
 )  # fmt: skip
+from spark_tests.full_form import examples
 from spark_tests.kernel.scan.tables import (
     MemoryFiles,
     foreign_statistics,
@@ -230,14 +231,14 @@ _RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("name", DATA.names)
-@settings(_RELAXED, max_examples=60)
+@settings(_RELAXED, max_examples=examples(60))
 @given(st.data())
 def test_file_with_a_row_that_matches_a_condition_is_never_skipped(name: str, data: st.DataObject) -> None:
     only = StructType(tuple(f for f in DATA if f.name == name))
     _check(data.draw(_tables(only, most_leaves=1)), "UTC")
 
 
-@settings(_RELAXED, max_examples=200)
+@settings(_RELAXED, max_examples=examples(200))
 @given(
     _SOME_COLUMNS.flatmap(lambda data: _tables(data, most_leaves=4)),
     st.sampled_from(["UTC", "Asia/Tokyo", None]),

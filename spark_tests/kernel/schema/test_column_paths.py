@@ -18,6 +18,7 @@ from delta_ds.kernel.schema.column_paths import (
     walk,
 )
 from delta_ds.kernel.schema.types import LONG, ArrayType, MapType, StructType
+from spark_tests.full_form import examples
 from spark_tests.kernel.schema.schemas import SCHEMAS, struct
 
 TABLE = struct(
@@ -90,7 +91,7 @@ def test_missing_column_is_named_with_what_there_is(path: Path, condition: str, 
     assert part in str(caught.value)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCHEMAS)
 def test_every_field_of_a_walk_is_found_at_its_path(schema: StructType) -> None:
     for path, field in walk(schema):

@@ -20,10 +20,11 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from spark_tests.full_form import examples
 from spark_tests.kernel.schema.schemas import SCHEMAS, struct, typed
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCHEMAS)
 def test_schema_merged_with_itself_is_itself(schema: StructType) -> None:
     assert merge_schemas(schema, schema) == schema
@@ -31,7 +32,7 @@ def test_schema_merged_with_itself_is_itself(schema: StructType) -> None:
     assert merge_schemas(schema, as_nullable(schema)) == schema  # type: ignore[arg-type]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCHEMAS, SCHEMAS)
 def test_merging_loses_no_column_and_keeps_the_order_of_the_table(
     table: StructType, data: StructType
@@ -146,7 +147,7 @@ def test_columns_that_differ_by_case_alone_are_refused(data: StructType) -> None
     assert caught.value.condition == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCHEMAS)
 def test_replacing_a_schema_by_itself_keeps_every_column_id(schema: StructType) -> None:
     mapped, _ = assign(schema, 0, keep_names=False)

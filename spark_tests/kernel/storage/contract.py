@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
+from spark_tests.full_form import examples
 
 Put = Callable[[str, bytes], Any]
 
@@ -81,7 +82,7 @@ class StorageContract:
         ]  # fmt: skip
         assert storage.status("_delta_log/1.json").size == 18
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
     @given(names=st.sets(NAMES, min_size=1, max_size=6), start=NAMES | st.just(""))
     def test_listing_from_a_key_equals_the_sorted_names_not_before_it(
         self, storage: Storage, put: Put, names: set[str], start: str

@@ -17,9 +17,10 @@ from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, ReadLimits
 from delta_ds.testing import Action, TableBuilder, remove_action
+from spark_tests.full_form import examples
 from spark_tests.kernel.streaming.streams import again, open_source, read, rows, table
 
-SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 # A step of a table's life: how many files it adds, whether it takes the oldest one away, and whether rows only move.
 STEPS = st.lists(

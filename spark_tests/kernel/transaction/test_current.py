@@ -13,6 +13,7 @@ from delta_ds.exceptions import CorruptLogFileError, NotADeltaTableError
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.transaction.current import Current
+from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import add, info, make_table, metadata, read_commit, write_commit
 
 
@@ -59,7 +60,7 @@ def test_torn_commit_is_named(tmp_path: Path) -> None:
         log.start_transaction()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(["append", "read", "other", "property", "remove", "scan"]), max_size=14))
 def test_what_a_handle_follows_equals_the_table_opened_anew(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.delta_log import DeltaLog
+from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import add, bodies, features, make_table, read_commit
 
 VECTOR = {
@@ -57,7 +58,7 @@ def test_removing_nothing_is_no_removal(tmp_path: Path) -> None:
     assert first["commitInfo"]["isBlindAppend"] is True
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.tuples(_TEXT, st.one_of(st.none(), _TEXT)), min_size=1, max_size=6, unique_by=lambda t: t[0])
 )

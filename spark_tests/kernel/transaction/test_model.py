@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
+from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import (
     LEGACY,
     add,
@@ -143,7 +144,7 @@ def blindly(side: Side) -> Side:
     return replace(side, scans=[], taint=False, files=[], partitions=[], removes=set())
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(
     loser=st.one_of(sides(raw=False), sides(raw=False).map(blindly)),
     winners=st.lists(sides(raw=True), min_size=1, max_size=2),

@@ -20,6 +20,7 @@ from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction import checkpoint
 from delta_ds.kernel.transaction.post_commit import Committed, run
 from delta_ds.testing import Action, TableBuilder
+from spark_tests.full_form import examples
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -143,7 +144,9 @@ def test_removes_that_are_only_counted_count(tmp_path: Path) -> None:
     assert (found["numFiles"], found["tableSizeBytes"]) == (1, 9)
 
 
-_LAW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_LAW = settings(
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @_LAW

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from delta_ds.exceptions import CommitFailedError, CorruptLogFileError, UnsupportedOperationError
 from delta_ds.kernel.delta_log import DeltaLog
+from spark_tests.full_form import examples
 from spark_tests.kernel.transaction.tables import (
     LEGACY,
     add,
@@ -128,7 +129,7 @@ def test_dropping_row_tracking_strips_what_the_winner_numbered(tmp_path: Path) -
     assert bodies(read_commit(tmp_path, 2), "add") == [add("n", 1, dataChange=False)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 7), max_size=3), min_size=1, max_size=5),
     st.permutations(range(5)),

@@ -35,6 +35,7 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.write.add_from_parquet import list_written, read_adds, read_files, unescape
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,
     batch_of,
@@ -46,7 +47,7 @@ from spark_tests.kernel.data.write.written_tables import (
     write,
 )
 
-FEW = settings(deadline=None, max_examples=40)
+FEW = settings(deadline=None, max_examples=examples(40))
 XP = struct(x=LONG, p=STRING)
 
 

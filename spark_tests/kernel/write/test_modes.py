@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError
 from delta_ds.testing import TableBuilder
+from spark_tests.full_form import examples
 from spark_tests.kernel.write.tables import actions, commit, data_files, info, rows, write
 
 
@@ -300,7 +301,9 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     assert data_files(tmp_path) == before
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.lists(
         st.tuples(

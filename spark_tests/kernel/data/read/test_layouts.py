@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.data.rows.casts import Casting, compile_column
 from delta_ds.kernel.schema.types import INTEGER, ArrayType, StructField, StructType
+from spark_tests.full_form import examples
 
 TEXT = [pa.string(), pa.large_string(), pa.string_view()]
 BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]
@@ -87,7 +88,9 @@ def columns(draw: st.DrawFn) -> tuple[list[dict[str, Any]], pa.Table]:
     return rows, pa.table({"row": pa.array(range(len(rows)), pa.int64()), **found})
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=examples(60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(columns(), st.booleans())
 def test_rows_in_any_layout_are_written_as_they_are(
     given_: tuple[list[dict[str, Any]], pa.Table], new: bool

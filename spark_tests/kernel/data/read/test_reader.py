@@ -25,6 +25,7 @@ from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.parquet_files import rows, scan, schema_of, write
 
 X = schema_of(x=LONG)
@@ -175,7 +176,9 @@ def test_missing_file_names_file_table_version_and_vacuum(tmp_path: Path) -> Non
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(200)
+)
 def test_damaged_file_gives_a_delta_error_or_rows(
     tmp_path: Path, numbers: FileSlice, data: st.DataObject
 ) -> None:

@@ -30,6 +30,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
 )  # fmt: skip
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.parquet_files import scan, schema_of, write
 
 OPERATORS = ["=", "<=>", "<", "<=", ">", ">=", "<>"]
@@ -74,7 +75,9 @@ def cases(draw: st.DrawFn) -> tuple[DataType, list[Any], Expression, list[Any]]:
 
 
 @given(cases(), st.integers(1, 5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(300)
+)
 def test_no_matching_row_is_ever_left_out(
     tmp_path: Path, case: tuple[DataType, list[Any], Expression, list[Any]], group_rows: int
 ) -> None:

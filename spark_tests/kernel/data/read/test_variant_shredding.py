@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.values.variant import schema_of, to_json
 from delta_ds.kernel.schema.types import STRING, VARIANT, ArrayType, MapType, StructField, StructType
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.parquet_files import rows, write
 from spark_tests.kernel.data.parquet_files import schema_of as columns
 from spark_tests.kernel.data.variants import metadata_of, names_in, value_of
@@ -68,7 +69,9 @@ def shred(value: Any, shape: Any, names: list[str]) -> dict[str, Any]:
 
 
 @given(values=st.lists(JSON | st.just(ABSENT), min_size=1, max_size=6), shape=SHAPES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(200)
+)
 def test_shredded_values_come_back_whatever_the_shape(tmp_path: Path, values: list[Any], shape: Any) -> None:
     kind = pa.struct([pa.field("metadata", pa.binary(), False), *group(shape)])
     stored: list[Any] = []

@@ -28,6 +28,7 @@ from delta_ds.kernel.data.values.deletion_vector import (
 )  # fmt: skip
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
+from spark_tests.full_form import examples
 
 ROWS = [3, 4, 7, 11, 18, 29]
 PAYLOAD = bytes.fromhex(
@@ -195,7 +196,7 @@ def test_a_size_beyond_the_file_sets_no_memory_aside(storage: Storage, tmp_path:
         tracemalloc.stop()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.data())
 def test_damaged_bitmaps_are_refused_or_ascending(data: st.DataObject) -> None:
     start = [encode([1, 5, 7]), encode(range(5000)), encode(range(0, 9000, 3)), bomb(1 << 20)]

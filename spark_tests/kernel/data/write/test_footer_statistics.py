@@ -43,9 +43,10 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import UTC, batch_of, mapped, plan_of, struct, tables, types
 
-FEW = settings(deadline=None, max_examples=80)
+FEW = settings(deadline=None, max_examples=examples(80))
 NAN, INF = float("nan"), float("inf")
 DELETION_VECTORS = frozenset(["deletionVectors"])
 

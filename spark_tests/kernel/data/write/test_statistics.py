@@ -41,6 +41,7 @@ from delta_ds.kernel.schema.types import (
     arrow_schema,
 )
 from delta_ds.kernel.storage.open import open_storage
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,
     UTC,
@@ -54,7 +55,7 @@ from spark_tests.kernel.data.write.written_tables import (
     write,
 )
 
-FEW = settings(deadline=None, max_examples=80)
+FEW = settings(deadline=None, max_examples=examples(80))
 NAN, INF = float("nan"), float("inf")
 BOUNDED = [kind for kind in PRIMITIVES if kind not in (BOOLEAN, BINARY)]
 

@@ -50,6 +50,7 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
+from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,
     UTC,
@@ -68,7 +69,7 @@ from spark_tests.kernel.data.write.written_tables import (
 
 X = struct(x=LONG)
 XP = struct(x=LONG, p=STRING)
-FEW = settings(deadline=None, max_examples=60)
+FEW = settings(deadline=None, max_examples=examples(60))
 
 
 def files_of(folder: Path) -> list[Path]:

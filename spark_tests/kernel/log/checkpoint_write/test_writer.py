@@ -21,6 +21,7 @@ from delta_ds.kernel.log.last_checkpoint import checksum
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.testing import Action, TableBuilder, metadata_action, protocol_action
+from spark_tests.full_form import examples
 from spark_tests.kernel.log.checkpoints import (
     NOW_MS,
     SCHEMA,
@@ -80,7 +81,7 @@ def _forget_commits(table: TableBuilder, keep: int) -> None:
 
 
 _LAW = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     report_multiple_bugs=False,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
