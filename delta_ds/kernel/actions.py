@@ -13,7 +13,6 @@ from typing import Any
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.types import StructType, parse_schema
 
 CLUSTERING_DOMAIN = "delta.clustering"
@@ -122,15 +121,6 @@ class Metadata:
         if self.created_time is not None:
             body["createdTime"] = self.created_time
         return body
-
-    def physical_partition_columns(self, protocol: Protocol) -> tuple[str, ...]:
-        """The keys of `partitionValues`, in the order of `partition_columns`."""
-        mode = mapping_mode(self.configuration, protocol.supports(features.COLUMN_MAPPING))
-        names = []
-        for column in self.partition_columns:
-            found = self.schema.find(column)
-            names.append(physical_name(found, mode) if found is not None else column)
-        return tuple(names)
 
 
 def vector_id(vector: Mapping[str, Any] | None) -> str | None:

@@ -185,6 +185,7 @@ REDIRECT_WRITER_ONLY_PREVIEW = _writer("redirectWriterOnly-preview", write=False
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature for feature in tuple(globals().values()) if isinstance(feature, TableFeature)
 }
+PREVIEWS = tuple(feature for feature in FEATURES.values() if feature.stands_for is not None)
 _BY_LOWER_NAME = {name.lower(): feature for name, feature in FEATURES.items()}
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
-from delta_ds.kernel.features import COLUMN_MAPPING
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.replay import Base, FoundActions, Header, State, load_header, load_state
+from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +40,7 @@ _CHECKSUM_PAYS_BYTES = 1 << 20
 class Opened:
     """What opening a version found out, and what of it replay need not find out again."""
 
-    header: Header
+    table: TableState
     base: Base | None = None
     found: FoundActions = field(default_factory=dict)
 
@@ -62,15 +61,10 @@ class Snapshot:
     def __init__(self, storage: Storage, segment: LogSegment, opened: Opened) -> None:
         self.storage = storage
         self.segment = segment
-        self.protocol: Protocol = opened.header.protocol
-        self.metadata: Metadata = opened.header.metadata
+        self.table_state = opened.table
         self._opened = opened
-        # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
-        features.check_readable(self.protocol, self.metadata.configuration, storage.url)
-        self.mapping_mode = mapping_mode(self.metadata.configuration, self.protocol.supports(COLUMN_MAPPING))
-        self.schema: StructType = self.metadata.schema
-        features.check_readable(self.protocol, self.metadata.configuration, storage.url, schema=self.schema)
-        for column in self.metadata.partition_columns:
+        self.table_state.check_readable()
+        for column in self.table_state.partition_columns:
             if self.schema.find(column) is None:
                 raise SchemaError(
                     f"version {segment.version} of {storage.url} is partitioned by {column!r}, which is not in its "
@@ -82,6 +76,26 @@ class Snapshot:
     def version(self) -> int:
         """The version of the table."""
         return self.segment.version
+
+    @property
+    def protocol(self) -> Protocol:
+        """Which versions and features a client must have."""
+        return self.table_state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The `metaData` action: schema, partitioning and properties."""
+        return self.table_state.metadata
+
+    @property
+    def schema(self) -> StructType:
+        """Logical names, with the metadata of the fields."""
+        return self.table_state.schema
+
+    @property
+    def mapping_mode(self) -> str:
+        """`none`, `name` or `id`: how columns are found in files."""
+        return self.table_state.mapping_mode
 
     @cached_property
     def timestamp(self) -> int:
@@ -104,7 +118,7 @@ class Snapshot:
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:
         """The keys of partition values in the log, in the order of `partition_columns`."""
-        return self.metadata.physical_partition_columns(self.protocol)
+        return self.table_state.physical_partition_columns
 
     @property
     def txns(self) -> dict[str, int]:
@@ -114,7 +128,7 @@ class Snapshot:
     @property
     def domains(self) -> dict[str, str]:
         """The configuration of each live metadata domain."""
-        return dict(self.state.domains)
+        return dict(self.state.table.domains or {})
 
     @cached_property
     def state(self) -> State:
@@ -126,7 +140,7 @@ class Snapshot:
             A file of the log is damaged, or a checksum file contradicts the log.
         """
         state = self._replay()
-        if state.header != self._opened.header:
+        if replace(state.table, domains=None) != self.table_state:
             raise LogError(
                 f"the checksum file of version {self.version} of {self.storage.url} contradicts the log: its protocol "
                 "or metadata is not what the commits say. Delete the .crc file",
@@ -147,7 +161,7 @@ class Snapshot:
             return state
 
         state = _passing_over(self.storage, self.segment, replay)[1]
-        self._opened = Opened(self._opened.header)
+        self._opened = Opened(self.table_state)
         return state
 
     def _report_checksum(self, state: State) -> None:
@@ -157,7 +171,7 @@ class Snapshot:
         if checksum is None:
             return
         size = pc.sum(state.files.table["size"]).as_py() or 0
-        found = (state.header.protocol, state.header.metadata, state.files.num_rows, size)
+        found = (state.table.protocol, state.table.metadata, state.files.num_rows, size)
         said = (checksum.protocol, checksum.metadata, checksum.num_files, checksum.size_bytes)
         if found != said:
             logger.warning(
@@ -168,7 +182,12 @@ class Snapshot:
     @property
     def clustering_columns(self) -> list[list[str]]:
         """The logical path of each clustering column; empty for a table that is not clustered."""
-        return self._logical(clustering_paths(self.domains))
+        return [list(path) for path in self.state.table.clustering_columns]
+
+    @property
+    def clustering_paths(self) -> tuple[tuple[str, ...], ...]:
+        """The physical path of each clustering column; none, and no replay, without the feature."""
+        return self.state.table.clustering_paths if self.table_state.supports(CLUSTERING) else ()
 
     def live_files(self) -> LiveFiles:
         """The live files as the kernel sees them; see `LiveFiles`."""
@@ -255,27 +274,8 @@ class Snapshot:
             "tableFeatures": sorted(self.protocol.supported),
         }
 
-    def _logical(self, paths: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Physical column paths of a domain as users see them."""
-        out = []
-        for path in paths:
-            level: Any = self.schema
-            logical = []
-            for name in path:
-                field = next(
-                    (f for f in getattr(level, "fields", ()) if _physical(f.metadata, f.name) == name), None
-                )
-                logical.append(field.name if field else name)
-                level = field.type if field else None
-            out.append(logical)
-        return out
-
     def __repr__(self) -> str:
         return f"Snapshot({self.storage.url!r}, version={self.version})"
-
-
-def _physical(metadata: Mapping[str, Any], name: str) -> str:
-    return str(metadata.get(PHYSICAL_NAME, name))
 
 
 def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
@@ -336,6 +336,6 @@ def _open(storage: Storage, segment: LogSegment) -> Opened:
     if base is None and _checksum_pays(segment):
         checksum = read_checksum(storage, segment)
         if checksum is not None:
-            return Opened(Header(checksum.protocol, checksum.metadata))
+            return Opened(TableState(storage.url, segment.version, checksum.protocol, checksum.metadata))
     found: FoundActions = {}
-    return Opened(load_header(storage, segment, base, found), base, found)
+    return Opened(load_table_state(storage, segment, base, found), base, found)

@@ -83,4 +83,4 @@ def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     from delta_ds.spark.auto_compaction import compact_after
 
     compaction = auto_compaction_of(plan.options.settings)
-    compact_after(plan.storage, plan.metadata, results, compaction, plan.rows.timezone)
+    compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)

@@ -11,12 +11,12 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import NotADeltaTableError, SchemaError, TableExistsError, UnsupportedOperationError
 from delta_ds.kernel import features
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
@@ -31,6 +31,7 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.schema.column_mapping import mapping_mode, strip, transform_fields
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import StructType, schema_to_json
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -55,35 +56,33 @@ class TableDefinition:
 
     Attributes
     ----------
-    domains
-        Metadata domains to set, by name.
-    clustering_columns
-        Logical paths.
+    state
+        Protocol, metadata, and the metadata domains to set; at the version that the table takes the place of.
     """
 
-    protocol: Protocol
-    metadata: Metadata
-    domains: Mapping[str, str] = field(default_factory=dict)
-    clustering_columns: tuple[tuple[str, ...], ...] = ()
+    state: TableState
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        """The metadata domains to set, by name."""
+        return self.state.domains or {}
 
     def parameters(self) -> dict[str, Any]:
         """What the history shows of the table, as delta-spark writes it."""
         return {
-            "partitionBy": list(self.metadata.partition_columns),
-            "clusterBy": [".".join(path) for path in self.clustering_columns],
-            "description": self.metadata.description,
+            "partitionBy": list(self.state.partition_columns),
+            "clusterBy": [".".join(path) for path in self.state.clustering_columns],
+            "description": self.state.metadata.description,
             "isManaged": "false",
-            "properties": json.dumps(
-                dict(self.metadata.configuration), separators=(",", ":"), ensure_ascii=False
-            ),
+            "properties": json.dumps(dict(self.state.properties), separators=(",", ":"), ensure_ascii=False),
         }
 
     def put_into(self, txn: Transaction) -> None:
         """Give protocol, metadata and domains to the transaction that makes or replaces the table."""
         snapshot = txn.snapshot
-        if snapshot is None or self.protocol != snapshot.protocol:
-            txn.set_protocol(self.protocol)
-        txn.set_metadata(self.metadata)
+        if snapshot is None or self.state.protocol != snapshot.protocol:
+            txn.set_protocol(self.state.protocol)
+        txn.set_metadata(self.state.metadata)
         if (
             snapshot is not None
             and CLUSTERING_DOMAIN in snapshot.domains
@@ -160,9 +159,10 @@ def new_table(
     check_columns(schema, partitioning, protocol.supported, table)
     metadata = settle(metadata, None, table, protocol.supported, keep_names=False)
     paths = _clustering(cluster_by, schema, metadata, table)
-    definition = TableDefinition(protocol, metadata, _domains(paths, metadata), tuple(paths))
-    features.check_writable(protocol, metadata.configuration, table, metadata.schema)
-    return definition
+    version = -1 if replacing is None else replacing.version
+    state = TableState(table, version, protocol, metadata, _domains(paths, metadata))
+    state.check_writable()
+    return TableDefinition(state)
 
 
 def _check_has_columns(schema: StructType, table: str) -> None:

@@ -108,7 +108,7 @@ def convert_to_delta(
     txn.add_all(adds)
     parameters = {
         "numFiles": len(adds),
-        "partitionedBy": list(conversion.definition.metadata.partition_columns),
+        "partitionedBy": list(conversion.definition.state.partition_columns),
         "collectStats": collect_statistics,
         "sourceFormat": "parquet",
     }
@@ -181,7 +181,7 @@ def plan_conversion(
 
 
 def _check_names(definition: TableDefinition, table: str) -> None:
-    mode = COLUMN_MAPPING_MODE.of(definition.metadata.configuration)
+    mode = COLUMN_MAPPING_MODE.of(definition.state.properties)
     if mode != "none":
         raise UnsupportedOperationError(
             f"{table} cannot be converted with {COLUMN_MAPPING_MODE} = {mode}: set it afterwards. Nothing was written",
@@ -276,7 +276,7 @@ class Conversion:
 
     def _collector(self, storage: Storage, key: str) -> Callable[[Written, int], str]:
         """The function from a file of some schema, and its rows, to its statistics."""
-        metadata = self.definition.metadata
+        metadata = self.definition.state.metadata
         part = part_in(self._stored_schema(self.schemas[key]), self.schemas[key])
         if part is None:
             _LOGGER.warning("convert_counts_only table=%s reason=columns_in_other_case", self.table)
@@ -291,18 +291,16 @@ class Conversion:
             )
         plan = FilePlan(
             table=self.table, version=-1, schema=part, properties=properties,
-            features=self.definition.protocol.supported, timezone=self.timezone,
+            features=self.definition.state.protocol.supported, timezone=self.timezone,
         )  # fmt: skip
         statistics = FooterStatistics(storage, plan)
         return lambda file, rows: self._text(statistics, file)
 
     def _stored_schema(self, file: StructType) -> StructType:
         """The table's schema, but partition columns that a file holds as the file has them."""
-        folded = {name.lower() for name in self.definition.metadata.partition_columns}
+        folded = {name.lower() for name in self.definition.state.partition_columns}
         own = {f.name: f for f in file}
-        fields = [
-            own.get(f.name, f) if f.name.lower() in folded else f for f in self.definition.metadata.schema
-        ]
+        fields = [own.get(f.name, f) if f.name.lower() in folded else f for f in self.definition.state.schema]
         return StructType(tuple(fields))
 
     def _text(self, statistics: FooterStatistics, file: Written) -> str:
@@ -339,7 +337,7 @@ class _Folders:
     """Reads partition values off the folders of files, each folder once."""
 
     def __init__(self, conversion: Conversion) -> None:
-        metadata = conversion.definition.metadata
+        metadata = conversion.definition.state.metadata
         self._table = conversion.table
         self._timezone = conversion.timezone
         self._columns = [_existing(metadata.schema.find(name)) for name in metadata.partition_columns]

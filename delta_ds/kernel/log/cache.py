@@ -33,9 +33,10 @@ from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import CheckpointFiles
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.replay import Base, Header, State
+from delta_ds.kernel.log.replay import Base, State
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,10 +139,10 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
         "format": _FORMAT,
         "version": segment.version,
         "files": _fingerprint((*segment.files, segment.tip)),
-        "protocol": _protocol_body(state.header.protocol),
-        "metadata": _metadata_body(state.header.metadata),
+        "protocol": _protocol_body(state.table.protocol),
+        "metadata": _metadata_body(state.table.metadata),
         "txns": dict(state.txns),
-        "domains": dict(state.domains),
+        "domains": dict(state.table.domains or {}),
         "partition_columns": list(state.partition_columns),
         "checkpoint": list(checkpoint.paths) if checkpoint else None,
     }
@@ -233,8 +234,14 @@ def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) ->
 def _state(storage: Storage, table: pa.Table, body: Mapping[str, Any]) -> State:
     checkpoint = CheckpointFiles(tuple(body["checkpoint"])) if body["checkpoint"] is not None else None
     files = LiveFiles(storage, table.drop_columns(["stats", "row"]), table["stats"], table["row"], checkpoint)
-    header = Header(_protocol(body["protocol"]), _metadata(body["metadata"]))
-    return State(header, dict(body["txns"]), dict(body["domains"]), files, tuple(body["partition_columns"]))
+    found = TableState(
+        storage.url,
+        int(body["version"]),
+        _protocol(body["protocol"]),
+        _metadata(body["metadata"]),
+        dict(body["domains"]),
+    )
+    return State(found, dict(body["txns"]), files, tuple(body["partition_columns"]))
 
 
 def _protocol_body(protocol: Protocol) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 logger = logging.getLogger("delta_ds")
 
@@ -153,10 +154,8 @@ def counts_up(actions: Sequence[Mapping[str, Any]]) -> bool:
 
 def write_checksum(
     storage: Storage,
-    version: int,
+    state: TableState,
     summary: Summary,
-    protocol: Protocol,
-    metadata: Metadata,
     *,
     txn_id: str | None = None,
     in_commit_timestamp: int | None = None,
@@ -165,8 +164,8 @@ def write_checksum(
 
     Parameters
     ----------
-    protocol, metadata
-        In force at the version.
+    state
+        The version: its protocol and metadata.
     txn_id
         Of its commit.
     in_commit_timestamp
@@ -188,15 +187,15 @@ def write_checksum(
         "inCommitTimestampOpt": in_commit_timestamp,
         "setTransactions": None if summary.txns is None else list(summary.txns.values()),
         "domainMetadata": None if summary.domains is None else list(summary.domains.values()),
-        "metadata": metadata.to_action(),
-        "protocol": protocol.to_action(),
+        "metadata": state.metadata.to_action(),
+        "protocol": state.protocol.to_action(),
     }
     known = {name: value for name, value in body.items() if value is not None}
     data = json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
     try:
         # Not worth waiting for the disk: after a power failure the log tells the same.
-        storage.create(checksum_path(version), data, durable=False)
+        storage.create(checksum_path(state.version), data, durable=False)
     except FileExistsError:
-        logger.debug("checksum_exists table=%s version=%s", storage.url, version)
+        logger.debug("checksum_exists table=%s version=%s", storage.url, state.version)
         return False
     return True

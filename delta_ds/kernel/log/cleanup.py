@@ -32,7 +32,7 @@ from delta_ds.kernel.log.filenames import (
 )
 from delta_ds.kernel.log.history import file_times, reachable_versions
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
-from delta_ds.kernel.log.replay import Header, load_header
+from delta_ds.kernel.log.replay import load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
@@ -40,6 +40,7 @@ from delta_ds.kernel.properties import (
     LOG_RETENTION,
 )
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.table_state import TableState
 
 logger = logging.getLogger("delta_ds")
 
@@ -78,34 +79,34 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     listing = list_log(storage)
     if all(file.status.modified_ms > _midnight(now) for file in listing.commits.values()):
         return []  # whatever the retention is: as often as checkpoints are written, the usual case
-    header = _header(storage, listing)
-    properties = header.metadata.configuration
+    state = _newest(storage, listing)
+    properties = state.properties
     if retention is None:
         if not ENABLE_EXPIRED_LOG_CLEANUP.of(properties):
             return []
         retention = LOG_RETENTION.of(properties)
     cut_off = _midnight(now - retention // timedelta(milliseconds=1))
     kept = _oldest_kept(storage, listing, cut_off)
-    if kept is None or not _may_delete_below(header, kept.version):
+    if kept is None or not _may_delete_below(state, kept.version):
         return []
     expired = _expired(storage, kept.version)
     if not expired:
         return []
-    if header.protocol.supports(V2_CHECKPOINT):
+    if state.supports(V2_CHECKPOINT):
         _warn_old_clients(storage, listing)
-    deleted = _delete(storage, expired, in_two_steps=header.protocol.supports(CHECKPOINT_PROTECTION))
+    deleted = _delete(storage, expired, in_two_steps=state.supports(CHECKPOINT_PROTECTION))
     deleted += _delete_sidecars(storage, now)
     logger.info("log_cleaned table=%s before_version=%s files=%s", storage.url, kept.version, len(deleted))
     return deleted
 
 
-def _header(storage: Storage, listing: LogListing) -> Header:
+def _newest(storage: Storage, listing: LogListing) -> TableState:
     """Protocol and metadata of the latest version, from the newest checkpoint that can be read."""
     rejected: list[Checkpoint] = []
     while True:
         segment = choose_segment(listing, None, rejected, storage)
         try:
-            return load_header(storage, segment)
+            return load_table_state(storage, segment)
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise
@@ -151,15 +152,15 @@ def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
     return {"protocol", "metaData"} <= found
 
 
-def _may_delete_below(header: Header, version: int) -> bool:
+def _may_delete_below(state: TableState, version: int) -> bool:
     """Whether checkpoint protection lets everything below a version go.
 
     History below the protected version goes in one pass or stays: a checkpoint in it may be the only way for
     older clients past features that they do not know.
     """
-    if not header.protocol.supports(CHECKPOINT_PROTECTION):
+    if not state.supports(CHECKPOINT_PROTECTION):
         return True
-    return bool(version >= CHECKPOINT_PROTECTION_BEFORE_VERSION.of(header.metadata.configuration))
+    return bool(version >= CHECKPOINT_PROTECTION_BEFORE_VERSION.of(state.properties))
 
 
 # ---------------------------------------------------------------- what goes

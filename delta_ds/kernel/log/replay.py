@@ -1,6 +1,6 @@
 """Log replay: the files of a segment to the state of a version.
 
-Protocol and metadata alone (`load_header`) are found newest first, without touching files; everything
+Protocol and metadata alone (`load_table_state`) are found newest first, without touching files; everything
 (`load_state`) is read oldest first, and can continue an older state.
 
 Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
@@ -32,6 +32,7 @@ from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
 from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,20 +52,11 @@ FoundActions = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """Protocol and metadata of a version: all that opening a table needs."""
-
-    protocol: Protocol
-    metadata: Metadata
-
-
-@dataclass(frozen=True, slots=True)
 class State:
-    """Everything replay knows of a version."""
+    """Everything replay knows of a version: `table` with its metadata domains."""
 
-    header: Header
+    table: TableState
     txns: Mapping[str, int]
-    domains: Mapping[str, str]
     files: LiveFiles
     partition_columns: tuple[str, ...] = ()
 
@@ -133,9 +125,9 @@ def _where(storage: Storage, path: str) -> str:
     return f"{path} of {storage.url}"
 
 
-def load_header(
+def load_table_state(
     storage: Storage, segment: LogSegment, base: Base | None = None, found: FoundActions | None = None
-) -> Header:
+) -> TableState:
     """Protocol and metadata of a version, newest first, reading no more than needed.
 
     Parameters
@@ -169,7 +161,7 @@ def load_header(
                 if metadata is None and isinstance(action.get("metaData"), Mapping):
                     metadata = Metadata.from_action(action["metaData"], where)
     if base is not None:
-        protocol, metadata = protocol or base.state.header.protocol, metadata or base.state.header.metadata
+        protocol, metadata = protocol or base.state.table.protocol, metadata or base.state.table.metadata
     elif segment.checkpoint is not None and (protocol is None or metadata is None):
         for action in read_single_actions(storage, segment.checkpoint, ("protocol", "metaData")):
             where = _where(storage, segment.checkpoint.files[0].path)
@@ -177,13 +169,17 @@ def load_header(
                 protocol = Protocol.from_action(action["protocol"], where)
             if metadata is None and isinstance(action.get("metaData"), Mapping):
                 metadata = Metadata.from_action(action["metaData"], where)
-    return checked_header(storage, segment.version, protocol, metadata)
+    return table_state(storage, segment.version, protocol, metadata)
 
 
-def checked_header(
-    storage: Storage, version: int, protocol: Protocol | None, metadata: Metadata | None
-) -> Header:
-    """Protocol and metadata, or the error that one is missing or not Parquet."""
+def table_state(
+    storage: Storage,
+    version: int,
+    protocol: Protocol | None,
+    metadata: Metadata | None,
+    domains: Mapping[str, str] | None = None,
+) -> TableState:
+    """What was found of a version as one record, or the error that part of it is missing or not Parquet."""
     for name, action in (("protocol", protocol), ("metadata", metadata)):
         if action is None:
             raise LogError(
@@ -196,7 +192,7 @@ def checked_header(
             f"version {version} of {storage.url} stores its data as {metadata.provider!r}; only parquet is defined",
             condition="DELTA_UNSUPPORTED_FORMAT",
         )
-    return Header(protocol, metadata)
+    return TableState(storage.url, version, protocol, metadata, domains)
 
 
 def load_state(
@@ -212,12 +208,12 @@ def load_state(
     base
         A state that this segment continues (incremental update): only the commits after it are read.
     found
-        What `load_header` found in the same files.
+        What `load_table_state` found in the same files.
 
     Raises
     ------
     CorruptLogFileError, LogError
-        As `load_header`; also for file actions that cannot be read.
+        As `load_table_state`; also for file actions that cannot be read.
     """
     start = base.version if base else segment.checkpoint.version if segment.checkpoint else -1
     single = SingleActions()
@@ -225,8 +221,8 @@ def load_state(
     manifest: bytes | None = None
     if base is not None:
         state = base.state
-        single.protocol, single.metadata = state.header.protocol, state.header.metadata
-        single.txns, single.domains = dict(state.txns), dict(state.domains)
+        single.protocol, single.metadata = state.table.protocol, state.table.metadata
+        single.txns, single.domains = dict(state.txns), dict(state.table.domains or {})
         single.partition_columns = list(state.partition_columns)
     elif segment.checkpoint is not None:
         path = segment.checkpoint.files[0].path
@@ -242,11 +238,11 @@ def load_state(
     for batch, contents in _read_ahead(storage, list(in_batches(newer))):
         commits = _take_in(storage, batch, contents, single, found or {})
         parsed += _parse(commits, single)
-    header = checked_header(storage, segment.version, single.protocol, single.metadata)
+    table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
     columns = tuple(single.partition_columns)
     older = _older_parts(storage, base.state if base else None, checkpoint, columns)
     files = reconcile(storage, older, parsed, columns)
-    return State(header, single.txns, single.domains, files, columns)
+    return State(table, single.txns, files, columns)
 
 
 def in_batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list[LogFile]]:

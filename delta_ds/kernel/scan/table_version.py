@@ -10,18 +10,26 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.table_state import TableState
 
 
 class TableVersion(Interface):
     """One version of a table: see the attributes of `Snapshot`, which go by the same names."""
 
     storage: Storage
-    metadata: Metadata
-    schema: StructType
-    mapping_mode: str
+    table_state: TableState
 
     @property
     def version(self) -> int: ...
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    @property
+    def schema(self) -> StructType: ...
+
+    @property
+    def mapping_mode(self) -> str: ...
 
     @property
     def partition_columns(self) -> list[str]: ...

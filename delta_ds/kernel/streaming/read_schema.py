@@ -6,17 +6,20 @@ the log gets an entry, and the stream stops to be started again.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
-from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.options.stream_read import StreamReadOptions
+from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commits import Commit
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
-from delta_ds.kernel.streaming.read_snapshot import Pinned, records_changes
+from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
 from delta_ds.kernel.streaming.schema_log import SchemaLog, differs, evolved
 from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream
+from delta_ds.kernel.table_state import TableState
 
 
 class ReadSchema:
@@ -28,7 +31,7 @@ class ReadSchema:
         The newest version of the table when the stream was opened.
     """
 
-    def __init__(self, storage: Storage, options: StreamReadOptions, newest: Pinned) -> None:
+    def __init__(self, storage: Storage, options: StreamReadOptions, newest: TableState) -> None:
         self._storage = storage
         self._options = options
         self.newest = newest
@@ -73,11 +76,11 @@ class ReadSchema:
         if self._log is not None:
             self._start_log(self._log, version, start, end)
             if self._options.change_feed:
-                self._check_changes(self.pinned.metadata, self.pinned.version)
+                self._check_changes(self.pinned)
         elif version != self.newest_version:
             self._check_start(version)
         elif self._options.change_feed:
-            self._check_changes(self.pinned.metadata, self.pinned.version)
+            self._check_changes(self.pinned)
         self._started = True
 
     def _start_log(self, log: SchemaLog, version: int, start: StreamOffset, end: StreamOffset | None) -> None:
@@ -97,14 +100,14 @@ class ReadSchema:
             raise evolved(first)
         self._tracked_until = first.version
 
-    def _pinned_at(self, version: int) -> Pinned:
+    def _pinned_at(self, version: int) -> TableState:
         """What holds at a version; at one that is not there yet, what the one before says."""
         if version > self.newest_version:
             version -= 1
         return self.newest if version == self.newest_version else self._looked_up(version)
 
-    def _looked_up(self, version: int) -> Pinned:
-        return Pinned.of(snapshot_of_stream(self._storage, version))
+    def _looked_up(self, version: int) -> TableState:
+        return state_to_read(snapshot_of_stream(self._storage, version))
 
     def _check_not_missed(self, version: int) -> None:
         """Refuse the schema log of a stream that has not seen all commits up to a version.
@@ -139,14 +142,14 @@ class ReadSchema:
     def check_snapshot(self, snapshot: Snapshot) -> None:
         """Refuse a snapshot that the stream begins with, or in the middle of, as `check` does a commit."""
         if not self.is_tracking:
-            self._check_metadata(snapshot.metadata, snapshot.version)
+            self._check_metadata(snapshot.table_state)
         elif snapshot.version > self._tracked_until and differs(
             self.pinned, snapshot.metadata, snapshot.protocol
         ):
             # The first snapshot of a stream that was begun anew with the schema log of an earlier one.
             assert self._log is not None
-            self._log.append(Pinned.of(snapshot), replacing=True)
-            raise evolved(Pinned.of(snapshot))
+            self._log.append(state_to_read(snapshot), replacing=True)
+            raise evolved(state_to_read(snapshot))
 
     def check(self, commit: Commit) -> None:
         """Refuse a commit whose schema or protocol the stream cannot read with.
@@ -161,23 +164,32 @@ class ReadSchema:
             Changes are not recorded any more.
         """
         if commit.protocol is not None or commit.metadata is not None:
-            self.pinned.check_readable(
-                commit.protocol or self.pinned.protocol, commit.metadata or self.pinned.metadata
-            )
+            self._after(commit).check_readable()
         if commit.metadata is not None and not self.is_tracking:
-            self._check_metadata(commit.metadata, commit.version)
+            self._check_metadata(self._after(commit))
 
-    def _check_metadata(self, metadata: Metadata, version: int) -> None:
-        check_schema(self.pinned, metadata, version, has_start=self._options.has_start)
+    def _after(self, commit: Commit) -> TableState:
+        """What holds after a commit, as far as it says; else what the stream reads with."""
+        pinned = self.pinned
+        return replace(
+            pinned,
+            version=commit.version,
+            protocol=commit.protocol or pinned.protocol,
+            metadata=commit.metadata or pinned.metadata,
+        )
+
+    def _check_metadata(self, state: TableState) -> None:
+        check_schema(self.pinned, state.metadata, state.version, has_start=self._options.has_start)
         if self._options.change_feed:
-            self._check_changes(metadata, version)
+            self._check_changes(state)
 
-    def _check_changes(self, metadata: Metadata, version: int) -> None:
-        if not records_changes(metadata):
+    def _check_changes(self, state: TableState) -> None:
+        # The property alone, as in delta-spark: whether the protocol obliged writers is not asked.
+        if not ENABLE_CHANGE_DATA_FEED.of(state.properties):
             raise ChangeDataError(
                 f"Error getting change data of {self._storage.url}: change data was not recorded for version "
-                f"[{version}]. Start at a version after delta.enableChangeDataFeed was set (see the history), or set "
-                "it to record changes from now on",
+                f"[{state.version}]. Start at a version after delta.enableChangeDataFeed was set (see the history), or "
+                "set it to record changes from now on",
             )
 
     # --- with a schema log
@@ -200,12 +212,7 @@ class ReadSchema:
     def evolve(self, commit: Commit) -> DeltaError:
         """Note what a commit brings in the schema log; returns the error that stops the stream."""
         assert self._log is not None
-        after = Pinned(
-            self.pinned.table,
-            commit.version,
-            commit.protocol or self.pinned.protocol,
-            commit.metadata or self.pinned.metadata,
-        )
+        after = self._after(commit)
         self._log.append(after)
         return evolved(after)
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.features import TYPE_WIDENING
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.streaming.offsets import different_table
-from delta_ds.kernel.streaming.read_snapshot import Pinned
+from delta_ds.kernel.table_state import TableState
 
 # Physical path to logical path, of every field at any depth.
 _Paths = dict[tuple[str, ...], tuple[str, ...]]
@@ -66,7 +67,7 @@ class MappedChanges:
         return bool(self.renamed or self.dropped or self.widened)
 
 
-def check_schema(pinned: Pinned, metadata: Metadata, version: int, *, has_start: bool) -> None:
+def check_schema(pinned: TableState, metadata: Metadata, version: int, *, has_start: bool) -> None:
     """Refuse the metadata of another version if its data cannot be read with the schema of the stream.
 
     Parameters
@@ -92,23 +93,25 @@ def check_schema(pinned: Pinned, metadata: Metadata, version: int, *, has_start:
     changes = mapped_changes(old, new)
     if changes is None or changes.renamed or changes.dropped:
         raise _needs_schema_log(pinned, metadata, version, changes)
-    problem = incompatibility(metadata.schema, pinned.schema, widening=backfilling and pinned.widens_types)
+    problem = incompatibility(
+        metadata.schema, pinned.schema, widening=backfilling and pinned.supports(TYPE_WIDENING)
+    )
     if problem is None and metadata.partition_columns != pinned.metadata.partition_columns:
         problem = "the partition columns are others"
     if problem is not None:
         raise _changed(pinned, metadata, version, problem, has_start)
 
 
-def readable_with(metadata: Metadata, later: Pinned) -> bool:
+def readable_with(metadata: Metadata, later: TableState) -> bool:
     """Whether data of one version can be read with the schema of a later one."""
     changes = mapped_changes(metadata, later.metadata)
     if changes is None or changes.renamed or changes.dropped:
         return False
-    return incompatibility(metadata.schema, later.schema, widening=later.widens_types) is None
+    return incompatibility(metadata.schema, later.schema, widening=later.supports(TYPE_WIDENING)) is None
 
 
 def _needs_schema_log(
-    pinned: Pinned, metadata: Metadata, version: int, changes: MappedChanges | None
+    pinned: TableState, metadata: Metadata, version: int, changes: MappedChanges | None
 ) -> SchemaError:
     what = changes.text if changes else "the column mapping or the partitioning changed"
     return SchemaError(
@@ -121,7 +124,9 @@ def _needs_schema_log(
     )
 
 
-def _changed(pinned: Pinned, metadata: Metadata, version: int, problem: str, has_start: bool) -> SchemaError:
+def _changed(
+    pinned: TableState, metadata: Metadata, version: int, problem: str, has_start: bool
+) -> SchemaError:
     advice = "Start the query again with a new readStream...load(), which takes the new schema"
     if version < pinned.version:
         advice = "The change cannot be read across: begin with a new checkpoint"

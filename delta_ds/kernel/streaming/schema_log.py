@@ -22,7 +22,6 @@ from delta_ds.kernel.schema.types import parse_schema, schema_to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import (
-    Pinned,
     delta_properties,
     partition_schema,
     without_writers_notes,
@@ -33,6 +32,7 @@ from delta_ds.kernel.streaming.schema_changes import (
     schema_changes,
     with_physical_names,
 )
+from delta_ds.kernel.table_state import TableState
 
 _VERSION_LINE = "v1"
 
@@ -52,7 +52,7 @@ class Entry:
     """
 
     number: int
-    pinned: Pinned
+    pinned: TableState
     previous: int | None = None
 
 
@@ -67,7 +67,7 @@ class SchemaLog:
         The newest version of the table.
     """
 
-    def __init__(self, options: StreamReadOptions, pinned: Pinned) -> None:
+    def __init__(self, options: StreamReadOptions, pinned: TableState) -> None:
         assert options.schema_tracking_location is not None
         self._options = options
         self._table = pinned
@@ -101,7 +101,7 @@ class SchemaLog:
                 condition="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
             ) from error
 
-    def append(self, pinned: Pinned, *, replacing: bool = False) -> Entry:
+    def append(self, pinned: TableState, *, replacing: bool = False) -> Entry:
         """Add an entry; the next start of the stream reads with it.
 
         Parameters
@@ -163,7 +163,7 @@ class SchemaLog:
             raise _not_agreed_error(changes, before.pinned.version, current.pinned, missing)
 
 
-def differs(pinned: Pinned, metadata: Metadata | None, protocol: Protocol | None) -> bool:
+def differs(pinned: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:
     """Whether a commit brings something else than a stream reads with; None: it does not say.
 
     Source: delta-spark, `hasMetadataOrProtocolChangeComparedToStreamMetadata`.
@@ -180,7 +180,7 @@ def differs(pinned: Pinned, metadata: Metadata | None, protocol: Protocol | None
     )
 
 
-def evolved(pinned: Pinned) -> SchemaError:
+def evolved(pinned: TableState) -> SchemaError:
     """The error that stops a stream once its schema log has a new entry."""
     return SchemaError(
         f"The schema, table configuration or protocol of {pinned.table} has changed in version {pinned.version} during "
@@ -202,7 +202,7 @@ def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int
 
 
 def _not_agreed_error(
-    changes: MappedChanges, before: int, current: Pinned, options: list[str]
+    changes: MappedChanges, before: int, current: TableState, options: list[str]
 ) -> SchemaError:
     version = current.version
     ways = " and ".join(f".option({name!r}, '{version}')" for name in options)
@@ -232,7 +232,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     return body
 
 
-def _parse(number: int, body: Mapping[str, Any], table: Pinned) -> Entry:
+def _parse(number: int, body: Mapping[str, Any], table: TableState) -> Entry:
     where = f"entry {number} of the schema log of {table.table}"
     if body["tableId"] != table.metadata.id:
         raise SchemaError(
@@ -251,5 +251,5 @@ def _parse(number: int, body: Mapping[str, Any], table: Pinned) -> Entry:
         partition_columns=tuple(parse_schema(body["partitionSchemaJson"]).names),
         configuration=table.metadata.configuration if configuration is None else dict(configuration),
     )
-    pinned = Pinned(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
+    pinned = TableState(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
     return Entry(number, pinned, body.get("previousMetadataSeqNum"))

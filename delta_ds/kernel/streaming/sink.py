@@ -124,12 +124,12 @@ def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcom
 
 def _check_table(plan: WritePlan, snapshot: Snapshot | None) -> None:
     """Refuse a table that was created anew since the batch was planned: its rows need not fit, nor belong there."""
-    if snapshot is None or plan.read_version < 0 or snapshot.metadata.id == plan.metadata.id:
+    if snapshot is None or plan.read_version < 0 or snapshot.metadata.id == plan.state.metadata.id:
         return
     raise MetadataChangedException(
         f"Delta table {plan.storage.url} was replaced by another one while a batch for it was written: its id is "
-        f"{snapshot.metadata.id!r}, not {plan.metadata.id!r}. Nothing was written. Start the query again to write to "
-        "the new table",
+        f"{snapshot.metadata.id!r}, not {plan.state.metadata.id!r}. Nothing was written. Start the query again "
+        "to write to the new table",
         parameters={"version": snapshot.version},
     )
 
@@ -141,9 +141,13 @@ def _based(
 
     Otherwise on its own version: what came since is checked for conflicts.
     """
-    if snapshot is None or snapshot.protocol != plan.protocol or snapshot.metadata != plan.metadata:
+    if (
+        snapshot is None
+        or snapshot.protocol != plan.state.protocol
+        or snapshot.metadata != plan.state.metadata
+    ):
         return plan, None
-    plan = replace(plan, read_version=snapshot.version, new_protocol=False, new_metadata=False, domains={})
+    plan = replace(plan, state=snapshot.table_state, new_protocol=False, new_metadata=False, domains={})
     return plan, Transaction(plan.storage, snapshot, engine_info=engine_info)
 
 

@@ -29,9 +29,10 @@ from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, Admission, ReadLimit
 from delta_ds.kernel.streaming.log_files import lost_end
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.read_schema import ReadSchema
-from delta_ds.kernel.streaming.read_snapshot import Pinned
+from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.starting_point import starting_version
 from delta_ds.kernel.streaming.starting_snapshot import StartingSnapshot
+from delta_ds.kernel.table_state import TableState
 
 
 class StreamSource:
@@ -47,7 +48,7 @@ class StreamSource:
     """
 
     def __init__(
-        self, storage: Storage, options: StreamReadOptions, pinned: Pinned, timezone: str = "UTC"
+        self, storage: Storage, options: StreamReadOptions, pinned: TableState, timezone: str = "UTC"
     ) -> None:
         self.storage = storage
         self.options = options
@@ -76,7 +77,7 @@ class StreamSource:
         SchemaError
             It has no columns yet, or a column that is asked for does not exist.
         """
-        source = cls(storage, options, Pinned.of(open_snapshot(storage)), timezone)
+        source = cls(storage, options, state_to_read(open_snapshot(storage)), timezone)
         source.plan(0)
         return source
 
@@ -110,7 +111,7 @@ class StreamSource:
         self._set_up()
 
     @property
-    def pinned(self) -> Pinned:
+    def pinned(self) -> TableState:
         return self._read_schema.pinned
 
     @property
@@ -338,7 +339,7 @@ class StreamSource:
             table=self.storage.url,
             version=version,
             schema=fields,
-            partition_columns=pinned.metadata.partition_columns,
+            partition_columns=pinned.partition_columns,
             mapping_mode=pinned.mapping_mode,
             timezone=self.timezone,
             metadata_columns=self.options.metadata_columns,

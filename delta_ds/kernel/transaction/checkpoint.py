@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer
 from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 logger = logging.getLogger("delta_ds")
 
@@ -30,9 +29,9 @@ def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | Non
         The version's protocol is not supported: its state could hold more than is understood (CPR-W-01).
     """
 
-    def columns(protocol: Protocol, metadata: Metadata) -> CheckpointColumns:
-        features.check_writable(protocol, metadata.configuration, storage.url, metadata.schema)
-        return typed_columns(protocol, metadata)
+    def columns(state: TableState) -> CheckpointColumns:
+        state.check_writable()
+        return typed_columns(state)
 
     rejected: list[Checkpoint] = []
     while True:

@@ -17,7 +17,7 @@ from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import find_actions, is_whole
-from delta_ds.kernel.log.replay import Base, FoundActions, Header
+from delta_ds.kernel.log.replay import Base, FoundActions
 from delta_ds.kernel.log.segment import (
     LogListing,
     LogSegment,
@@ -30,6 +30,7 @@ from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.table_state import TableState
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
 _LONGEST_CHASE = 200
@@ -150,5 +151,6 @@ def _advanced(
         checksum = listing.checksums.get(listing.latest)
         segment = LogSegment(listing.latest, known.segment.checkpoint, commits, newer[-1], checksum)
     kept = {file.path for file in segment.commits}
+    state = TableState(known.storage.url, segment.version, protocol, metadata)
     all_found = {path: a for path, a in {**known._opened.found, **found}.items() if path in kept}
-    return Snapshot(known.storage, segment, Opened(Header(protocol, metadata), base, all_found))
+    return Snapshot(known.storage, segment, Opened(state, base, all_found))

@@ -7,11 +7,12 @@ every attempt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class Pending:
         The version that was read; None for a table that did not exist.
     version
         The version to be committed next.
-    protocol, metadata
-        In force: the transaction's own, else those of the snapshot or of a commit that came first.
+    state
+        In force: protocol and metadata of the transaction, else those of the snapshot or of a commit that came
+        first.
     new_protocol, new_metadata
         The transaction's own, to be committed.
     domains
@@ -62,8 +64,7 @@ class Pending:
     reads: Reads
     operation: str
     version: int
-    protocol: Protocol
-    metadata: Metadata
+    state: TableState
     new_protocol: Protocol | None = None
     new_metadata: Metadata | None = None
     adds: list[Body] = field(default_factory=list)
@@ -84,6 +85,24 @@ class Pending:
     def table(self) -> str:
         """Its address, for messages."""
         return self.storage.url
+
+    @property
+    def protocol(self) -> Protocol:
+        """In force; setting it keeps the metadata."""
+        return self.state.protocol
+
+    @protocol.setter
+    def protocol(self, protocol: Protocol) -> None:
+        self.state = replace(self.state, protocol=protocol)
+
+    @property
+    def metadata(self) -> Metadata:
+        """In force; setting it keeps the protocol."""
+        return self.state.metadata
+
+    @metadata.setter
+    def metadata(self, metadata: Metadata) -> None:
+        self.state = replace(self.state, metadata=metadata)
 
     @property
     def is_backfill(self) -> bool:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checksum import EMPTY, Summary
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import symlink_manifest
 
 if TYPE_CHECKING:
@@ -34,10 +34,8 @@ class Committed:
 
     Attributes
     ----------
-    version
-        Its version.
-    protocol, metadata
-        In force since.
+    state
+        Protocol and metadata in force since, at its version.
     actions
         All of its actions as `{name: body}`, `commitInfo` included; but for the removes counted below.
     previous
@@ -49,9 +47,7 @@ class Committed:
         if the size of one is not known.
     """
 
-    version: int
-    protocol: Protocol
-    metadata: Metadata
+    state: TableState
     actions: Sequence[Mapping[str, Any]]
     previous: Snapshot | None
     in_commit_timestamp: int | None
@@ -63,15 +59,17 @@ class Committed:
         """What was pending, with all of its actions but `live_removes`."""
         removed = pending.live_removes
         return cls(
-            version=pending.version,
-            protocol=pending.protocol,
-            metadata=pending.metadata,
+            state=replace(pending.state, version=pending.version),
             actions=actions,
             previous=pending.snapshot,
             in_commit_timestamp=pending.in_commit_timestamp,
             removed_files=sum(removes.table.num_rows for removes in removed),
             removed_bytes=sum(removes.size for removes in removed),
         )
+
+    @property
+    def version(self) -> int:
+        return self.state.version
 
     @property
     def operation(self) -> str | None:
@@ -133,10 +131,8 @@ def _put_checksum(storage: Storage, committed: Committed, summary: Summary) -> b
     infos = [action["commitInfo"] for action in committed.actions if "commitInfo" in action]
     return checksum.write_checksum(
         storage,
-        committed.version,
+        committed.state,
         summary,
-        committed.protocol,
-        committed.metadata,
         txn_id=infos[0].get("txnId") if infos else None,
         in_commit_timestamp=committed.in_commit_timestamp,
     )
@@ -186,7 +182,7 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
 def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
     if committed.operation == "CONVERT":
         return True  # its commit is as long as a checkpoint, and slower to read
-    interval = CHECKPOINT_INTERVAL.of(committed.metadata.configuration)
+    interval = CHECKPOINT_INTERVAL.of(committed.state.properties)
     return committed.version > 0 and committed.version % int(interval) == 0
 
 
@@ -215,7 +211,7 @@ def _clean_up(storage: Storage, committed: Committed) -> bool:
 
 
 def _update_manifests(storage: Storage, committed: Committed) -> bool:
-    if not SYMLINK_MANIFEST_ENABLED.of(committed.metadata.configuration):
+    if not SYMLINK_MANIFEST_ENABLED.of(committed.state.properties):
         return False
     from delta_ds.kernel.snapshot import open_snapshot
 

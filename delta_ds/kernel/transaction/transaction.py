@@ -13,6 +13,7 @@ from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
 from delta_ds.kernel.transaction.commit_loop import publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
@@ -113,6 +114,11 @@ class Transaction:
         if found is None:
             raise self._lacking("metadata", "DELTA_METADATA_ABSENT")
         return found
+
+    @property
+    def table_state(self) -> TableState:
+        """The protocol and metadata in force, without metadata domains."""
+        return TableState(self.storage.url, self.read_version, self.protocol, self.metadata)
 
     def _lacking(self, what: str, condition: str) -> CommitFailedError:
         return CommitFailedError(
@@ -372,7 +378,7 @@ class Transaction:
     def _pending(self, operation: str) -> Pending:
         return Pending(
             storage=self.storage, snapshot=self.snapshot, reads=self.reads, operation=operation,
-            version=self.read_version + 1, metadata=self.metadata, protocol=self.protocol,
+            version=self.read_version + 1, state=self.table_state,
             new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
             removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),
             txns=dict(self._txns), domains=dict(self._domains), use_statistics=self.use_statistics,

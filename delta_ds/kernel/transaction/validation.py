@@ -104,7 +104,7 @@ def _check_domains(pending: Pending) -> None:
 
 
 def _check_partition_values(pending: Pending) -> None:
-    wanted = set(pending.metadata.physical_partition_columns(pending.protocol))
+    wanted = set(pending.state.physical_partition_columns)
     for add in pending.adds:
         if not isinstance(add.get("path"), str):
             raise CommitFailedError(

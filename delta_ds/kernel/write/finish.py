@@ -160,7 +160,7 @@ def set_table(
 ) -> Mapping[str, str] | None:
     """Put protocol, metadata and domains after a write into its transaction; returns the tags that explain them."""
     if plan.new_protocol:
-        transaction.set_protocol(plan.protocol)
+        transaction.set_protocol(plan.state.protocol)
     replaces = plan.options.replace_table and _has_domain(transaction, CLUSTERING_DOMAIN)
     if replaces and CLUSTERING_DOMAIN not in plan.domains:
         transaction.remove_domain_metadata(CLUSTERING_DOMAIN)
@@ -168,7 +168,7 @@ def set_table(
         transaction.set_domain_metadata(domain, configuration)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
-        transaction.set_metadata(_marked(plan.metadata, marks))
+        transaction.set_metadata(_marked(plan.state.metadata, marks))
     return _IDENTITY_ONLY if marks and not plan.new_metadata else None
 
 

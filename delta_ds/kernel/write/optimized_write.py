@@ -40,7 +40,7 @@ def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles)
     """
     wanted = plan.options.optimize_write
     if wanted is None:
-        wanted = OPTIMIZE_WRITE.of(plan.metadata.configuration)
+        wanted = OPTIMIZE_WRITE.of(plan.state.properties)
     if not wanted:
         return list(adds)
     out: list[Body] = []
@@ -67,7 +67,7 @@ def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
 
 
 def _join(plan: WritePlan, group: Sequence[Body], staged: StagedFiles) -> list[Body]:
-    names = plan.metadata.physical_partition_columns(plan.protocol)
+    names = plan.state.physical_partition_columns
     reading = ReadPlan(
         table=plan.storage.url,
         version=plan.read_version,

@@ -170,7 +170,7 @@ class _Rewriter:
         self._slices: list[FileSlice] = file_slices(
             snapshot.live_files().table, snapshot.physical_partition_columns
         )
-        properties = plan.metadata.configuration
+        properties = plan.state.properties
         self._tracking = tuple(
             properties[k] for k in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name) if k in properties
         )
@@ -178,8 +178,8 @@ class _Rewriter:
         self._reading = ReadPlan(
             table=plan.storage.url,
             version=snapshot.version,
-            schema=plan.metadata.schema,
-            partition_columns=plan.metadata.partition_columns,
+            schema=plan.state.schema,
+            partition_columns=plan.state.partition_columns,
             mapping_mode=snapshot.mapping_mode,
             timezone=plan.rows.timezone,
             metadata_columns=("row_id", "row_commit_version") if tracked else (),
@@ -190,7 +190,7 @@ class _Rewriter:
         self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))
         feed = plan.replacing.records_changes
         self._changes = ChangeWriter(plan.storage, plan.files) if feed else None
-        self._width = len(plan.metadata.schema.fields)
+        self._width = len(plan.state.schema.fields)
         self.deleted = self.copied = 0
 
     def rewrite(self, row: int) -> bool:

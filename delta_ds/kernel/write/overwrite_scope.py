@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.rows.checks import Condition, RowCheck
 from delta_ds.kernel.data.rows.expressions import read_clause
 from delta_ds.kernel.data.rows.plan import RowPlan
@@ -21,8 +20,8 @@ from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.features import CHANGE_DATA_FEED
 from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.table_state import TableState
 
 NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
 _MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
@@ -94,9 +93,7 @@ class ReplaceCheck:
         )
 
 
-def plan_replacing(
-    options: WriteOptions, metadata: Metadata, protocol: Protocol, overwrite: bool, table: str, zone: str
-) -> Replacing:
+def plan_replacing(options: WriteOptions, state: TableState, overwrite: bool, zone: str) -> Replacing:
     """What a write replaces, by its mode and options.
 
     Raises
@@ -107,13 +104,13 @@ def plan_replacing(
         Options that contradict each other on this table.
     """
     if options.replace_where is not None:
-        return _matching(options, options.replace_where, metadata, protocol, overwrite, table, zone)
+        return _matching(options, options.replace_where, state, overwrite, zone)
     if not overwrite:
         return Replacing(NOTHING)
-    if options.dynamic_partitions and metadata.partition_columns:
+    if options.dynamic_partitions and state.partition_columns:
         if options.overwrite_schema:
             raise InvalidOptionError(
-                f"'overwriteSchema' replaces all of {table} and cannot be combined with "
+                f"'overwriteSchema' replaces all of {state.table} and cannot be combined with "
                 "partitionOverwriteMode=dynamic; leave out one of them",
                 condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
             )
@@ -124,36 +121,34 @@ def plan_replacing(
 def _matching(
     options: WriteOptions,
     text: str,
-    metadata: Metadata,
-    protocol: Protocol,
+    state: TableState,
     overwrite: bool,
-    table: str,
     zone: str,
 ) -> Replacing:
-    condition, predicate = _read_predicate(text, metadata.schema, table, zone)
-    partition_columns = {name.lower() for name in metadata.partition_columns}
+    table = state.table
+    condition, predicate = _read_predicate(text, state.schema, table, zone)
+    partition_columns = {name.lower() for name in state.partition_columns}
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
     by_partition = not others
     if others and not is_on(options.settings, DATA_COLUMNS):
         raise PredicateError(
             f"Predicate references non-partition column {str(others[0])!r}. Only those of {table} may be "
-            f"referenced: {list(metadata.partition_columns)}, as {DATA_COLUMNS} is false. Nothing was written",
+            f"referenced: {list(state.partition_columns)}, as {DATA_COLUMNS} is false. Nothing was written",
             condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            parameters={"columnName": str(others[0]), "columnList": ", ".join(metadata.partition_columns)},
+            parameters={"columnName": str(others[0]), "columnList": ", ".join(state.partition_columns)},
         )
     if not options.data_change and not by_partition:
         raise InvalidOptionError(
             f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
             condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
         )
-    feed = protocol.supports(CHANGE_DATA_FEED) and ENABLE_CHANGE_DATA_FEED.of(metadata.configuration)
     return Replacing(
         MATCHING if overwrite else NOTHING,
         condition,
         is_on(options.settings, CONSTRAINT_CHECK),
         predicate,
         by_partition,
-        bool(feed) and overwrite and not by_partition and options.data_change,
+        state.enabled(CHANGE_DATA_FEED) and overwrite and not by_partition and options.data_change,
     )
 
 

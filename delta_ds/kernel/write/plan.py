@@ -15,8 +15,7 @@ from delta_ds.exceptions import (
     NotADeltaTableError,
     UnsupportedOperationError,
 )
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol, clustering_paths
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
 from delta_ds.kernel.alter.protocol import upgraded
@@ -31,6 +30,7 @@ from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING, TARGET_FILE_SIZE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.overwrite_scope import Replacing, plan_replacing
 from delta_ds.kernel.write.schema_enforcement import (
@@ -50,14 +50,12 @@ class WritePlan:
     ----------
     storage
         What the table lies on.
-    read_version
-        The version the write starts from; -1 for a table that it creates.
+    state
+        Protocol and metadata in force after the write, at the version that it starts from.
     overwrite
         The mode is overwrite, not append.
     options
         As given.
-    protocol, metadata
-        In force after the write.
     new_protocol, new_metadata
         Whether the write commits them.
     domains
@@ -71,11 +69,9 @@ class WritePlan:
     """
 
     storage: Storage
-    read_version: int
+    state: TableState
     overwrite: bool
     options: WriteOptions
-    protocol: Protocol
-    metadata: Metadata
     new_protocol: bool
     new_metadata: bool
     rows: RowPlan
@@ -84,13 +80,16 @@ class WritePlan:
     domains: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
 
+    @property
+    def read_version(self) -> int:
+        """The version that the write starts from; -1 for a table that it creates."""
+        return self.state.version
+
     def in_time_zone(self, name: str) -> WritePlan:
         """The same plan in the session time zone, which tasks know and planning may not."""
         if name == self.rows.timezone:
             return self
-        replacing = plan_replacing(
-            self.options, self.metadata, self.protocol, self.overwrite, self.storage.url, name
-        )
+        replacing = plan_replacing(self.options, self.state, self.overwrite, name)
         return replace(
             self,
             rows=replace(self.rows, timezone=name),
@@ -101,20 +100,19 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """Protocol and metadata after the write, and where they come from."""
+    """The table after the write, the metadata domains to set, and the version that it comes from."""
 
-    protocol: Protocol
-    metadata: Metadata
+    state: TableState
     domains: Mapping[str, str]
     before: Snapshot | None
 
     @property
     def new_protocol(self) -> bool:
-        return self.before is None or self.protocol != self.before.protocol
+        return self.before is None or self.state.protocol != self.before.protocol
 
     @property
     def new_metadata(self) -> bool:
-        return self.before is None or self.metadata != self.before.metadata
+        return self.before is None or self.state.metadata != self.before.metadata
 
 
 def plan_write(
@@ -166,9 +164,7 @@ def plan_write(
         A column that must have values has none.
     """
     if snapshot is not None:
-        features.check_writable(
-            snapshot.protocol, snapshot.metadata.configuration, storage.url, snapshot.schema
-        )
+        snapshot.table_state.check_writable()
         if overwrite and options.data_change and not options.replace_table:
             check_may_remove(snapshot, "overwrite")
     if snapshot is None or options.replace_table:
@@ -180,8 +176,8 @@ def plan_write(
         if overwrite and not streaming:
             outcome = _unclustered(outcome, options)
     zone = options.time_zone or timezone
-    metadata, supported = outcome.metadata, outcome.protocol.supported
-    version = -1 if snapshot is None else snapshot.version
+    state = outcome.state
+    metadata, supported = state.metadata, state.protocol.supported
     rows = plan_rows(
         data,
         metadata.schema,
@@ -195,7 +191,7 @@ def plan_write(
     )
     files = file_plan(
         storage.url,
-        version,
+        state.version,
         metadata,
         supported,
         compression=options.compression,
@@ -204,14 +200,12 @@ def plan_write(
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
-    replacing = plan_replacing(options, metadata, outcome.protocol, overwrite, storage.url, zone)
+    replacing = plan_replacing(options, state, overwrite, zone)
     return WritePlan(
         storage=storage,
-        read_version=version,
+        state=state,
         overwrite=overwrite,
         options=options,
-        protocol=outcome.protocol,
-        metadata=metadata,
         new_protocol=outcome.new_protocol,
         new_metadata=outcome.new_metadata,
         rows=replacing.guard(rows),
@@ -272,7 +266,7 @@ def _created(
         table=storage.url,
         replacing=replacing,
     )
-    return _Outcome(table.protocol, table.metadata, table.domains, replacing)
+    return _Outcome(table.state, table.domains, replacing)
 
 
 def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool) -> _Outcome:
@@ -302,7 +296,7 @@ def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwr
             schema = snapshot.schema
         partitioning = wanted
     if schema == snapshot.schema and partitioning == before.partition_columns:
-        return _Outcome(snapshot.protocol, before, {}, snapshot)
+        return _Outcome(snapshot.table_state, {}, snapshot)
     if not options.data_change:
         raise UnsupportedOperationError(
             f"dataChange=false only arranges the rows of {name} anew; it cannot change its schema or partitioning",
@@ -310,7 +304,8 @@ def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwr
         )
     wanted_metadata = replace(before, schema_string=schema_to_json(schema), partition_columns=partitioning)
     metadata = settle(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
-    return _Outcome(upgraded(snapshot.protocol, metadata), metadata, {}, snapshot)
+    state = replace(snapshot.table_state, protocol=upgraded(snapshot.protocol, metadata), metadata=metadata)
+    return _Outcome(state, {}, snapshot)
 
 
 def _unclustered(outcome: _Outcome, options: WriteOptions) -> _Outcome:
@@ -321,9 +316,9 @@ def _unclustered(outcome: _Outcome, options: WriteOptions) -> _Outcome:
     before = outcome.before
     if before is None or options.replace_where is not None or options.cluster_by is not None:
         return outcome
-    if not outcome.protocol.supports(CLUSTERING) or not before.clustering_columns:
+    if not outcome.state.supports(CLUSTERING) or not before.clustering_columns:
         return outcome
-    text = clustering.domain_text(outcome.metadata.schema, (), before.mapping_mode)
+    text = clustering.domain_text(outcome.state.schema, (), before.mapping_mode)
     return replace(outcome, domains={**outcome.domains, CLUSTERING_DOMAIN: text})
 
 
@@ -349,7 +344,7 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
 
 def _clustering_columns(outcome: _Outcome, is_new: bool) -> tuple[tuple[str, ...], ...]:
     """The physical paths of the clustering columns, which need statistics wherever they stand."""
-    if not outcome.protocol.supports(CLUSTERING):
+    if not outcome.state.supports(CLUSTERING):
         return ()
     before = None if is_new or CLUSTERING_DOMAIN in outcome.domains else outcome.before
     return clustering_paths(outcome.domains if before is None else before.domains)

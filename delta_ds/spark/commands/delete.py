@@ -59,7 +59,7 @@ def _delete(change: Change, condition: str | Column) -> int | None:
     sample = target.frame(target.no_files)
     resolved = matching(target, sample, condition, _OPERATION)
     predicate = predicate_of(target, resolved)
-    if reads_only(target, resolved, target.metadata.partition_columns):
+    if reads_only(target, resolved, target.state.partition_columns):
         return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)
     files = target.files(predicate)
     if change.plan.marks_rows:

@@ -10,12 +10,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import Files
 from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder, is_done
 from delta_ds.kernel.commands.dml.plan import ChangePlan, check_changeable, plan_row_changes
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.dml_target import Target
@@ -81,14 +82,13 @@ class Change(AbstractContextManager["Change"]):
         *,
         computed: Collection[str] = (),
         generates: Collection[str] = (),
-        metadata: Metadata | None = None,
-        protocol: Protocol | None = None,
+        after: TableState | None = None,
     ) -> None:
         """Decide how rows are written; parameters as of `plan_row_changes`."""
         folder = self.plan.folder if self._how else None
         self._how = {
-            "computed": tuple(computed), "generates": tuple(generates), "metadata": metadata,
-            "protocol": protocol, "timezone": self.target.timezone,
+            "computed": tuple(computed), "generates": tuple(generates), "after": after,
+            "timezone": self.target.timezone,
         }  # fmt: skip
         self.plan = self._planned(native=not self.target.is_connect)
         if folder is not None:
@@ -175,7 +175,7 @@ class Change(AbstractContextManager["Change"]):
         )
         settings = settings_of(self.target.spark)
         with self._staged.publishing():
-            self.target.run(_commit, change, self.plan.write.metadata, settings)
+            self.target.run(_commit, change, self.plan.write.state.metadata, settings)
         self._committed = True
 
 

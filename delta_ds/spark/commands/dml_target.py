@@ -7,19 +7,16 @@ import logging
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import Files, candidates, partitions, understood
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.features import ROW_TRACKING
-from delta_ds.kernel.properties import ENABLE_ROW_TRACKING
-from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.file_scan_source import (
     FILE,
     FORMAT,
@@ -46,19 +43,9 @@ logger = logging.getLogger("delta_ds")
 TUPLE = "__pydelta_tuple"
 
 
-@dataclass(frozen=True)
-class _Pinned:
-    """What a client has to know of a version whose log is on the server."""
-
-    version: int
-    schema: StructType
-    metadata: Metadata
-    protocol: Protocol
-
-
-def _pin(log: DeltaLog) -> _Pinned:
-    snapshot = log.snapshot()
-    return _Pinned(snapshot.version, snapshot.schema, snapshot.metadata, snapshot.protocol)
+def _newest(log: DeltaLog) -> TableState:
+    """All that a client has to know of a version whose log is on the server."""
+    return log.snapshot().table_state
 
 
 def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -75,8 +62,8 @@ class Target:
 
     Attributes
     ----------
-    version, schema, metadata, protocol
-        Of the version.
+    state
+        The version: its protocol and metadata.
     timezone
         The session time zone.
     """
@@ -89,11 +76,11 @@ class Target:
         self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
             self._snapshot = handle.log.snapshot()
-        pinned: Any = self._snapshot or fetch(handle.log, _pin)
-        self.version: int = pinned.version
-        self.schema: StructType = pinned.schema
-        self.metadata: Metadata = pinned.metadata
-        self.protocol: Protocol = pinned.protocol
+        self.state: TableState = (
+            fetch(handle.log, _newest) if self._snapshot is None else self._snapshot.table_state
+        )
+        self.version = self.state.version
+        self.schema = self.state.schema
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -124,9 +111,7 @@ class Target:
     @property
     def tracked(self) -> bool:
         """Whether rows have ids that a change has to keep."""
-        return self.protocol.supports(ROW_TRACKING) and bool(
-            ENABLE_ROW_TRACKING.of(self.metadata.configuration)
-        )
+        return self.state.enabled(ROW_TRACKING)
 
     def frame(self, files: Files) -> DataFrame:
         """The rows of some files, under the table's alias.

@@ -187,7 +187,7 @@ def _checked(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst:
 def _carrier(plan: WritePlan) -> str:
     """The column that the checks hang on: one that is cheap to pass on."""
     table = plan.rows.table
-    partitions = {name.lower() for name in plan.metadata.partition_columns}
+    partitions = {name.lower() for name in plan.state.partition_columns}
     stored = [f for f in table if f.name.lower() not in partitions]
     flat = [f for f in stored if not is_nested(f.type)]
     return (flat or stored or list(table.fields))[0].name

@@ -201,7 +201,7 @@ def _write_files(
 
 def _is_optimized(plan: WritePlan) -> bool:
     wanted = plan.options.optimize_write
-    return bool(OPTIMIZE_WRITE.of(plan.metadata.configuration) if wanted is None else wanted)
+    return bool(OPTIMIZE_WRITE.of(plan.state.properties) if wanted is None else wanted)
 
 
 def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:

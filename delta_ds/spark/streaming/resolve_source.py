@@ -11,7 +11,7 @@ from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS, parse_strea
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.streaming.read_snapshot import Pinned
+from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.source import StreamSource
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import metadata_field
@@ -60,7 +60,7 @@ def open_source(options: Mapping[str, Any], version: int | None = None) -> Strea
     storage = open_storage(parsed.path, parsed.storage_options)
     if version is None:
         return StreamSource.open(storage, parsed, zone)
-    return StreamSource(storage, parsed, Pinned.of(open_snapshot(storage, version)), zone)
+    return StreamSource(storage, parsed, state_to_read(open_snapshot(storage, version)), zone)
 
 
 def columns_of(source: StreamSource) -> StructType:

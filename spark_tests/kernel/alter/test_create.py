@@ -171,9 +171,9 @@ def test_ids_of_another_table_in_the_schema_are_not_taken_over() -> None:
         "a", INTEGER, True, {"delta.columnMapping.id": 7, "delta.columnMapping.physicalName": "p"}
     )
     plain = new_table(StructType((foreign,)))
-    assert mapping(plain.metadata.schema) == {"a": (None, None)}
+    assert mapping(plain.state.schema) == {"a": (None, None)}
     mapped = new_table(StructType((foreign,)), (), {"delta.columnMapping.mode": "name"})
-    assert mapping(mapped.metadata.schema)["a"][0] == 1
+    assert mapping(mapped.state.schema)["a"][0] == 1
 
 
 def generated(expression: str, kind: Any = LONG) -> StructField:

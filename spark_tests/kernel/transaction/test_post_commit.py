@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def _after(table: TableBuilder, **more: Any) -> None:
     snapshot = open_snapshot(storage, table.version)
     lines = table.commit_file(table.version).read_bytes().splitlines()
     facts: dict[str, Any] = {
-        "version": table.version, "protocol": snapshot.protocol, "metadata": snapshot.metadata,
-        "actions": [json.loads(line) for line in lines], "previous": None, "in_commit_timestamp": None, **more,
+        "state": snapshot.table_state, "actions": [json.loads(line) for line in lines],
+        "previous": None, "in_commit_timestamp": None, **more,
     }  # fmt: skip
     run(storage, Committed(**facts))
 
@@ -136,7 +137,7 @@ def test_removes_that_are_only_counted_count(tmp_path: Path) -> None:
     run(
         storage,
         Committed(
-            version=2, protocol=snapshot.protocol, metadata=snapshot.metadata, actions=[_add("c", 9)],
+            replace(snapshot.table_state, version=2), actions=[_add("c", 9)],
             previous=None, in_commit_timestamp=None, removed_files=2, removed_bytes=7,
         ),
     )  # fmt: skip
@@ -206,7 +207,7 @@ def test_unreadable_checkpoint_is_passed_over_for_an_older_state(tmp_path: Path)
     (table.log / "_last_checkpoint").unlink()
     table.commit(_add("f3"))
     storage, snapshot = open_storage(tmp_path), open_snapshot(open_storage(tmp_path))
-    run(storage, Committed(4, snapshot.protocol, snapshot.metadata, [_add("f3")], None, None))
+    run(storage, Committed(replace(snapshot.table_state, version=4), [_add("f3")], None, None))
     assert (table.log / f"{4:020d}.checkpoint.parquet").exists()
     assert open_snapshot(storage).live_files().num_rows == 4
 

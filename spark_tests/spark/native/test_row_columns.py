@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,15 +121,14 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
         timezone=zone,
         columns_of=reader,
     )
-    replacing = plan_replacing(parsed, metadata, protocol, overwrite, "t", zone)
+    state = replace(snapshot.table_state, table="t")
+    replacing = plan_replacing(parsed, state, overwrite, zone)
     files = file_plan("t", 0, metadata, protocol.supported)
     return WritePlan(
         storage,
-        0,
+        state,
         overwrite,
         parsed,
-        protocol,
-        metadata,
         False,
         False,
         replacing.guard(rows),

@@ -9,8 +9,6 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgraded
 from delta_ds.kernel.alter.table_metadata import settle
 from delta_ds.kernel.data.rows.generated import (
@@ -22,23 +20,19 @@ from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.features import (
     CHANGE_DATA_FEED,
-    CLUSTERING,
     COLUMN_DEFAULTS,
     DELETION_VECTORS,
     ROW_TRACKING,
 )
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import (
-    ENABLE_CHANGE_DATA_FEED,
-    ENABLE_DELETION_VECTORS,
-    ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
     TARGET_FILE_SIZE,
-    TableProperty,
 )
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.overwrite_scope import NOTHING, Replacing
 from delta_ds.kernel.write.plan import WritePlan
@@ -75,8 +69,7 @@ class ChangePlan:
 def plan_row_changes(
     snapshot: Snapshot,
     *,
-    metadata: Metadata | None = None,
-    protocol: Protocol | None = None,
+    after: TableState | None = None,
     computed: Collection[str] = (),
     generates: Collection[str] = (),
     timezone: str = "UTC",
@@ -89,8 +82,8 @@ def plan_row_changes(
     ----------
     snapshot
         The version.
-    metadata, protocol
-        After the change, where it evolves the schema; None: as they are.
+    after
+        The table after the change, where it evolves the schema; None: as it is.
     computed
         Generated columns that are computed from the changed row.
     generates
@@ -109,42 +102,35 @@ def plan_row_changes(
         evaluated here.
     """
     name = snapshot.storage.url
-    features.check_writable(snapshot.protocol, snapshot.metadata.configuration, name, snapshot.schema)
-    metadata, protocol = metadata or snapshot.metadata, protocol or snapshot.protocol
-    supported, properties = protocol.supported, metadata.configuration
+    snapshot.table_state.check_writable()
+    state = after or snapshot.table_state
+    supported, properties = state.protocol.supported, state.properties
     rows = plan_changed_rows(
-        metadata.schema, computed=computed, generates=generates, properties=properties, features=supported,
+        state.schema, computed=computed, generates=generates, properties=properties, features=supported,
         table_name=name, timezone=timezone, columns_of=columns_of,
     )  # fmt: skip
-    tracked = _is_on(metadata, protocol, ROW_TRACKING, ENABLE_ROW_TRACKING)
+    tracked = state.enabled(ROW_TRACKING)
     files = file_plan(
-        name, snapshot.version, metadata, supported, compression=None,
+        name, snapshot.version, state.metadata, supported, compression=None,
         max_records_per_file=max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(properties), timezone=timezone,
-        clustering_columns=clustering_paths(snapshot.domains) if protocol.supports(CLUSTERING) else (),
+        clustering_columns=snapshot.clustering_paths,
     )  # fmt: skip
     if tracked:
         names = (properties[ROW_ID_COLUMN.name], properties[ROW_COMMIT_VERSION_COLUMN.name])
         files = replace(files, extra_columns=tuple(StructField(name, LONG) for name in names))
     write = WritePlan(
-        storage=snapshot.storage, read_version=snapshot.version, overwrite=False,
-        options=WriteOptions(path=name), protocol=protocol, metadata=metadata,
-        new_protocol=protocol != snapshot.protocol, new_metadata=metadata != snapshot.metadata,
+        storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
+        new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
         rows=rows, files=files, replacing=Replacing(NOTHING),
     )  # fmt: skip
     return ChangePlan(
         write=write,
         before=replace(rows, checks=(), identities=()),
-        records_changes=_is_on(metadata, protocol, CHANGE_DATA_FEED, ENABLE_CHANGE_DATA_FEED),
+        records_changes=state.enabled(CHANGE_DATA_FEED),
         tracked=tracked,
-        marks_rows=_is_on(metadata, protocol, DELETION_VECTORS, ENABLE_DELETION_VECTORS),
+        marks_rows=state.enabled(DELETION_VECTORS),
     )
-
-
-def _is_on(
-    metadata: Metadata, protocol: Protocol, feature: features.TableFeature, known: TableProperty[bool]
-) -> bool:
-    return protocol.supports(feature) and known.of(metadata.configuration)
 
 
 def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
@@ -164,8 +150,7 @@ def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
     AppendOnlyError
         Rows of the table must not be changed.
     """
-    properties, name = snapshot.metadata.configuration, snapshot.storage.url
-    features.check_writable(snapshot.protocol, properties, name, snapshot.schema)
+    snapshot.table_state.check_writable()
     if removes:
         check_may_remove(snapshot, operation)
 
@@ -206,8 +191,8 @@ def special_columns(snapshot: Snapshot) -> SpecialColumns:
     )
 
 
-def evolved_table(snapshot: Snapshot, schema: StructType) -> tuple[Metadata, Protocol]:
-    """Metadata and protocol of a version once it has another schema.
+def evolved_table(snapshot: Snapshot, schema: StructType) -> TableState:
+    """A version once it has another schema.
 
     Raises
     ------
@@ -218,4 +203,4 @@ def evolved_table(snapshot: Snapshot, schema: StructType) -> tuple[Metadata, Pro
     wanted = replace(before, schema_string=schema_to_json(schema))
     supported = snapshot.protocol.supported
     metadata = settle(wanted, before, snapshot.storage.url, supported, keep_names=False)
-    return metadata, upgraded(snapshot.protocol, metadata)
+    return replace(snapshot.table_state, protocol=upgraded(snapshot.protocol, metadata), metadata=metadata)

@@ -153,7 +153,7 @@ def _candidates(
 ) -> tuple[Candidates, int | None]:
     """What may go, and the newest version that was committed before the horizon."""
     storage = snapshot.storage
-    hidden = Hidden(snapshot.metadata, snapshot.protocol)
+    hidden = Hidden(snapshot.table_state)
     listing = list_log(storage)
     last = lite.last_version_before(snapshot, listing, horizon.cutoff_ms)
     if mode == "lite":

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.write.paths import escape
@@ -23,6 +22,7 @@ from delta_ds.kernel.log.paths import ODD
 from delta_ds.kernel.properties import UNIVERSAL_FORMAT_ENABLED_FORMATS
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import decode, has_scheme, parse_address
+from delta_ds.kernel.table_state import TableState
 
 CHANGE_FOLDER = "_change_data"
 _INDEX_FOLDER = "_delta_index"
@@ -125,11 +125,11 @@ class Hidden:
     Names that begin with `_` or `.` are, but for folders of partition columns, change files and indexes.
     """
 
-    def __init__(self, metadata: Metadata, protocol: Protocol) -> None:
-        names = {*metadata.partition_columns, *metadata.physical_partition_columns(protocol)}
+    def __init__(self, state: TableState) -> None:
+        names = {*state.partition_columns, *state.physical_partition_columns}
         starts = sorted(form for name in names for form in {name, escape(name)} if form[0] in "_.")
         self._partition = f"(^|/)(?:{'|'.join(re.escape(s) for s in starts)})=" if starts else None
-        formats = metadata.configuration.get(UNIVERSAL_FORMAT_ENABLED_FORMATS.name, "")
+        formats = state.properties.get(UNIVERSAL_FORMAT_ENABLED_FORMATS.name, "")
         self._iceberg = "iceberg" in formats.lower()
 
     def __contains__(self, path: str) -> bool:

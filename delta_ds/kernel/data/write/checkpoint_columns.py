@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.data.values.partition_values import parse
 from delta_ds.kernel.data.values.statistics import Leaf, converted, parsed_leaves
 from delta_ds.kernel.data.write.columns import file_columns
@@ -24,21 +23,22 @@ from delta_ds.kernel.data.write.write_spec import file_plan
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type
+from delta_ds.kernel.table_state import TableState
 
 _Tree = dict[str, Any]
 
 
-def typed_columns(protocol: Protocol, metadata: Metadata) -> CheckpointColumns:
+def typed_columns(state: TableState) -> CheckpointColumns:
     """The typed columns of a table's checkpoints: of the columns that get statistics, by physical names.
 
     `tightBounds` is among them where the table may have deletion vectors, as in delta-spark.
     """
-    plan = file_plan("", -1, metadata, protocol.supported)
+    plan = file_plan("", -1, state.metadata, state.protocol.supported)
     columns = [c for c in statistics_columns(plan, file_columns(plan)) if c.type != VOID]
-    names = metadata.physical_partition_columns(protocol)
-    fields = [metadata.schema.find(name) for name in metadata.partition_columns]
+    names = state.physical_partition_columns
+    fields = [state.schema.find(name) for name in state.partition_columns]
     partitions = {n: f.type for n, f in zip(names, fields, strict=True) if f is not None}
-    return CheckpointColumns(_leaves(columns, protocol.supports(DELETION_VECTORS)), partitions)
+    return CheckpointColumns(_leaves(columns, state.supports(DELETION_VECTORS)), partitions)
 
 
 def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[Leaf, ...]:

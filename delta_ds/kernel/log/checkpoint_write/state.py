@@ -36,10 +36,11 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import check_whole, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.log.reconcile import joined, newest_rows
-from delta_ds.kernel.log.replay import SingleActions, checked_header, in_batches
+from delta_ds.kernel.log.replay import SingleActions, in_batches, table_state
 from delta_ds.kernel.log.segment import LogSegment, read_files
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 logger = logging.getLogger("delta_ds")
 
@@ -114,7 +115,7 @@ class _Singles:
         protocol, metadata = self.reader.protocol, self.reader.metadata
         if protocol is None or metadata is None:
             return ()
-        return metadata.physical_partition_columns(protocol)
+        return TableState("", -1, protocol, metadata).physical_partition_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,10 @@ class CheckpointState:
 
     Attributes
     ----------
-    version, protocol, metadata
-        Of the table.
+    version
+        The version.
+    table
+        Its protocol, metadata and domains.
     expiry
         What was left out as too old.
     """
@@ -156,10 +159,8 @@ class CheckpointState:
         self._base_keys = self._singles.partition_keys()
         self._read_commits()
         reader = self._singles.reader
-        header = checked_header(storage, segment.version, reader.protocol, reader.metadata)
-        self.protocol: Protocol = header.protocol
-        self.metadata: Metadata = header.metadata
-        self.expiry = Expiry.of(self.metadata, now_ms)
+        self.table = table_state(storage, segment.version, reader.protocol, reader.metadata, reader.domains)
+        self.expiry = Expiry.of(self.table.metadata, now_ms)
         self._names = tuple(reader.partition_columns)
 
     def _read_base(self) -> None:
@@ -198,8 +199,8 @@ class CheckpointState:
             if since is None or (txn.get("lastUpdated") or 0) > since
         ]
         out: list[dict[str, Any]] = [
-            {"protocol": _protocol_row(self.protocol)},
-            {"metaData": _metadata_row(self.metadata, self._singles.metadata)},
+            {"protocol": _protocol_row(self.table.protocol)},
+            {"metaData": _metadata_row(self.table.metadata, self._singles.metadata)},
         ]
         out += [{"txn": dict(txn)} for txn in txns]
         domains = self._singles.domains.values()

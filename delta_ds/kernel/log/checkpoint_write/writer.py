@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_write.file import (
     Counts,
@@ -50,6 +49,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.table_state import TableState
 
 logger = logging.getLogger("delta_ds")
 
@@ -60,7 +60,7 @@ _HINT_ENTRIES = 30
 # A schema longer than this stays out of it.
 _HINT_SCHEMA_LENGTH = 20_000
 
-TypedColumnsOf = Callable[[Protocol, Metadata], TypedColumns]
+TypedColumnsOf = Callable[[TableState], TypedColumns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def write_checkpoint(
     segment
         Of the version; its commit file exists.
     typed_columns
-        Makes the typed columns from protocol and metadata.
+        Makes the typed columns of the version; may refuse it.
     now_ms
         The moment by which removed files and transactions expire, ms since 1970; None: now.
 
@@ -123,14 +123,14 @@ def write_checkpoint(
     Source: PROTOCOL.md, "Checkpoints"; protocol-checklist CKP-W-05 to CKP-W-27.
     """
     state = CheckpointState(storage, segment, int(time.time() * 1000) if now_ms is None else now_ms)
-    properties = state.metadata.configuration
+    properties = state.table.properties
     form = FileForm(
         stats=CHECKPOINT_WRITE_STATS_AS_JSON.of(properties),
         struct=CHECKPOINT_WRITE_STATS_AS_STRUCT.of(properties),
-        typed=typed_columns(state.protocol, state.metadata),
+        typed=typed_columns(state.table),
         footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
-    if state.protocol.supports(V2_CHECKPOINT) and CHECKPOINT_POLICY.of(properties) == "v2":
+    if state.table.supports(V2_CHECKPOINT) and CHECKPOINT_POLICY.of(properties) == "v2":
         info = _write_v2(storage, state, form)
     else:
         info = _write_classic(storage, state, form)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
 from delta_ds.spark.commands.merge.sides import Side, check_join
 from delta_ds.spark.commands.resolution.assignments import Assignment, aligned, find_target, target_path
@@ -169,7 +170,7 @@ def _effective(clauses: Sequence[Clause]) -> list[Clause]:
 
 def plan_merge(
     *,
-    schema: StructType,
+    state: TableState,
     target: DataFrame,
     source: DataFrame,
     joined: DataFrame,
@@ -177,11 +178,7 @@ def plan_merge(
     clauses: Sequence[Clause],
     evolve: bool,
     table: str,
-    properties: Mapping[str, str],
-    features: Collection[str],
     generated: Collection[str] = (),
-    identities: Collection[str] = (),
-    defaults: Collection[str] = (),
     alias: str | None = None,
     settled: Settled | None = None,
 ) -> MergePlan:
@@ -189,8 +186,8 @@ def plan_merge(
 
     Parameters
     ----------
-    schema
-        The table's schema now.
+    state
+        The table now.
     target, source
         The two sides under the names that users gave them. Columns whose names begin with `__pydelta_` are not seen.
     joined
@@ -203,12 +200,8 @@ def plan_merge(
         Whether the table takes columns of the source that it does not have.
     table
         For messages.
-    properties, features
-        The table's properties, and what its protocol supports.
     generated
         Generated columns, which are left to the table where they are not given.
-    identities, defaults
-        Columns that the table finds values for in inserts; what may be given is told by `schema`.
     alias
         The name by which the table's columns may be qualified where they are assigned to.
     settled
@@ -221,6 +214,7 @@ def plan_merge(
     """
     check_clauses(clauses, table)
     check_join(joined, target, source)
+    schema = state.schema
     resolver = _Resolver(
         schema,
         Side(target, schema),
@@ -237,9 +231,7 @@ def plan_merge(
     after = schema
     if evolve:
         paths = [a.path for c, _, given in found if c.when != "not_matched_by_source" for a in given]
-        after = evolved_schema(
-            schema, resolver.source.schema, paths, table=table, properties=properties, features=features
-        )
+        after = evolved_schema(state, resolver.source.schema, paths)
     resolved = [_aligned(resolver, after, c, cond, given, generated) for c, cond, given in found]
     return MergePlan(
         after,

@@ -155,7 +155,7 @@ class _Merge:
         if self._plan is not None:
             return Sides(self._plan, source, rows)
         plan = plan_merge(
-            schema=target.schema,
+            state=target.state,
             target=rows,
             source=source,
             joined=source.join(rows, how="cross"),
@@ -163,11 +163,7 @@ class _Merge:
             clauses=self._clauses,
             evolve=self._evolve,
             table=target.handle.where,
-            properties=target.metadata.configuration,
-            features=target.protocol.supported,
             generated=self._special.generated,
-            identities=self._special.identities,
-            defaults=self._special.defaults,
             alias=target.handle.alias,
             settled=target.settled,
         )
@@ -196,16 +192,13 @@ class _Merge:
         changing = [c for c in plan.clauses if c.do != "delete"]
         assigned = {name for c in changing for name in c.assigned}
         inserts = [c for c in changing if c.do == "insert"]
-        metadata = protocol = None
-        if plan.evolved:
-            metadata, protocol = self._target.ask(evolved_table, plan.schema)
+        after = self._target.ask(evolved_table, plan.schema) if plan.evolved else None
         self._change.settle(
             computed=[name for name in self._special.generated if name not in assigned],
             generates=[
                 name for name in self._special.identities if any(name not in c.assigned for c in inserts)
             ],
-            metadata=metadata,
-            protocol=protocol,
+            after=after,
         )
 
     # --- which rows
@@ -277,7 +270,7 @@ class _Merge:
         return _Found(matches, touched, written, scanned)
 
     def _write(self, frame: DataFrame) -> int:
-        partitions = self._target.metadata.partition_columns
+        partitions = self._target.state.partition_columns
         if partitions and self._changes_rows:
             # A join leaves rows of every partition in every task.
             frame = frame.hint("rebalance", *map(quoted, partitions))

@@ -6,7 +6,7 @@ implicit conversions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
@@ -22,37 +22,32 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.schema_enforcement import check_write
 
 
 def evolved_schema(
-    schema: StructType,
+    state: TableState,
     source: StructType,
     assigned: Sequence[Path],
-    *,
-    table: str,
-    properties: Mapping[str, str],
-    features: Collection[str],
 ) -> StructType:
     """The table's schema with the columns and fields of the source that clauses assign to.
 
     Parameters
     ----------
-    schema, source
-        The schemas of the table and of the rows that are merged into it.
+    state
+        The table.
+    source
+        The schema of the rows that are merged into it.
     assigned
         The columns and fields that `WHEN MATCHED` and `WHEN NOT MATCHED` clauses assign to; `*` stands for every
         column of the source.
-    table
-        For messages.
-    properties, features
-        The table's properties, and what its protocol supports.
 
     Returns
     -------
     StructType
         New columns and fields come last, nullable. Types change only where the table widens types; otherwise values
-        are cast to the table's. Equal to `schema` where nothing changes.
+        are cast to the table's. Equal to the table's where nothing changes.
 
     Raises
     ------
@@ -61,12 +56,17 @@ def evolved_schema(
     """
     wanted = _assigned_part(source, (), [tuple(name.lower() for name in path) for path in assigned])
     if not wanted.fields:
-        return schema
-    widening = enabled(properties, frozenset(features), table)
-    data = _converted(schema, wanted, widening)
+        return state.schema
+    supported = state.protocol.supported
+    data = _converted(state.schema, wanted, enabled(state.properties, supported, state.table))
     assert isinstance(data, StructType)
     return check_write(
-        schema, data, merge_schema=True, properties=properties, features=frozenset(features), table_name=table
+        state.schema,
+        data,
+        merge_schema=True,
+        properties=state.properties,
+        features=supported,
+        table_name=state.table,
     )
 
 

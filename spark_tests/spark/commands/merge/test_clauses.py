@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DATE,
@@ -18,7 +19,9 @@ from delta_ds.kernel.schema.types import (
     ArrayType,
     StructField,
     StructType,
+    schema_to_json,
 )
+from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.merge.clauses import (
     Clause,
     MergePlan,
@@ -72,9 +75,15 @@ def test_clauses_of_different_kinds_may_come_in_any_order() -> None:
 
 
 def _evolved(source: StructType, *assigned: str, **options: Any) -> str:
-    given: dict[str, Any] = {"properties": {}, "features": []}
     paths = [tuple(name.split(".")) for name in assigned]
-    return str(evolved_schema(_TABLE, source, paths, table="tbl", **(given | options)))
+    return str(evolved_schema(_state(_TABLE, **options), source, paths))
+
+
+def _state(
+    schema: StructType, properties: Mapping[str, str] | None = None, features: Sequence[str] = ()
+) -> TableState:
+    metadata = Metadata("id", schema_to_json(schema), configuration=properties or {})
+    return TableState("tbl", 0, Protocol(3, 7, frozenset(features), frozenset(features)), metadata)
 
 
 def test_schema_takes_from_the_source_what_is_assigned() -> None:
@@ -120,16 +129,10 @@ def _plan(
     **options: Any,
 ) -> tuple[MergePlan, DataFrame]:
     target, right, joined = _sides(spark, source, schema)
-    given: dict[str, Any] = {
-        "on": "t.id = s.id",
-        "evolve": False,
-        "table": "tbl",
-        "properties": {},
-        "features": [],
-        "alias": "t",
-    }
+    given: dict[str, Any] = {"on": "t.id = s.id", "evolve": False, "table": "tbl", "alias": "t"}
+    state = _state(schema, options.pop("properties", None), options.pop("features", ()))
     plan = plan_merge(
-        schema=schema, target=target, source=right, joined=joined, clauses=clauses, **(given | options)
+        state=state, target=target, source=right, joined=joined, clauses=clauses, **(given | options)
     )
     return plan, joined
 
@@ -278,7 +281,7 @@ def test_join_of_a_frame_with_itself_is_refused(spark: SparkSession) -> None:
     for source, joined in ((alias, alias.join(target, how="full_outer")), (other, target)):
         with pytest.raises(ValueError, match="frames of their own"):
             plan_merge(
-                schema=_TABLE,
+                state=_state(_TABLE),
                 target=target,
                 source=source,
                 joined=joined,
@@ -286,6 +289,4 @@ def test_join_of_a_frame_with_itself_is_refused(spark: SparkSession) -> None:
                 clauses=[_UPDATE_ALL],
                 evolve=False,
                 table="tbl",
-                properties={},
-                features=[],
             )
