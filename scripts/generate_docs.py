@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import string
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -223,6 +224,24 @@ def _values(values: Sequence[str]) -> str:
     return f" = {' or '.join(values)}" if values else " (any value)"
 
 
+def error_conditions() -> list[str]:
+    from delta_ds.conditions.index import all_conditions
+
+    rows = []
+    for name, texts in all_conditions().items():
+        classes = dict.fromkeys(_code(text.error.__name__) for text in texts)
+        shown = dict.fromkeys(_error_text(text.text) for text in texts if text.text)
+        rows.append([_code(name), ", ".join(classes), texts[0].sql_state or "", "<br>".join(shown)])
+    return _table(["condition", "class", "SQLSTATE", "text"], rows)
+
+
+def _error_text(text: str) -> str:
+    """The text of a condition with the names of its values, how they are written left out."""
+    parts = string.Formatter().parse(text)
+    plain = "".join(literal + (f"{{{name}}}" if name else "") for literal, name, _, _ in parts)
+    return re.sub(r"([*<>])", r"\\\1", " ".join(plain.split()))
+
+
 PARTS: dict[str, Callable[[], list[str]]] = {
     part.__name__: part
     for part in (
@@ -240,6 +259,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         properties_without_effect,
         refused_properties,
         features,
+        error_conditions,
     )
 }
 

@@ -1,11 +1,10 @@
-"""Error conditions: one record each, used rightly by the code and listed by the documentation."""
+"""Error conditions: one record each, used rightly by the code."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import re
-import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import DeltaError, InvalidOptionError, SchemaError
 
 PACKAGE = Path(delta_ds.__file__).parent
-DOCUMENT = PACKAGE.parent / "docs" / "errors.md"
-BEGIN = "<!-- made of delta_ds/conditions by `python -m spark_tests.test_conditions`; a test compares -->\n"
-END = "<!-- end -->\n"
 TEXTS = [text for texts in all_conditions().values() for text in texts]
 
 
@@ -133,36 +129,3 @@ def test_conditions_that_the_code_names_have_records() -> None:
         if keyword.arg == "condition" and isinstance(keyword.value, ast.Constant)
     }
     assert named - set(all_conditions()) == set()
-
-
-# --- the documentation
-
-
-def _shown(text: str) -> str:
-    parts = string.Formatter().parse(text)
-    plain = "".join(literal + (f"{{{name}}}" if name else "") for literal, name, _, _ in parts)
-    return re.sub(r"([|*<>])", r"\\\1", " ".join(plain.split()))
-
-
-def _row(texts: tuple[ErrorCondition[Any], ...]) -> str:
-    kinds = dict.fromkeys(f"`{text.error.__name__}`" for text in texts)
-    shown = "<br>".join(_shown(text.text) for text in texts if text.text)
-    return f"| `{texts[0].name}` | {', '.join(kinds)} | {texts[0].sql_state or ''} | {shown} |\n"
-
-
-def _table() -> str:
-    head = "| condition | class | SQLSTATE | text |\n|---|---|---|---|\n"
-    return f"{BEGIN}\n{head}{''.join(_row(texts) for texts in all_conditions().values())}\n{END}"
-
-
-def _documented() -> str:
-    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    return before + _table() + rest.partition(END)[2]
-
-
-def test_documentation_lists_every_condition() -> None:
-    assert DOCUMENT.read_text() == _documented()
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(_documented())

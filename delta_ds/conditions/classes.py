@@ -90,6 +90,19 @@ METADATA_CHANGED = ErrorCondition("DELTA_METADATA_CHANGED", MetadataChangedExcep
 MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataError, "KD002")
 NOT_EXPECTED_TYPE = ErrorCondition("NOT_EXPECTED_TYPE", InvalidArgumentError, "42K09", family="type")
 OPERATION_NOT_ALLOWED = ErrorCondition("DELTA_OPERATION_NOT_ALLOWED", UnsupportedOperationError, "0AKDC")
+CREATE_BY_NAME_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table cannot be created by the name {identifier!r}: the catalog would have to know the format. "
+    "Give its path with .location(...), and a name of a session with createOrReplaceTempView",
+)
+PARTITION_BY_EXPRESSION_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table cannot be partitioned by the expression {column}, only by columns: add a generated column "
+    "for it and name that. Nothing was written",
+)
+CREATE_IN_CATALOG_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{what} cannot be made in a catalog: Spark does not hand its location to pydelta. Use the name "
+    "pydelta.`/path/of/the/table` or df.write.format('pydelta').save(path), and for a short name "
+    "spark.read.format('pydelta').load(path).createOrReplaceTempView(name). Nothing was written",
+)
 PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
 STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
@@ -99,6 +112,9 @@ TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
     TimestampOutOfRangeError,
     "42816",
+    "The timestamp {providedTimestamp} is after the latest commit of {table}, made at "
+    "{lastCommitTimestamp}. Use a timestamp at or before {lastCommitTimestamp}",
+    parameters=("providedTimestamp", "lastCommitTimestamp", "maximumTimestamp"),
 )
 TRUNCATED_TRANSACTION_LOG = ErrorCondition(
     "DELTA_TRUNCATED_TRANSACTION_LOG",

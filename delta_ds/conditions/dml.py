@@ -10,26 +10,62 @@ AGGREGATION_NOT_SUPPORTED = ErrorCondition(
     UnsupportedOperationError,
     "42903",
 )
-AMBIGUOUS_REFERENCE = ErrorCondition("AMBIGUOUS_REFERENCE", SchemaError, "42704")
+AMBIGUOUS_REFERENCE = ErrorCondition(
+    "AMBIGUOUS_REFERENCE",
+    SchemaError,
+    "42704",
+    "{clause} of the MERGE into {table}: the source has {count} columns {column}; names are the same in "
+    "any case. Nothing was written",
+    parameters=("column",),
+)
+AMBIGUOUS_REFERENCE_TO_SIDES = AMBIGUOUS_REFERENCE.also(
+    "column {name} is of the table and of the source, which was made of the table; name the two sides by "
+    "aliases",
+    parameters=("name",),
+)
 CANNOT_RESOLVE_EXPRESSION = ErrorCondition("DELTA_CANNOT_RESOLVE_EXPRESSION", PredicateError, "42703")
-CONFLICT_SET_COLUMN = ErrorCondition("DELTA_CONFLICT_SET_COLUMN", SchemaError, "42701")
+CONFLICT_SET_COLUMN = ErrorCondition(
+    "DELTA_CONFLICT_SET_COLUMN",
+    SchemaError,
+    "42701",
+    "the {operation} of {table} assigns to {column} more than once: {columns:list}; names are the same "
+    "in any case. Nothing was written",
+    parameters=("columns",),
+)
 DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION = ErrorCondition(
     "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
     SchemaError,
     "42K09",
+    "column {column} of {table} is of type {targetType}; a value of type {sourceType} cannot be cast to "
+    "it. Nothing was written",
+    parameters=("column", "sourceType", "targetType"),
 )
 DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN = ErrorCondition(
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
     PredicateError,
     "42K09",
 )
-DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition("DELTA_DUPLICATE_COLUMNS_ON_INSERT", SchemaError, "42701")
+DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition(
+    "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+    SchemaError,
+    "42701",
+    "the {operation} of {table} gives two values for {column}; names are the same in any case. Nothing "
+    "was written",
+    parameters=("column",),
+)
 IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42808",
 )
-INVALID_EXTRACT_BASE_FIELD_TYPE = ErrorCondition("INVALID_EXTRACT_BASE_FIELD_TYPE", SchemaError, "42000")
+INVALID_EXTRACT_BASE_FIELD_TYPE = ErrorCondition(
+    "INVALID_EXTRACT_BASE_FIELD_TYPE",
+    SchemaError,
+    "42000",
+    "the {operation} of {table} assigns to {column}, but {struct} is of type {type}, not a struct. "
+    "Nothing was written",
+    parameters=("column",),
+)
 INVALID_NON_DETERMINISTIC_EXPRESSIONS = ErrorCondition(
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     UnsupportedOperationError,
@@ -41,8 +77,21 @@ JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = ErrorCondition(
     PredicateError,
     "42K0E",
 )
-MERGE_MISSING_WHEN = ErrorCondition("DELTA_MERGE_MISSING_WHEN", UnsupportedOperationError, "42601")
-MERGE_UNRESOLVED_EXPRESSION = ErrorCondition("DELTA_MERGE_UNRESOLVED_EXPRESSION", SchemaError, "42601")
+MERGE_MISSING_WHEN = ErrorCondition(
+    "DELTA_MERGE_MISSING_WHEN",
+    UnsupportedOperationError,
+    "42601",
+    "the MERGE into {table} has no WHEN clause; say what happens to rows that match, or that do not. "
+    "Nothing was written",
+)
+MERGE_UNRESOLVED_EXPRESSION = ErrorCondition(
+    "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    SchemaError,
+    "42601",
+    "{clause} of the MERGE into {table}: the source has no column {column!r}; {hint}. Name the columns "
+    "that change, or merge with schema evolution. Nothing was written",
+    parameters=("column", "clause"),
+)
 MISSING_AGGREGATION = ErrorCondition("MISSING_AGGREGATION", UnsupportedOperationError, "42803")
 MISSING_ATTRIBUTES = ErrorCondition("MISSING_ATTRIBUTES", SchemaError, "XX000")
 MISSING_GROUP_BY = ErrorCondition("MISSING_GROUP_BY", UnsupportedOperationError, "42803")
@@ -50,6 +99,10 @@ MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE = ErrorCondition(
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     UnsupportedOperationError,
     "21506",
+    "Cannot perform Merge into {table} as multiple source rows matched and attempted to modify the same "
+    "target row, so that it is not known which one counts. Make the rows of the source unique by the "
+    "columns of the condition. Nothing was changed",
+    parameters=("usageReference",),
     family="operation",
 )
 NESTED_AGGREGATE_FUNCTION = ErrorCondition("NESTED_AGGREGATE_FUNCTION", UnsupportedOperationError, "42607")
@@ -83,15 +136,25 @@ UNSUPPORTED_NESTED_FIELD_IN_OPERATION = ErrorCondition(
     "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
     SchemaError,
     "0AKDC",
+    "the {operation} of {table} gives a value for {column}: give one for the whole struct. Nothing was "
+    "written",
+    parameters=("column",),
 )
 UNSUPPORTED_NESTED_FIELD_IN_UPDATE = ErrorCondition(
     "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
     SchemaError,
     "0A000",
+    "the {operation} of {table} assigns to {column}, but {struct} is of type {type}: assign a whole new "
+    "value to it. Nothing was written",
+    parameters=("column",),
 )
 UNSUPPORTED_SUBQUERY = ErrorCondition("DELTA_UNSUPPORTED_SUBQUERY", UnsupportedOperationError, "0AKDC")
 UPDATE_SCHEMA_MISMATCH_EXPRESSION = ErrorCondition(
     "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
     SchemaError,
     "42846",
+    "a value of type {sourceType} cannot be assigned to {column} of {table}, which is of type "
+    "{targetType}: {wrong}. Give all fields by their names, assign to single fields, or merge with "
+    "schema evolution. Nothing was written",
+    parameters=("column", "sourceType", "targetType"),
 )

@@ -5,12 +5,68 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
 
-CAST_INVALID_INPUT = ErrorCondition("CAST_INVALID_INPUT", InvariantViolationError, "22018", family="number")
-DIVIDE_BY_ZERO = ErrorCondition("DIVIDE_BY_ZERO", PredicateError, "22012", family="arithmetic")
+CAST_INVALID_INPUT = ErrorCondition(
+    "CAST_INVALID_INPUT",
+    InvariantViolationError,
+    "22018",
+    "a text written to column {columnName} cannot be read as {targetType}. Correct it, or cast the input "
+    "with try_cast to get null instead.",
+    parameters=("sourceType", "targetType", "columnName"),
+    family="number",
+)
+CAST_INVALID_INPUT_LITERAL = CAST_INVALID_INPUT.also(
+    "{child} is not a valid {target}",
+    error=PredicateError,
+)
+CAST_INVALID_INPUT_VALUE = CAST_INVALID_INPUT.also(
+    "the value {item!r} of type {source} cannot be cast to {target}; use TRY_CAST to get null instead",
+    error=PredicateError,
+)
+CAST_INVALID_INPUT_EMPTY = CAST_INVALID_INPUT.also(
+    'The value "" of the type {sourceType} cannot be cast to {targetType}, the type of column '
+    "{columnName}, because it is malformed. Correct it, or use try_cast to get null instead. Nothing was "
+    "written.",
+    parameters=("sourceType", "targetType", "columnName"),
+)
+DIVIDE_BY_ZERO = ErrorCondition(
+    "DIVIDE_BY_ZERO",
+    PredicateError,
+    "22012",
+    "division by zero; guard it, e.g. with nullif(x, 0)",
+    family="arithmetic",
+)
+FAILED_RECOGNIZE_PREDICATE = ErrorCondition(
+    "DELTA_FAILED_RECOGNIZE_PREDICATE",
+    PredicateError,
+    "42601",
+    "Cannot recognize the predicate {predicate!r}: {reason}",
+    parameters=("predicate",),
+)
+CONDITION_WITHOUT_SQL = FAILED_RECOGNIZE_PREDICATE.also(
+    "{what} cannot be written as SQL by a client of Spark Connect; give the condition's text in the "
+    "option replaceWhere. Nothing was written",
+)
 GENERATED_COLUMNS_EXPR_TYPE_MISMATCH = ErrorCondition(
     "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
     SchemaError,
     "42K09",
 )
-INVALID_ARRAY_INDEX = ErrorCondition("INVALID_ARRAY_INDEX", PredicateError, "22003", family="index")
-INVALID_INDEX_OF_ZERO = ErrorCondition("INVALID_INDEX_OF_ZERO", PredicateError, "22003", family="runtime")
+GENERATED_COLUMN_KEEPS_TYPE = GENERATED_COLUMNS_EXPR_TYPE_MISMATCH.also(
+    "generated column {column} of {table} ({expression}) is of type {type}, as its expression; it cannot "
+    "become {new}. Nothing was changed",
+    parameters=("column", "expression"),
+)
+INVALID_ARRAY_INDEX = ErrorCondition(
+    "INVALID_ARRAY_INDEX",
+    PredicateError,
+    "22003",
+    "index {item} is outside an array of {size} elements; use get() or try_element_at() to get null",
+    family="index",
+)
+INVALID_INDEX_OF_ZERO = ErrorCondition(
+    "INVALID_INDEX_OF_ZERO",
+    PredicateError,
+    "22003",
+    "{function} counts from 1, not from 0",
+    family="runtime",
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
-    ChangeDataError,
     CorruptLogFileError,
     LogError,
     SchemaError,
@@ -12,8 +11,21 @@ from delta_ds.exceptions import (
     UnsupportedFeatureError,
 )
 
-CHECKSUM_MISMATCH = ErrorCondition("DELTA_CHECKSUM_MISMATCH", LogError, "XXKDS")
-LOG_FILE_NOT_FOUND = ErrorCondition("DELTA_LOG_FILE_NOT_FOUND", ChangeDataError, "42K03", family="state")
+CHECKSUM_MISMATCH = ErrorCondition(
+    "DELTA_CHECKSUM_MISMATCH",
+    LogError,
+    "XXKDS",
+    "the checksum file of version {version} of {table} contradicts the log: its protocol or metadata is "
+    "not what the commits say. Delete the .crc file",
+)
+LOG_FILE_NOT_FOUND = ErrorCondition(
+    "DELTA_LOG_FILE_NOT_FOUND",
+    LogError,
+    "42K03",
+    "could not find any commit file for version {wanted} of {table}: its checkpoint is there, but the "
+    "commit itself was deleted; read a newer version",
+    family="state",
+)
 MISSING_COMMIT_INFO = ErrorCondition(
     "DELTA_MISSING_COMMIT_INFO",
     CorruptLogFileError,
@@ -26,10 +38,23 @@ MISSING_COMMIT_TIMESTAMP = ErrorCondition(
     "KD004",
     family="state",
 )
-MISSING_PART_COLUMN = ErrorCondition("DELTA_MISSING_PART_COLUMN", SchemaError, "XXKDS")
+MISSING_PART_COLUMN = ErrorCondition(
+    "DELTA_MISSING_PART_COLUMN",
+    SchemaError,
+    "XXKDS",
+    "version {version} of {table} is partitioned by {column!r}, which is not in its schema: {columns:list}",
+)
 TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION = ErrorCondition(
     "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
     TimestampOutOfRangeError,
     "42816",
+    "The timestamp {userTimestamp} is before the earliest version of {table} that can be reached, "
+    "committed at {commitTs}. Use a timestamp at or after {commitTs}",
+    parameters=("userTimestamp", "commitTs", "timestampString"),
 )
-UNSUPPORTED_FORMAT = ErrorCondition("DELTA_UNSUPPORTED_FORMAT", UnsupportedFeatureError, "0AKDC")
+UNSUPPORTED_FORMAT = ErrorCondition(
+    "DELTA_UNSUPPORTED_FORMAT",
+    UnsupportedFeatureError,
+    "0AKDC",
+    "version {version} of {table} stores its data as {provider!r}; only parquet is defined",
+)

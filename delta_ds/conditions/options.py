@@ -10,19 +10,56 @@ CLUSTER_BY_WITH_PARTITIONED_BY = ErrorCondition(
     UnsupportedOperationError,
     "42613",
 )
+CLUSTER_BY_WITH_PARTITION_BY_OPTION = CLUSTER_BY_WITH_PARTITIONED_BY.also(
+    "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
+    error=InvalidOptionError,
+)
 INVALID_CONF_VALUE_TYPE_MISMATCH = ErrorCondition(
     "INVALID_CONF_VALUE.TYPE_MISMATCH",
     InvalidOptionError,
     "22022",
+    "{setting} is {value!r}; it is true or false. Nothing was written",
+    parameters=("setting",),
     family="argument",
 )
-INVALID_TIMESTAMP_FORMAT = ErrorCondition("DELTA_INVALID_TIMESTAMP_FORMAT", InvalidOptionError, "22007")
-MULTIPLE_CDC_BOUNDARY = ErrorCondition("DELTA_MULTIPLE_CDC_BOUNDARY", InvalidOptionError, "42614")
+INVALID_CONF_VALUE = INVALID_CONF_VALUE_TYPE_MISMATCH.also(
+    "{setting} is {value!r}: {reason}",
+)
+INVALID_IDEMPOTENT_WRITES_OPTIONS = ErrorCondition(
+    "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+    InvalidOptionError,
+    "42616",
+    "an idempotent write needs both 'txnAppId' and 'txnVersion'",
+    parameters=("reason",),
+    family="argument",
+)
+INVALID_IDEMPOTENT_WRITES_SETTINGS = INVALID_IDEMPOTENT_WRITES_OPTIONS.also(
+    "spark.databricks.delta.write.txnAppId and spark.databricks.delta.write.txnVersion go together, and "
+    "the version is a whole number that is not negative; they are {app_id!r} and {version!r}. Nothing "
+    "was written",
+)
+INVALID_TIMESTAMP_FORMAT = ErrorCondition(
+    "DELTA_INVALID_TIMESTAMP_FORMAT",
+    InvalidOptionError,
+    "22007",
+    "the path ends in @{moment}, which is not a moment of the form yyyyMMddHHmmssSSS",
+)
+MULTIPLE_CDC_BOUNDARY = ErrorCondition(
+    "DELTA_MULTIPLE_CDC_BOUNDARY",
+    InvalidOptionError,
+    "42614",
+    "give either '{end}Version' or '{end}Timestamp' for a change feed, not both",
+)
 NO_START_FOR_CDC_READ = ErrorCondition("DELTA_NO_START_FOR_CDC_READ", ChangeDataError, "42601")
+NO_START_OPTION_FOR_CDC_READ = NO_START_FOR_CDC_READ.also(
+    "a change feed needs 'startingVersion' or 'startingTimestamp'",
+    error=InvalidOptionError,
+)
 ONEOF_IN_TIMETRAVEL = ErrorCondition(
     "DELTA_ONEOF_IN_TIMETRAVEL",
     InvalidOptionError,
     "42601",
+    "give either 'versionAsOf' or 'timestampAsOf', not both",
     family="argument",
 )
 REGEX_OPT_SYNTAX_ERROR = ErrorCondition(
@@ -35,12 +72,14 @@ REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,
     "42613",
+    "'replaceWhere' and partitionOverwriteMode=dynamic say each what to replace; give one of them",
     family="argument",
 )
 STARTING_VERSION_AND_TIMESTAMP_BOTH_SET = ErrorCondition(
     "DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
     InvalidOptionError,
     "42613",
+    "give either 'startingVersion' or 'startingTimestamp', not both",
     family="argument",
 )
 TIMESTAMP_INVALID = ErrorCondition("DELTA_TIMESTAMP_INVALID", InvalidOptionError, "42816")
@@ -55,9 +94,20 @@ UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS = ErrorCondition(
     "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
     InvalidOptionError,
     "42613",
+    "the path ends in a version or moment, and an option names one as well; give one of them",
 )
 UNSUPPORTED_TIME_TRAVEL_VIEWS = ErrorCondition(
     "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
     InvalidOptionError,
     "0AKDC",
+)
+UNSUPPORTED_TIME_TRAVEL_OF_CHANGES = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
+    "a change feed cannot travel in time: use startingVersion and endingVersion (or the timestamps) in "
+    "place of versionAsOf and timestampAsOf",
+)
+UNSUPPORTED_TIME_TRAVEL_BY_PATH = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
+    "the path ends in a version or moment, but a change feed cannot travel in time",
+)
+UNSUPPORTED_TIME_TRAVEL_OF_STREAM = UNSUPPORTED_TIME_TRAVEL_VIEWS.also(
+    "a stream cannot travel in time, so it takes no {travels!r}: use startingVersion or startingTimestamp",
 )

@@ -9,18 +9,25 @@ CANNOT_MODIFY_TABLE_PROPERTY = ErrorCondition(
     "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
     InvalidOptionError,
     "42939",
+    "table property {property} cannot be set: it {reason}",
+    parameters=("property",),
     family="operation",
 )
 FEATURES_PROTOCOL_METADATA_MISMATCH = ErrorCondition(
     "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
     UnsupportedFeatureError,
     "KD004",
+    "table {table}: its metadata or protocol needs the table feature(s) {missing:list}, which the "
+    "protocol does not list; whoever wrote it must repair the protocol action",
+    parameters=("table", "missing"),
     family="state",
 )
 GEOSPATIAL_NOT_SUPPORTED = ErrorCondition(
     "DELTA_GEOSPATIAL_NOT_SUPPORTED",
     UnsupportedFeatureError,
     "0AKDC",
+    "table {table} has geospatial columns (table feature geospatial), which delta_ds cannot read",
+    parameters=("table",),
     family="operation",
 )
 INVALID_PROTOCOL_VERSION = ErrorCondition(
@@ -29,10 +36,17 @@ INVALID_PROTOCOL_VERSION = ErrorCondition(
     "KD004",
     family="state",
 )
+INVALID_PROTOCOL_OF_TABLE = INVALID_PROTOCOL_VERSION.also(
+    "{message}",
+    parameters=("table", "reader", "writer"),
+)
 PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED = ErrorCondition(
     "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
     UnsupportedFeatureError,
     "KD00G",
+    "table {path} is managed by a catalog (table feature catalogManaged): only the catalog knows its "
+    "commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
+    parameters=("path",),
     family="state",
 )
 READ_FEATURE_PROTOCOL_REQUIRES_WRITE = ErrorCondition(
@@ -41,16 +55,37 @@ READ_FEATURE_PROTOCOL_REQUIRES_WRITE = ErrorCondition(
     "KD004",
     family="state",
 )
-UNKNOWN_CONFIGURATION = ErrorCondition("DELTA_UNKNOWN_CONFIGURATION", InvalidOptionError, "F0000")
+READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE = READ_FEATURE_PROTOCOL_REQUIRES_WRITE.also(
+    "table {table} has {versions}: reader version 3 requires writer version 7; its protocol action is "
+    "invalid",
+    parameters=("table",),
+)
+UNKNOWN_CONFIGURATION = ErrorCondition(
+    "DELTA_UNKNOWN_CONFIGURATION",
+    InvalidOptionError,
+    "F0000",
+    "unknown table property {property!r}{hint}",
+    parameters=("property",),
+)
 UNSUPPORTED_FEATURES_FOR_WRITE = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
     UnsupportedFeatureError,
     "56038",
+    "table {tableNameOrPath} requires writer table feature(s) that this version of delta_ds does not "
+    "support: {unsupported:list}. It can be read; nothing was written. Upgrade delta_ds, or write with "
+    "an engine that supports them",
+    parameters=("tableNameOrPath", "unsupported", "deltaVersion"),
     family="state",
 )
 VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED = ErrorCondition(
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
     InvalidOptionError,
     "0A000",
+    "invalid value {value!r} for table property {property}: {reason}",
+    parameters=("property", "value"),
     family="state",
+)
+STATISTICS_COLUMNS_UNREADABLE = VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.also(
+    "table property {property} is {value!r}, which is no list of column names",
+    parameters=("property", "value"),
 )

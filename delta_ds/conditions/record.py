@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from delta_ds.exceptions import DeltaError
 
@@ -62,13 +62,28 @@ class ErrorCondition(Generic[E]):
     first: ErrorCondition[Any] | None = None
     """The record that this one is another text of."""
 
+    @overload
+    def also(self, text: str | None = None, *, parameters: tuple[str, ...] = ()) -> ErrorCondition[E]: ...
+
+    @overload
     def also(
-        self, text: str, *, parameters: tuple[str, ...] = (), error: type[E2] | None = None
-    ) -> ErrorCondition[E2]:
-        """The same condition with another text, and perhaps another class."""
-        other: ErrorCondition[Any] = self
+        self, text: str | None = None, *, parameters: tuple[str, ...] = (), error: type[E2]
+    ) -> ErrorCondition[E2]: ...
+
+    def also(
+        self,
+        text: str | None = None,
+        *,
+        parameters: tuple[str, ...] = (),
+        error: type[DeltaError] | None = None,
+    ) -> ErrorCondition[Any]:
+        """The same condition with another text, other parameters or another class."""
         return replace(
-            other, error=error or self.error, text=text, parameters=parameters, first=self.first or self
+            self,
+            error=cast("type[E]", error or self.error),
+            text=self.text if text is None else text,
+            parameters=parameters,
+            first=self.first or self,
         )
 
     def __call__(self, inherited: Mapping[str, Any] | None = None, /, **values: Any) -> E:

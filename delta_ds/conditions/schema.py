@@ -14,47 +14,207 @@ CANNOT_USE_ALL_COLUMNS_FOR_PARTITION = ErrorCondition(
     "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
     SchemaError,
     "428FT",
+    "{table} cannot be partitioned by all of its columns: {partition_columns:list}. Nothing was written",
+)
+COLUMN_NOT_FOUND_IN_SCHEMA = ErrorCondition(
+    "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+    SchemaError,
+    "42703",
+    "column {column!r} does not exist in version {version} of {table}; {hint}Its columns are {columns:list}",
 )
 COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE = ErrorCondition(
     "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
     SchemaError,
     "22005",
+    "data files of table {table} cannot hold its columns: {reason}; nothing was written",
+    parameters=("table",),
+)
+COMPLEX_TYPE_COLUMN_CONTAINS_VOID = COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE.also(
+    "column {column} of the data for {table} has void {where} ({type}), which no file can hold; cast it "
+    "to the type it shall have. Nothing was written",
+    parameters=("column",),
+)
+DUPLICATE_COLUMNS_FOUND = ErrorCondition("DELTA_DUPLICATE_COLUMNS_FOUND", SchemaError, "42711")
+DUPLICATE_COLUMNS_IN_ROWS = DUPLICATE_COLUMNS_FOUND.also(
+    "the rows have the column {path}{name} twice; names are the same in any case",
+    parameters=("column",),
+)
+DUPLICATE_COLUMNS_CHOSEN = DUPLICATE_COLUMNS_FOUND.also(
+    "option 'columns' names {column!r} twice for {table}",
 )
 DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.PARTITION_COLUMNS",
     SchemaError,
     "42711",
+    "{table} would be partitioned by the same column twice: {columns:list}. Nothing was written",
+    parameters=("columns",),
 )
 EMPTY_DATA = ErrorCondition("DELTA_EMPTY_DATA", SchemaError, "428GU")
+FAILED_TO_MERGE_FIELDS = ErrorCondition(
+    "DELTA_FAILED_TO_MERGE_FIELDS",
+    SchemaError,
+    "22005",
+    "column {currentField} of the table is of type {tableType}, the incoming values are of type "
+    "{dataType}, which is not stored there; cast them before writing. Nothing was written.",
+    parameters=("currentField", "updateField", "tableType", "dataType"),
+)
+FAILED_TO_MERGE_FIELDS_BY_NAME = FAILED_TO_MERGE_FIELDS.also(
+    parameters=("currentField", "updateField"),
+)
+FAILED_TO_MERGE_TYPES = FAILED_TO_MERGE_FIELDS.also(
+    "failed to merge the fields {currentField!r}: {reason}, {tableType} in the table and {dataType} in "
+    "the data; {hint}. Nothing was written",
+    parameters=("currentField", "updateField", "tableType", "dataType"),
+)
+FAILED_TO_MERGE_GIVEN_SCHEMA = FAILED_TO_MERGE_FIELDS.also(
+    "column {column!r} has type {type} in {table}, but {given} in the given schema. A given schema "
+    "chooses columns; convert types with cast() after reading",
+)
 INVALID_CHARACTERS_IN_COLUMN_NAMES = ErrorCondition(
     "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
     SchemaError,
     "42K05",
+    "the names of these columns of {table} hold one of the characters ' ,;{{}}()\\n\\t=', which need "
+    "column mapping: {invalidColumnNames:list}; rename them, or set the table property "
+    "delta.columnMapping.mode=name. Nothing was written",
+    parameters=("invalidColumnNames",),
 )
-INVALID_FIELD_NAME = ErrorCondition("INVALID_FIELD_NAME", SchemaError, "42000")
-MISSING_COLUMN_ID = ErrorCondition("DELTA_MISSING_COLUMN_ID", SchemaError, "XXKDS")
-MISSING_PHYSICAL_NAME = ErrorCondition("DELTA_MISSING_PHYSICAL_NAME", SchemaError, "XXKDS")
+INVALID_FIELD_NAME = ErrorCondition(
+    "INVALID_FIELD_NAME",
+    SchemaError,
+    "42000",
+    "{column!r} is not a column of {table}: {parent} is of type {found}, not a struct{inside}. Nothing "
+    "was changed",
+    parameters=("column", "parent"),
+)
+INVALID_PARTITION_COLUMN_TYPE = ErrorCondition(
+    "DELTA_INVALID_PARTITION_COLUMN_TYPE",
+    SchemaError,
+    "42996",
+    "a column of type {data_type} cannot be a partition column",
+)
+PARTITION_VALUE_NOT_TEXT = INVALID_PARTITION_COLUMN_TYPE.also(
+    "the partition value X'{value}' is not UTF-8: the log of a Delta table holds only partition values "
+    "that are text. Partition by another column, such as hex() of this one",
+    parameters=("value",),
+)
+INVALID_PARTITION_COLUMN = INVALID_PARTITION_COLUMN_TYPE.also(
+    "{table} cannot be partitioned by {column!r}: {type} is not a type for partition columns. Nothing "
+    "was written",
+    parameters=("column", "type"),
+)
+METADATA_MISMATCH = ErrorCondition("DELTA_METADATA_MISMATCH", SchemaError, "42KDG")
+METADATA_MISMATCH_UNKNOWN_COLUMNS = METADATA_MISMATCH.also(
+    "the rows have columns that the table does not have: {columns}; nothing was written",
+    parameters=("columns",),
+)
+METADATA_MISMATCH_OF_BATCH = METADATA_MISMATCH.also(
+    "rows for table {table} have the columns {found}, not {wanted}; nothing was committed",
+    parameters=("table",),
+)
+MISSING_COLUMN_ID = ErrorCondition(
+    "DELTA_MISSING_COLUMN_ID",
+    SchemaError,
+    "XXKDS",
+    "column {column!r} has the delta.columnMapping.id {number!r}, which is not a number",
+)
+MISSING_PHYSICAL_NAME = ErrorCondition(
+    "DELTA_MISSING_PHYSICAL_NAME",
+    SchemaError,
+    "XXKDS",
+    "column {column!r} of a table with column mapping {mode!r} has no delta.columnMapping.physicalName",
+)
 NESTED_NOT_NULL_CONSTRAINT = ErrorCondition(
     "DELTA_NESTED_NOT_NULL_CONSTRAINT",
     UnsupportedOperationError,
     "0AKDC",
+    "column {column} of {table} has NOT NULL inside its {nestType} ({inside}), which is not enforced in "
+    "arrays and maps and therefore refused; leave it out. Nothing was written",
+    parameters=("column", "nestType"),
 )
-NON_PARTITION_COLUMN_ABSENT = ErrorCondition("DELTA_NON_PARTITION_COLUMN_ABSENT", SchemaError, "KD005")
-PARTITION_COLUMN_NOT_FOUND = ErrorCondition("DELTA_PARTITION_COLUMN_NOT_FOUND", SchemaError, "42703")
+NON_PARTITION_COLUMN_ABSENT = ErrorCondition(
+    "DELTA_NON_PARTITION_COLUMN_ABSENT",
+    SchemaError,
+    "KD005",
+    "table {table} has no column that data files could hold: all are partition columns or void",
+    parameters=("table",),
+)
+PARSE_SYNTAX_ERROR = ErrorCondition("PARSE_SYNTAX_ERROR", SchemaError, "42601", family="parse")
+NOT_A_COLUMN_NAME = PARSE_SYNTAX_ERROR.also(
+    "{name!r} is not the name of a column: write names as in Spark SQL, nested fields as s.a, names with "
+    "dots or backticks between backticks",
+    parameters=("name",),
+)
+NOT_A_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
+    "{data_type!r} is not a data type: {problem}",
+)
+NOT_ONE_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
+    "{data_type!r} is not one data type",
+)
+NOT_A_PARTITION_SCHEMA = PARSE_SYNTAX_ERROR.also(
+    "the partition schema {schema!r} is no list of columns",
+)
+PARTITION_SCHEMA_UNREADABLE = PARSE_SYNTAX_ERROR.also(
+    "the partition schema {schema!r} is no list of columns: {problem}",
+)
+PARTITION_COLUMN_NOT_FOUND = ErrorCondition(
+    "DELTA_PARTITION_COLUMN_NOT_FOUND",
+    SchemaError,
+    "42703",
+    "{table} is partitioned by {name!r}, which is not in the data; its columns are {names}. Nothing was "
+    "written",
+    parameters=("columnName", "schemaMap"),
+)
 RESERVED_CDC_COLUMNS_ON_WRITE = ErrorCondition(
     "RESERVED_CDC_COLUMNS_ON_WRITE",
     SchemaError,
     "42939",
+    "{table} records a change data feed, which has columns of these names itself: {columns:list}; rename "
+    "them or set delta.enableChangeDataFeed=false. Nothing was written",
+    parameters=("columns",),
     family="state",
 )
 UNKNOWN_COLUMN_MAPPING_MODE = ErrorCondition(
     "DELTA_UNKNOWN_COLUMN_MAPPING_MODE",
     UnsupportedFeatureError,
     "XXKDS",
+    "the table's delta.columnMapping.mode is {mode!r}; known are none, name and id",
 )
 UNRESOLVED_COLUMN_WITH_SUGGESTION = ErrorCondition(
     "UNRESOLVED_COLUMN.WITH_SUGGESTION",
-    PredicateError,
+    SchemaError,
     "42703",
+    "{table} has no column {column!r}; {hint}. Nothing was changed",
+    parameters=("objectName", "proposal"),
 )
-UNSUPPORTED_DATA_TYPES = ErrorCondition("DELTA_UNSUPPORTED_DATA_TYPES", UnsupportedFeatureError, "0AKDC")
+UNRESOLVED_COLUMN_OF_GENERATED = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
+    "{clause} needs the column {column}, which the rows do not have; add it, or the values of "
+    "{generatedColumn}. Nothing was written.",
+    parameters=("column", "generatedColumn"),
+    error=PredicateError,
+)
+UNRESOLVED_COLUMN_IN_PREDICATE = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
+    "no column {column!r} in the table; {hint}",
+    parameters=("objectName", "proposal"),
+    error=PredicateError,
+)
+UNSUPPORTED_DATA_TYPES = ErrorCondition(
+    "DELTA_UNSUPPORTED_DATA_TYPES",
+    UnsupportedFeatureError,
+    "0AKDC",
+    "column {column} has the type {type!r}, which is not supported; a newer version of this package may "
+    "read it",
+)
+UNSUPPORTED_ARROW_TYPE = UNSUPPORTED_DATA_TYPES.also(
+    "column {column} has the Arrow type {type}, for which Delta has none; cast it before writing",
+    parameters=("column", "type"),
+    error=SchemaError,
+)
+UNKNOWN_DATA_TYPE = UNSUPPORTED_DATA_TYPES.also(
+    "column {column} has the unknown type {type!r}; a newer version of this package may read it",
+)
+UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
+    "column {column!r} has a collation, which needs the table feature collations that this version of "
+    "delta_ds does not write; use a plain string. Nothing was written",
+    parameters=("column",),
+)

@@ -6,71 +6,133 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     InvalidOptionError,
     InvariantViolationError,
-    PredicateError,
+    NotADeltaTableError,
     SchemaError,
     TableExistsError,
     UnsupportedOperationError,
 )
 
-CANNOT_RESOLVE_COLUMN = ErrorCondition("DELTA_CANNOT_RESOLVE_COLUMN", SchemaError, "42703")
-CAST_OVERFLOW_IN_TABLE_WRITE = ErrorCondition(
-    "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-    InvariantViolationError,
-    "22003",
-    family="arithmetic",
+CANNOT_RESOLVE_COLUMN = ErrorCondition(
+    "DELTA_CANNOT_RESOLVE_COLUMN",
+    SchemaError,
+    "42703",
+    "column {column!r} of the given schema does not exist in {table}{hint}",
+)
+CANNOT_RESOLVE_CHOSEN_COLUMN = CANNOT_RESOLVE_COLUMN.also(
+    "column {column!r} of option 'columns' does not exist in {table}{hint}",
 )
 CONVERT_NON_PARQUET_TABLE = ErrorCondition(
     "DELTA_CONVERT_NON_PARQUET_TABLE",
     UnsupportedOperationError,
     "0AKDC",
+    "{identifier!r} cannot be converted: only a folder of Parquet files, named as "
+    "parquet.`/path/of/the/folder`. Nothing was written",
+    parameters=("identifier",),
 )
 CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
     InvalidOptionError,
     "42601",
+    "the table has no place yet: call .location(path) before execute()",
 )
-DATA_SOURCE_NOT_FOUND = ErrorCondition("DATA_SOURCE_NOT_FOUND", UnsupportedOperationError, "42K02")
-FAILED_RECOGNIZE_PREDICATE = ErrorCondition("DELTA_FAILED_RECOGNIZE_PREDICATE", PredicateError, "42601")
-INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition("DELTA_INSERT_COLUMN_ARITY_MISMATCH", SchemaError, "42802")
-INVALID_IDEMPOTENT_WRITES_OPTIONS = ErrorCondition(
-    "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+DATA_SOURCE_NOT_FOUND = ErrorCondition(
+    "DATA_SOURCE_NOT_FOUND",
+    UnsupportedOperationError,
+    "42K02",
+    "there is no data source 'delta' in this session, which has no jar of delta-spark; Delta tables are "
+    "read and written by format('pydelta'), as in spark.read.format('pydelta').load(path)",
+    parameters=("provider",),
+)
+INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition(
+    "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+    SchemaError,
+    "42802",
+    "insertInto goes by position: {where} has {columns} {what}, but the rows have {given}. Nothing was "
+    "written",
+    parameters=("table", "columns", "given"),
+)
+INVALID_SAVE_MODE = ErrorCondition(
+    "INVALID_SAVE_MODE",
     InvalidOptionError,
-    "42616",
+    "42000",
+    "unknown save mode {mode!r}; it is append, overwrite, ignore, error or errorifexists",
+    parameters=("mode",),
+)
+LEGACY_ERROR_TEMP_1189 = ErrorCondition(
+    "_LEGACY_ERROR_TEMP_1189",
+    InvalidOptionError,
+    None,
+    "a schema cannot be given for {method}: use spark.read.format('pydelta').schema(...).load(path)",
     family="argument",
 )
-INVALID_SAVE_MODE = ErrorCondition("INVALID_SAVE_MODE", InvalidOptionError, "42000")
-LEGACY_ERROR_TEMP_1189 = ErrorCondition(
-    "_LEGACY_ERROR_TEMP_1189", InvalidOptionError, None, family="argument"
-)
 MISSING_DELTA_TABLE = ErrorCondition("DELTA_MISSING_DELTA_TABLE", UnsupportedOperationError, "42P01")
+MISSING_DELTA_TABLE_NAME = MISSING_DELTA_TABLE.also(
+    "{tableName!r} is no table that can be found by its name: catalogs do not know the tables of this "
+    "package. Use DeltaTable.forPath(spark, path), or the name pydelta.`/path/of/the/table`",
+    parameters=("tableName",),
+)
+MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
+    "`{table}` is not a Delta table: {reason}",
+    error=NotADeltaTableError,
+)
 NEW_CHECK_CONSTRAINT_VIOLATION = ErrorCondition(
     "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
     InvariantViolationError,
     "23512",
+    "rows of {table} break the new CHECK constraint {constraint} ({expression}); correct or delete them "
+    "first. Nothing was written",
+    parameters=("constraint", "expression"),
 )
 OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
     UnsupportedOperationError,
     "0AKDC",
+    "bucketBy({bucket_by:list}) is not supported for Delta tables; use partitionBy or clusterBy. Nothing "
+    "was written",
 )
-PARSE_SYNTAX_ERROR = ErrorCondition("PARSE_SYNTAX_ERROR", SchemaError, "42601", family="parse")
 PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO = ErrorCondition(
     "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
     UnsupportedOperationError,
     "42601",
+    "insertInto cannot say partitionBy or clusterBy: {table} has its layout already. Nothing was written",
 )
 PYTHON_WORKERS_WITHOUT_PACKAGE = ErrorCondition(
     "DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE",
     UnsupportedOperationError,
     "38000",
+    "Spark's Python workers cannot import {module!r}: they run another Python than this program; "
+    "{way_out}, and install delta-ds on every machine",
+    parameters=("module",),
     family="state",
 )
-SCHEMA_CHANGE_SINCE_ANALYSIS = ErrorCondition("DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS", SchemaError, "KD007")
-SORT_BY_WITHOUT_BUCKETING = ErrorCondition("SORT_BY_WITHOUT_BUCKETING", InvalidOptionError, "42601")
-TABLE_OR_VIEW_ALREADY_EXISTS = ErrorCondition("TABLE_OR_VIEW_ALREADY_EXISTS", TableExistsError, "42P07")
+SCHEMA_CHANGE_SINCE_ANALYSIS = ErrorCondition(
+    "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+    SchemaError,
+    "KD007",
+    "{table} has changed since the DataFrame was made: {change}. Make the DataFrame or view anew",
+)
+TABLE_GONE_SINCE_ANALYSIS = SCHEMA_CHANGE_SINCE_ANALYSIS.also(
+    "there is no table at {table} any more; the DataFrame was made when there was one",
+    error=NotADeltaTableError,
+)
+SORT_BY_WITHOUT_BUCKETING = ErrorCondition(
+    "SORT_BY_WITHOUT_BUCKETING",
+    InvalidOptionError,
+    "42601",
+    "sortBy({sort_by:list}) must be used together with bucketBy, which Delta tables do not have; sort "
+    "the DataFrame, or use clusterBy. Nothing was written",
+)
+TABLE_OR_VIEW_ALREADY_EXISTS = ErrorCondition(
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    TableExistsError,
+    "42P07",
+    "cannot create the table pydelta.`{path}`: {reason}",
+)
 UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",
     UnsupportedOperationError,
     "0A000",
+    "Deep clone is not supported: {table} was not cloned to {target}, nothing was written. Clone it with "
+    "isShallow=True, or write its rows to a new table",
     family="argument",
 )

@@ -28,6 +28,9 @@ CANNOT_REPLACE_MISSING_TABLE = ErrorCondition(
     NotADeltaTableError,
     "42P01",
 )
+CANNOT_REPLACE_MISSING_TABLE_AT_PATH = CANNOT_REPLACE_MISSING_TABLE.also(
+    "there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
+)
 CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
     UnsupportedOperationError,

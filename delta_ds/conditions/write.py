@@ -17,6 +17,9 @@ NON_PARTITION_COLUMN_REFERENCE = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_REFERENCE",
     PredicateError,
     "42P10",
+    "Predicate references non-partition column {columnName!r}. Only the partition columns of {table} may "
+    "be referenced: [{columnList:list}]. Nothing was written",
+    parameters=("columnName", "columnList"),
 )
 OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",

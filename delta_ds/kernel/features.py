@@ -13,6 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from delta_ds._version import __version__
+from delta_ds.conditions.protocol import (
+    FEATURES_PROTOCOL_METADATA_MISMATCH,
+    GEOSPATIAL_NOT_SUPPORTED,
+    INVALID_PROTOCOL_OF_TABLE,
+    PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED,
+    READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE,
+    UNSUPPORTED_FEATURES_FOR_WRITE,
+)
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel import properties
 from delta_ds.kernel.properties import TableProperty
@@ -302,12 +310,7 @@ def check_readable(
     _check_known(protocol, table)
     _check_listed(protocol, properties, table, schema)
     if CATALOG_MANAGED.name in (protocol.reader_features or ()):
-        raise UnsupportedFeatureError(
-            f"table {table} is managed by a catalog (table feature catalogManaged): only the catalog knows "
-            "its commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
-            condition="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
-            parameters={"path": table},
-        )
+        raise PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED(path=table)
 
 
 def check_writable(
@@ -345,12 +348,8 @@ def check_writable(
     names = supported(reader, writer, protocol.reader_features, protocol.writer_features)
     refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].write)
     if refused:
-        raise UnsupportedFeatureError(
-            f"table {table} requires writer table feature(s) that this version of delta_ds does not support: "
-            f"{_listing(refused)}. It can be read; nothing was written. Upgrade delta_ds, or write with an "
-            "engine that supports them",
-            condition="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-            parameters={"tableNameOrPath": table, "unsupported": refused, "deltaVersion": __version__},
+        raise UNSUPPORTED_FEATURES_FOR_WRITE(
+            tableNameOrPath=table, unsupported=refused, deltaVersion=__version__
         )
 
 
@@ -365,12 +364,7 @@ def _check_versions(protocol: TableProtocol, table: str) -> None:
             protocol, table,
         )  # fmt: skip
     if reader >= FEATURE_READER_VERSION and writer < FEATURE_WRITER_VERSION:
-        raise UnsupportedFeatureError(
-            f"table {table} has {versions}: reader version {FEATURE_READER_VERSION} requires writer version "
-            f"{FEATURE_WRITER_VERSION}; its protocol action is invalid",
-            condition="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
-            parameters={"table": table},
-        )
+        raise READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE(table=table, versions=versions)
     for key, version, first, features in (
         ("readerFeatures", reader, FEATURE_READER_VERSION, protocol.reader_features),
         ("writerFeatures", writer, FEATURE_WRITER_VERSION, protocol.writer_features),
@@ -385,10 +379,8 @@ def _check_versions(protocol: TableProtocol, table: str) -> None:
 
 
 def _invalid_protocol(message: str, protocol: TableProtocol, table: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        message,
-        condition="DELTA_INVALID_PROTOCOL_VERSION",
-        parameters={"table": table, "reader": protocol.min_reader, "writer": protocol.min_writer},
+    return INVALID_PROTOCOL_OF_TABLE(
+        message=message, table=table, reader=protocol.min_reader, writer=protocol.min_writer
     )
 
 
@@ -407,11 +399,7 @@ def _check_known(protocol: TableProtocol, table: str) -> None:
             parameters={"tableNameOrPath": table, "unsupported": unknown, "deltaVersion": __version__},
         )
     if refused - {CATALOG_MANAGED.name}:
-        raise UnsupportedFeatureError(
-            f"table {table} has geospatial columns (table feature geospatial), which delta_ds cannot read",
-            condition="DELTA_GEOSPATIAL_NOT_SUPPORTED",
-            parameters={"table": table},
-        )
+        raise GEOSPATIAL_NOT_SUPPORTED(table=table)
 
 
 def _check_listed(
@@ -429,12 +417,7 @@ def _check_listed(
         listed |= supported(protocol.min_reader, protocol.min_writer, None, None)
     missing = sorted(lacking(listed, listed | required(properties, schema)))
     if missing:
-        raise UnsupportedFeatureError(
-            f"table {table}: its metadata or protocol needs the table feature(s) {_listing(missing)}, which "
-            "the protocol does not list; whoever wrote it must repair the protocol action",
-            condition="DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
-            parameters={"table": table, "missing": missing},
-        )
+        raise FEATURES_PROTOCOL_METADATA_MISMATCH(table=table, missing=missing)
 
 
 def _schema_traits(schema: StructType) -> tuple[frozenset[str], frozenset[str]]:

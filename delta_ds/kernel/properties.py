@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.protocol import (
+    CANNOT_MODIFY_TABLE_PROPERTY,
+    UNKNOWN_CONFIGURATION,
+    VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED,
+)
 from delta_ds.kernel.value_types import BOOLEAN, INTERVAL, SIZE, TEXT, ValueType, integer, matching, one_of
 
 PREFIX = "delta."
@@ -71,10 +75,8 @@ class TableProperty(Generic[T_co]):
         try:
             return self.type.parse(text)
         except ValueError as error:
-            raise InvalidOptionError(
-                f"invalid value {text!r} for table property {self.name}: {error}",
-                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
-                parameters={"property": self.name, "value": text},
+            raise VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED(
+                value=text, property=self.name, reason=error
             ) from error
 
 
@@ -356,17 +358,9 @@ def check(name: str, value: str) -> str:
     if known is None:
         near = difflib.get_close_matches(folded, _BY_LOWER_NAME, 1)
         hint = f"; did you mean {_BY_LOWER_NAME[near[0]].name}?" if near else ""
-        raise InvalidOptionError(
-            f"unknown table property {name!r}{hint}",
-            condition="DELTA_UNKNOWN_CONFIGURATION",
-            parameters={"property": name},
-        )
+        raise UNKNOWN_CONFIGURATION(property=name, hint=hint)
     if known.acts_on == "refused" or not known.settable:
         why = "is set by the engine only" if not known.settable else "asks for what delta_ds does not offer"
-        raise InvalidOptionError(
-            f"table property {known.name} cannot be set: it {why}",
-            condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-            parameters={"property": known.name},
-        )
+        raise CANNOT_MODIFY_TABLE_PROPERTY(property=known.name, reason=why)
     known.parse(value)
     return known.name

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.exceptions import LogError, SchemaError, VersionNotFoundError
+from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
+from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.features import CLUSTERING
@@ -66,10 +67,8 @@ class Snapshot:
         self.table_state.check_readable()
         for column in self.table_state.partition_columns:
             if self.schema.find(column) is None:
-                raise SchemaError(
-                    f"version {segment.version} of {storage.url} is partitioned by {column!r}, which is not in its "
-                    f"schema: {', '.join(self.schema.names)}",
-                    condition="DELTA_MISSING_PART_COLUMN",
+                raise MISSING_PART_COLUMN(
+                    version=segment.version, table=storage.url, column=column, columns=self.schema.names
                 )
 
     @property
@@ -141,11 +140,7 @@ class Snapshot:
         """
         state = self._replay()
         if replace(state.table, domains=None) != self.table_state:
-            raise LogError(
-                f"the checksum file of version {self.version} of {self.storage.url} contradicts the log: its protocol "
-                "or metadata is not what the commits say. Delete the .crc file",
-                condition="DELTA_CHECKSUM_MISMATCH",
-            )
+            raise CHECKSUM_MISMATCH(version=self.version, table=self.storage.url)
         self._report_checksum(state)
         return state
 

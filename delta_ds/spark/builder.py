@@ -11,12 +11,9 @@ from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.exceptions import (
-    InvalidOptionError,
-    SchemaError,
-    UnsupportedFeatureError,
-    UnsupportedOperationError,
-)
+from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
+from delta_ds.conditions.schema import NOT_A_DATA_TYPE, NOT_ONE_DATA_TYPE, UNSUPPORTED_COLLATION
+from delta_ds.conditions.session import CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.schema.char_varchar import schema_of
@@ -72,11 +69,7 @@ class DeltaTableBuilder:
         UnsupportedOperationError
             Always.
         """
-        raise UnsupportedOperationError(
-            f"a table cannot be created by the name {identifier!r}: the catalog would have to know the format. Give "
-            "its path with .location(...), and a name of a session with createOrReplaceTempView",
-            condition="DELTA_OPERATION_NOT_ALLOWED",
-        )
+        raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
 
     def location(self, location: str) -> DeltaTableBuilder:
         """Where the table shall be: a local path or URL."""
@@ -185,10 +178,7 @@ class DeltaTableBuilder:
         from delta_ds.spark.table import DeltaTable
 
         if self._location is None:
-            raise InvalidOptionError(
-                "the table has no place yet: call .location(path) before execute()",
-                condition="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
-            )
+            raise CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION()
         run(
             open_log(self._spark, self._location, self._options),
             create.create_table,
@@ -221,13 +211,11 @@ def spark_type(data_type: str | SparkDataType) -> SparkDataType:
         parsed = SparkDataType.fromDDL(f"c {data_type}")
     except PySparkException as error:
         problem = str(error).strip().splitlines()[0]
-        raise SchemaError(
-            f"{data_type!r} is not a data type: {problem}", condition="PARSE_SYNTAX_ERROR"
-        ) from error
+        raise NOT_A_DATA_TYPE(data_type=data_type, problem=problem) from error
     fields = parsed.fields if isinstance(parsed, SparkStructType) else []
     # More than a type: further columns, NOT NULL, or a comment.
     if len(fields) != 1 or fields != [SparkStructField("c", fields[0].dataType)]:
-        raise SchemaError(f"{data_type!r} is not one data type", condition="PARSE_SYNTAX_ERROR")
+        raise NOT_ONE_DATA_TYPE(data_type=data_type)
     return fields[0].dataType
 
 
@@ -242,12 +230,7 @@ def to_kernel(fields: Iterable[SparkStructField]) -> StructType:
     schema: dict[str, Any] = json.loads(SparkStructType(list(fields)).json())
     collated = _collated(schema)
     if collated is not None:
-        raise UnsupportedFeatureError(
-            f"column {collated!r} has a collation, which needs the table feature collations that this version of "
-            "delta_ds does not write; use a plain string. Nothing was written",
-            condition="DELTA_UNSUPPORTED_DATA_TYPES",
-            parameters={"column": collated},
-        )
+        raise UNSUPPORTED_COLLATION(column=collated)
     return schema_of(schema)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField as SparkStructField
 
-from delta_ds.exceptions import InvariantViolationError
+from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
 from delta_ds.kernel.alter import clustering, constraints
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
@@ -199,9 +199,6 @@ class TableDescription:
         with delta_errors():
             broken = rows.where(f"NOT coalesce(({expression}), false)").limit(1).count()
         if broken:
-            raise InvariantViolationError(
-                f"rows of {self._handle.where} break the new CHECK constraint {name} ({expression}); "
-                "correct or delete them first. Nothing was written",
-                condition="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-                parameters={"constraint": name, "expression": expression},
+            raise NEW_CHECK_CONSTRAINT_VIOLATION(
+                table=self._handle.where, constraint=name, expression=expression
             )

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.session import DATA_SOURCE_NOT_FOUND, PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import UnsupportedOperationError
 
 if TYPE_CHECKING:
@@ -64,23 +65,12 @@ def _way_out() -> str:
 
 def explained(exception: BaseException) -> UnsupportedOperationError | None:
     """What a failure means that comes from something missing; None where it comes from something else."""
-    from delta_ds.spark.source import FORMAT
 
     text = str(exception)
     missing = _MISSING.search(text)
     # What workers lack for somebody else's functions is none of our business.
     if missing is not None and "delta_ds" in text:
-        return UnsupportedOperationError(
-            f"Spark's Python workers cannot import {missing['name']!r}: they run another Python than this program; "
-            f"{_way_out()}, and install delta-ds on every machine",
-            condition="DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE",
-            parameters={"module": missing["name"]},
-        )
+        return PYTHON_WORKERS_WITHOUT_PACKAGE(module=missing["name"], way_out=_way_out())
     if _NO_DELTA.search(text.partition("\n")[0]):
-        return UnsupportedOperationError(
-            f"there is no data source 'delta' in this session, which has no jar of delta-spark; Delta tables are read "
-            f"and written by format({FORMAT!r}), as in spark.read.format({FORMAT!r}).load(path)",
-            condition="DATA_SOURCE_NOT_FOUND",
-            parameters={"provider": "delta"},
-        )
+        return DATA_SOURCE_NOT_FOUND(provider="delta")
     return None

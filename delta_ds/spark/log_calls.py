@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH, UNSUPPORTED_DEEP_CLONE
 from delta_ds.exceptions import (
     DeltaConcurrentModificationException,
     NotADeltaTableError,
-    UnsupportedOperationError,
 )
 from delta_ds.kernel.alter import constraints
 from delta_ds.kernel.commands.clone import shallow_clone
@@ -34,10 +34,8 @@ def location(log: DeltaLog) -> str:
     try:
         log.snapshot()
     except NotADeltaTableError as error:
-        raise NotADeltaTableError(
-            f"`{log.storage.url}` is not a Delta table: {error.text}",
-            condition="DELTA_MISSING_DELTA_TABLE",
-            parameters=error.parameters,
+        raise MISSING_DELTA_TABLE_AT_PATH(
+            error.parameters, table=log.storage.url, reason=error.text
         ) from error
     return log.storage.url
 
@@ -134,11 +132,7 @@ def clone_to(source: DeltaLog, target: str, options: Mapping[str, str], *, shall
         `shallow` is false.
     """
     if not shallow:
-        raise UnsupportedOperationError(
-            f"Deep clone is not supported: {source.storage.url} was not cloned to {target}, nothing was written. "
-            "Clone it with isShallow=True, or write its rows to a new table",
-            condition="DELTA_UNSUPPORTED_DEEP_CLONE",
-        )
+        raise UNSUPPORTED_DEEP_CLONE(table=source.storage.url, target=target)
     destination = open_log(None, target, options)
     assert isinstance(destination, DeltaLog), "without a session, the log is one of this process"
     shallow_clone(source, destination, **how)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.exceptions import DataFileError, SchemaError
+from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE
+from delta_ds.conditions.schema import DUPLICATE_COLUMNS_CHOSEN, FAILED_TO_MERGE_GIVEN_SCHEMA
+from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
 from delta_ds.kernel.schema.types import (
     ArrayType,
     DataType,
@@ -108,16 +110,10 @@ def find_columns(asked: SparkStructType, available: StructType, table: str) -> l
     for field in from_spark(asked):
         found = available.find(field.name)
         if found is None:
-            raise SchemaError(
-                f"column {field.name!r} of the given schema does not exist in {table}"
-                + _suggest(field.name, available),
-                condition="DELTA_CANNOT_RESOLVE_COLUMN",
-            )
+            raise CANNOT_RESOLVE_COLUMN(column=field.name, table=table, hint=_suggest(field.name, available))
         if _shape(found.type) != _shape(field.type):
-            raise SchemaError(
-                f"column {field.name!r} has type {found.type} in {table}, but {field.type} in the given "
-                "schema. A given schema chooses columns; convert types with cast() after reading",
-                condition="DELTA_FAILED_TO_MERGE_FIELDS",
+            raise FAILED_TO_MERGE_GIVEN_SCHEMA(
+                column=field.name, type=found.type, table=table, given=field.type
             )
         names.append(found.name)
     return names
@@ -135,15 +131,9 @@ def select_columns(wanted: list[str], available: StructType, table: str) -> Stru
     for name in wanted:
         field = available.find(name)
         if field is None:
-            raise SchemaError(
-                f"column {name!r} of option 'columns' does not exist in {table}{_suggest(name, available)}",
-                condition="DELTA_CANNOT_RESOLVE_COLUMN",
-            )
+            raise CANNOT_RESOLVE_CHOSEN_COLUMN(column=name, table=table, hint=_suggest(name, available))
         if field in fields:
-            raise SchemaError(
-                f"option 'columns' names {name!r} twice for {table}",
-                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
-            )
+            raise DUPLICATE_COLUMNS_CHOSEN(column=name, table=table)
         fields.append(field)
     return StructType(tuple(fields))
 
@@ -178,10 +168,8 @@ def conform(batch: pa.RecordBatch, wanted: pa.Schema, table: str) -> pa.RecordBa
     columns = []
     for column, field in zip(batch.columns, wanted, strict=True):
         if not field.nullable and column.null_count:
-            raise DataFileError(
-                f"column {field.name!r} of {table} is NOT NULL, but a data file holds {column.null_count} "
-                "nulls in it: it was written against the table's schema. Drop the NOT NULL or rewrite the file",
-                condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            raise NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE(
+                column=field.name, table=table, count=column.null_count
             )
         columns.append(column if column.type == field.type else _retype(column, field.type))
     if not columns:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
-from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError, SchemaError
+from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
@@ -231,11 +232,7 @@ def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
     snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)
     if not snapshot.schema.fields:
-        raise SchemaError(
-            f"version {snapshot.version} of {snapshot.storage.url} has no columns, so there is nothing to "
-            "read. Write data with the option mergeSchema first",
-            condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
-        )
+        raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)
 
 

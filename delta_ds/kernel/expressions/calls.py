@@ -10,6 +10,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from delta_ds.conditions.expressions import CAST_INVALID_INPUT_LITERAL
+from delta_ds.conditions.schema import UNRESOLVED_COLUMN_IN_PREDICATE
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.coercion import (
     INTEGRAL,
@@ -290,7 +292,7 @@ def _coerced(child: Expression, target: DataType, scope: Scope) -> Expression:
         raise PredicateError(f"{child} is of type {child.type} where {target} is needed")
     result = cast(child, target, scope.timezone)
     if isinstance(child, Literal) and isinstance(result, Cast):
-        raise PredicateError(f"{child} is not a valid {target}", condition="CAST_INVALID_INPUT")
+        raise CAST_INVALID_INPUT_LITERAL(child=child, target=target)
     return result
 
 
@@ -312,11 +314,9 @@ def unknown_column(column: Column, name: str, struct: StructType) -> PredicateEr
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in struct.names], n=1, cutoff=0.5)
     nearest = next((n for n in struct.names if near and n.lower() == near[0]), None)
     hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(struct.names[:20])}"
-    return PredicateError(
-        f"no column {'.'.join(column.path)!r} in the table; {hint}",
-        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-        parameters={
-            "objectName": ".".join(f"`{part}`" for part in column.path),
-            "proposal": [f"`{n}`" for n in ([nearest] if nearest else struct.names[:20])],
-        },
+    return UNRESOLVED_COLUMN_IN_PREDICATE(
+        column=".".join(column.path),
+        hint=hint,
+        objectName=".".join(f"`{part}`" for part in column.path),
+        proposal=[f"`{n}`" for n in ([nearest] if nearest else struct.names[:20])],
     )

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.expressions import CAST_INVALID_INPUT_VALUE
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import map_unique, micros, scalar_of, storage_type
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL, in_range, is_numeric
@@ -89,11 +90,7 @@ def _converted(
     def checked(item: Any) -> Any:
         result = convert(item)
         if result is None and not safe:
-            raise PredicateError(
-                f"the value {item!r} of type {source} cannot be cast to {target}; "
-                "use TRY_CAST to get null instead",
-                condition="CAST_INVALID_INPUT",
-            )
+            raise CAST_INVALID_INPUT_VALUE(item=item, source=source, target=target)
         return result
 
     return map_unique(checked, value, source, target)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from delta_ds.conditions.expressions import GENERATED_COLUMN_KEEPS_TYPE
 from delta_ds.exceptions import PredicateError, SchemaError
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
@@ -84,11 +85,8 @@ def check_generated_type(path: Path, field: StructField, new: DataType, table: s
     """
     text = field.metadata.get(GENERATION_EXPRESSION)
     if text is not None:
-        raise SchemaError(
-            f"generated column {show(path)} of {table} ({text}) is of type {field.type}, as its expression; it cannot "
-            f"become {new}. Nothing was changed",
-            condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
-            parameters={"column": show(path), "expression": text},
+        raise GENERATED_COLUMN_KEEPS_TYPE(
+            column=show(path), table=table, expression=text, type=field.type, new=new
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.expressions import DIVIDE_BY_ZERO, INVALID_ARRAY_INDEX, INVALID_INDEX_OF_ZERO
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions import functions_hash, functions_text, functions_time
 from delta_ds.kernel.expressions.arrays import (
@@ -57,7 +58,7 @@ def _refuse_zero(right: Value, left: Value, data_type: DataType) -> None:
     else:
         found = pc.any(divided).as_py()
     if found:
-        raise PredicateError("division by zero; guard it, e.g. with nullif(x, 0)", condition="DIVIDE_BY_ZERO")
+        raise DIVIDE_BY_ZERO()
 
 
 def whole_arithmetic(name: str, left: Value, right: Value, result: DataType) -> Value:
@@ -292,15 +293,12 @@ def _element(node: Call, args: list[Any]) -> Value:
 
 def _position(item: int, size: int, start: int, strict: bool, from_one: bool) -> int | None:
     if from_one and item == 0:
-        raise PredicateError("element_at counts from 1, not from 0", condition="INVALID_INDEX_OF_ZERO")
+        raise INVALID_INDEX_OF_ZERO(function="element_at")
     index = (item - 1 if item > 0 else size + item) if from_one else item
     if 0 <= index < size:
         return start + index
     if strict:
-        raise PredicateError(
-            f"index {item} is outside an array of {size} elements; use get() or try_element_at() to get null",
-            condition="INVALID_ARRAY_INDEX",
-        )
+        raise INVALID_ARRAY_INDEX(item=item, size=size)
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.expressions import INVALID_INDEX_OF_ZERO
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import array_of, map_rows, scalar_of, spread
 from delta_ds.kernel.expressions.casts import Value
@@ -232,7 +233,7 @@ def _substring_index(text: str, delimiter: str, count: int) -> str:
 
 def _split_part(text: str, delimiter: str, number: int) -> str:
     if number == 0:
-        raise PredicateError("split_part counts from 1, not from 0", condition="INVALID_INDEX_OF_ZERO")
+        raise INVALID_INDEX_OF_ZERO(function="split_part")
     parts = text.split(delimiter) if delimiter else [text]
     index = number - 1 if number > 0 else len(parts) + number
     return parts[index] if 0 <= index < len(parts) else ""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeGuard
 
+from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
+from delta_ds.conditions.log import TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.log.filenames import LogFile
@@ -185,28 +187,20 @@ def as_text(timestamp: int) -> str:
 
 
 def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRangeError:
-    return TimestampOutOfRangeError(
-        f"The timestamp {as_text(timestamp)} is before the earliest version of {storage.url} that can be reached, "
-        f"committed at {as_text(first)}. Use a timestamp at or after {as_text(first)}",
-        condition="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
-        parameters={
-            "userTimestamp": as_text(timestamp),
-            "commitTs": as_text(first),
-            "timestampString": as_text(first),
-        },  # fmt: skip
+    return TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION(
+        userTimestamp=as_text(timestamp),
+        table=storage.url,
+        commitTs=as_text(first),
+        timestampString=as_text(first),
     )
 
 
 def _too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRangeError:
-    return TimestampOutOfRangeError(
-        f"The timestamp {as_text(timestamp)} is after the latest commit of {storage.url}, made at {as_text(last)}. "
-        f"Use a timestamp at or before {as_text(last)}",
-        condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-        parameters={
-            "providedTimestamp": as_text(timestamp),
-            "lastCommitTimestamp": as_text(last),
-            "maximumTimestamp": as_text(last),
-        },
+    return TIMESTAMP_GREATER_THAN_COMMIT(
+        providedTimestamp=as_text(timestamp),
+        table=storage.url,
+        lastCommitTimestamp=as_text(last),
+        maximumTimestamp=as_text(last),
     )
 
 

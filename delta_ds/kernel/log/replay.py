@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import CorruptLogFileError, LogError, UnsupportedFeatureError
+from delta_ds.conditions.log import UNSUPPORTED_FORMAT
+from delta_ds.exceptions import CorruptLogFileError, LogError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import (
     SINGLE_ACTIONS,
@@ -188,10 +189,7 @@ def table_state(
             )
     assert protocol is not None and metadata is not None
     if metadata.provider != "parquet":
-        raise UnsupportedFeatureError(
-            f"version {version} of {storage.url} stores its data as {metadata.provider!r}; only parquet is defined",
-            condition="DELTA_UNSUPPORTED_FORMAT",
-        )
+        raise UNSUPPORTED_FORMAT(version=version, table=storage.url, provider=metadata.provider)
     return TableState(storage.url, version, protocol, metadata, domains)
 
 

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
 from delta_ds.exceptions import (
     LogError,
     NotADeltaTableError,
@@ -252,11 +253,7 @@ def choose_segment(
     _check_contiguous(listing, newest[-1].version + 1 if newest else 0, latest)
     tip = listing.commits.get(wanted)
     if tip is None:
-        raise LogError(
-            f"could not find any commit file for version {wanted} of {listing.table}: its checkpoint is there, "
-            "but the commit itself was deleted; read a newer version",
-            condition="DELTA_LOG_FILE_NOT_FOUND",
-        )
+        raise LOG_FILE_NOT_FOUND(wanted=wanted, table=listing.table)
     commits = _cover(listing, first, wanted)
     return LogSegment(wanted, checkpoint, commits, tip, listing.checksums.get(wanted))
 

@@ -8,6 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from delta_ds.conditions.options import (
+    INVALID_TIMESTAMP_FORMAT,
+    MULTIPLE_CDC_BOUNDARY,
+    NO_START_OPTION_FOR_CDC_READ,
+    ONEOF_IN_TIMETRAVEL,
+    UNSUPPORTED_TIME_TRAVEL_BY_PATH,
+    UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS,
+    UNSUPPORTED_TIME_TRAVEL_OF_CHANGES,
+)
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.values import (
@@ -161,31 +170,19 @@ def parse_read_options(options: Mapping[str, Any], session_time_zone: str = "UTC
 def _check_combination(texts: Mapping[str, str], change_feed: bool) -> None:
     travels = "versionAsOf" in texts or "timestampAsOf" in texts
     if "versionAsOf" in texts and "timestampAsOf" in texts:
-        raise InvalidOptionError(
-            "give either 'versionAsOf' or 'timestampAsOf', not both", condition="DELTA_ONEOF_IN_TIMETRAVEL"
-        )
+        raise ONEOF_IN_TIMETRAVEL()
     if not change_feed:
         alone = [name for name in _CHANGE_FEED_ONLY if name in texts]
         if alone:
             raise InvalidOptionError(f"option {alone[0]!r} needs readChangeFeed=true")
         return
     if travels:
-        raise InvalidOptionError(
-            "a change feed cannot travel in time: use startingVersion and endingVersion (or the timestamps) "
-            "in place of versionAsOf and timestampAsOf",
-            condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
-        )
+        raise UNSUPPORTED_TIME_TRAVEL_OF_CHANGES()
     for end in ("starting", "ending"):
         if f"{end}Version" in texts and f"{end}Timestamp" in texts:
-            raise InvalidOptionError(
-                f"give either '{end}Version' or '{end}Timestamp' for a change feed, not both",
-                condition="DELTA_MULTIPLE_CDC_BOUNDARY",
-            )
+            raise MULTIPLE_CDC_BOUNDARY(end=end)
     if "startingVersion" not in texts and "startingTimestamp" not in texts:
-        raise InvalidOptionError(
-            "a change feed needs 'startingVersion' or 'startingTimestamp'",
-            condition="DELTA_NO_START_FOR_CDC_READ",
-        )
+        raise NO_START_OPTION_FOR_CDC_READ()
 
 
 def split_path_suffix(path: str, time_zone: str = "UTC") -> tuple[str, int | None, datetime | None]:
@@ -204,10 +201,7 @@ def split_path_suffix(path: str, time_zone: str = "UTC") -> tuple[str, int | Non
             whole = datetime.strptime(match[2][:14], "%Y%m%d%H%M%S").replace(tzinfo=zone_of(time_zone))
             return match[1], None, whole.astimezone(timezone.utc) + timedelta(milliseconds=int(match[2][14:]))
         except (ValueError, OverflowError) as error:
-            raise InvalidOptionError(
-                f"the path ends in @{match[2]}, which is not a moment of the form yyyyMMddHHmmssSSS",
-                condition="DELTA_INVALID_TIMESTAMP_FORMAT",
-            ) from error
+            raise INVALID_TIMESTAMP_FORMAT(moment=match[2]) from error
     match = _VERSION_SUFFIX.fullmatch(path)
     return (match[1], int(match[2]), None) if match else (path, None, None)
 
@@ -224,13 +218,7 @@ def with_path_suffix(options: ReadOptions, session_time_zone: str = "UTC") -> Re
     if version is None and timestamp is None:
         return options
     if options.version is not None or options.timestamp is not None:
-        raise InvalidOptionError(
-            "the path ends in a version or moment, and an option names one as well; give one of them",
-            condition="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
-        )
+        raise UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS()
     if options.change_feed:
-        raise InvalidOptionError(
-            "the path ends in a version or moment, but a change feed cannot travel in time",
-            condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
-        )
+        raise UNSUPPORTED_TIME_TRAVEL_BY_PATH()
     return replace(options, path=path, version=version, timestamp=timestamp)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from datetime import tzinfo
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.options import INVALID_CONF_VALUE_TYPE_MISMATCH
 from delta_ds.kernel.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
 
 SETTINGS_OPTION = "sessionSettings"
@@ -34,11 +34,7 @@ def is_on(settings: Mapping[str, str], name: str) -> bool:
     """
     text = settings.get(name, "true").strip().lower()
     if text not in ("true", "false"):
-        raise InvalidOptionError(
-            f"{name} is {settings[name]!r}; it is true or false. Nothing was written",
-            condition="INVALID_CONF_VALUE.TYPE_MISMATCH",
-            parameters={"setting": name},
-        )
+        raise INVALID_CONF_VALUE_TYPE_MISMATCH(setting=name, value=settings[name])
     return text == "true"
 
 

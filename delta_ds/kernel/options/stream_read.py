@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
+from delta_ds.conditions.options import (
+    STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
+    UNSUPPORTED_TIME_TRAVEL_OF_STREAM,
+)
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS
@@ -248,10 +252,7 @@ def parse_stream_read_options(
     """
     travels = [name for name in options if name.lower() in ("versionasof", "timestampasof")]
     if travels:
-        raise InvalidOptionError(
-            f"a stream cannot travel in time, so it takes no {travels[0]!r}: use startingVersion or startingTimestamp",
-            condition="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
-        )
+        raise UNSUPPORTED_TIME_TRAVEL_OF_STREAM(travels=travels[0])
     given = STREAM_READ.parse(options, session_time_zone)
     if not given.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .load('/path/of/the/table')")
@@ -263,10 +264,7 @@ def parse_stream_read_options(
 
 def _check_combination(options: StreamReadOptions) -> None:
     if options.starting_version is not None and options.starting_timestamp is not None:
-        raise InvalidOptionError(
-            "give either 'startingVersion' or 'startingTimestamp', not both",
-            condition="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
-        )
+        raise STARTING_VERSION_AND_TIMESTAMP_BOTH_SET()
     if options.schema_tracking_location is not None and not options.fail_on_data_loss:
         raise InvalidOptionError(
             "'schemaTrackingLocation' needs every commit, so it cannot go with failOnDataLoss=false"

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
+from delta_ds.conditions.options import (
+    CLUSTER_BY_WITH_PARTITION_BY_OPTION,
+    INVALID_IDEMPOTENT_WRITES_OPTIONS,
+    REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
+)
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import properties
 from delta_ds.kernel.options.parsing import Option, OptionSet
@@ -133,8 +138,6 @@ def _codec(text: str, zone: tzinfo) -> str:
     return word
 
 
-_IDEMPOTENT = "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS"
-
 WRITE_OPTIONS: tuple[Option, ...] = (
     Option("path", "text", None, "the table's folder or URL", "path", text_as_it_is),
     Option("mergeSchema", "boolean", "false", "add new columns to the schema", "merge_schema", boolean),
@@ -243,18 +246,8 @@ def _check_combination(options: WriteOptions, overwrite: bool) -> None:
             "'ifExists' is for writes that create a table; an overwrite replaces the one that is there"
         )
     if (options.txn_app_id is None) != (options.txn_version is None):
-        raise InvalidOptionError(
-            "an idempotent write needs both 'txnAppId' and 'txnVersion'",
-            condition=_IDEMPOTENT,
-            parameters={"reason": "one of the two options is missing"},
-        )
+        raise INVALID_IDEMPOTENT_WRITES_OPTIONS(reason="one of the two options is missing")
     if options.replace_where is not None and overwrite and options.dynamic_partitions:
-        raise InvalidOptionError(
-            "'replaceWhere' and partitionOverwriteMode=dynamic say each what to replace; give one of them",
-            condition="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
-        )
+        raise REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE()
     if options.partition_by and options.cluster_by:
-        raise InvalidOptionError(
-            "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
-            condition="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
-        )
+        raise CLUSTER_BY_WITH_PARTITION_BY_OPTION()

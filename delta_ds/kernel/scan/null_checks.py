@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.read.exists_default import default_value
@@ -133,10 +134,6 @@ def _proven_by_footer(snapshot: TableVersion, field: StructField, piece: FileSli
 
 
 def _error(snapshot: TableVersion, piece: FileSlice, column: str) -> DataFileError:
-    return DataFileError(
-        f"column {column!r} of version {snapshot.version} of {snapshot.storage.url} is NOT NULL, but data file "
-        f"{piece.path} holds nulls in it: it was written against the table's schema. Drop the NOT NULL or rewrite "
-        "the file",
-        condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-        parameters={"column": column, "path": piece.path, "table": snapshot.storage.url},
+    return NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE(
+        column=column, version=snapshot.version, table=snapshot.storage.url, path=piece.path
     )

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import CorruptLogFileError, SchemaError
+from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
+from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import output_schema, read_slices
@@ -125,11 +127,7 @@ class Scan:
     def _plan_for(self, schema: StructType) -> ReadPlan:
         snapshot = self.snapshot
         if not snapshot.schema.fields:
-            raise SchemaError(
-                f"You are trying to read Delta table {snapshot.storage.url} at version {snapshot.version}, which does "
-                "not have any columns. Write data with the option mergeSchema first",
-                condition="DELTA_READ_TABLE_WITHOUT_COLUMNS",
-            )
+            raise READ_TABLE_WITHOUT_COLUMNS(table=snapshot.storage.url, version=snapshot.version)
         properties = snapshot.metadata.configuration
         return ReadPlan(
             table=snapshot.storage.url,
@@ -221,11 +219,12 @@ def _project(snapshot: TableVersion, names: Sequence[str] | None) -> StructType:
             import difflib
 
             near = difflib.get_close_matches(name, snapshot.schema.names, n=1, cutoff=0.5)
-            raise SchemaError(
-                f"column {name!r} does not exist in version {snapshot.version} of {snapshot.storage.url}; "
-                + (f"did you mean {near[0]!r}? " if near else "")
-                + f"Its columns are {', '.join(snapshot.schema.names)}",
-                condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            raise COLUMN_NOT_FOUND_IN_SCHEMA(
+                column=name,
+                version=snapshot.version,
+                table=snapshot.storage.url,
+                hint=f"did you mean {near[0]!r}? " if near else "",
+                columns=snapshot.schema.names,
             )
         fields.append(field)
     return StructType(tuple(fields))

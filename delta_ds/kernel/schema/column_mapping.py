@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from delta_ds.exceptions import SchemaError, UnsupportedFeatureError
+from delta_ds.conditions.schema import MISSING_COLUMN_ID, MISSING_PHYSICAL_NAME, UNKNOWN_COLUMN_MAPPING_MODE
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -25,10 +25,7 @@ def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:
     """
     mode = properties.get(COLUMN_MAPPING_MODE.name, "none").lower()
     if mode not in ("none", "name", "id"):
-        raise UnsupportedFeatureError(
-            f"the table's {COLUMN_MAPPING_MODE} is {mode!r}; known are none, name and id",
-            condition="DELTA_UNKNOWN_COLUMN_MAPPING_MODE",
-        )
+        raise UNKNOWN_COLUMN_MAPPING_MODE(mode=mode)
     return mode if supported else "none"
 
 
@@ -38,10 +35,7 @@ def physical_name(field: StructField, mode: str) -> str:
         return field.name
     name = field.metadata.get(PHYSICAL_NAME)
     if not isinstance(name, str):
-        raise SchemaError(
-            f"column {field.name!r} of a table with column mapping {mode!r} has no {PHYSICAL_NAME}",
-            condition="DELTA_MISSING_PHYSICAL_NAME",
-        )
+        raise MISSING_PHYSICAL_NAME(column=field.name, mode=mode)
     return name
 
 
@@ -144,8 +138,5 @@ def _transform(data_type: DataType, change: Callable[[StructField], StructField]
 def _id(field: StructField) -> int:
     number = field.metadata.get(FIELD_ID, 0)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise SchemaError(
-            f"column {field.name!r} has the {FIELD_ID} {number!r}, which is not a number",
-            condition="DELTA_MISSING_COLUMN_ID",
-        )
+        raise MISSING_COLUMN_ID(column=field.name, number=number)
     return number

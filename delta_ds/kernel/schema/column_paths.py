@@ -12,6 +12,11 @@ import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from delta_ds.conditions.schema import (
+    INVALID_FIELD_NAME,
+    NOT_A_COLUMN_NAME,
+    UNRESOLVED_COLUMN_WITH_SUGGESTION,
+)
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -59,12 +64,7 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
 
 
 def _not_a_name(text: str) -> SchemaError:
-    return SchemaError(
-        f"{text!r} is not the name of a column: write names as in Spark SQL, nested fields as s.a, "
-        "names with dots or backticks between backticks",
-        condition="PARSE_SYNTAX_ERROR",
-        parameters={"name": text},
-    )
+    return NOT_A_COLUMN_NAME(name=text)
 
 
 def parse_path_list(text: str) -> list[Path]:
@@ -177,13 +177,12 @@ def unresolved(schema: StructType, path: Path, table: str) -> SchemaError:
         if nearest is not None
         else f"there are: {', '.join(level.names[:20])}"
     )
-    return SchemaError(
-        f"{table} has no column {show(path)!r}; {hint}. Nothing was changed",
-        condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-        parameters={
-            "objectName": ".".join(f"`{part}`" for part in path),
-            "proposal": [f"`{n}`" for n in ([nearest] if nearest else level.names[:20])],
-        },
+    return UNRESOLVED_COLUMN_WITH_SUGGESTION(
+        table=table,
+        column=show(path),
+        hint=hint,
+        objectName=".".join(f"`{part}`" for part in path),
+        proposal=[f"`{n}`" for n in ([nearest] if nearest else level.names[:20])],
     )
 
 
@@ -194,12 +193,7 @@ def not_a_struct(path: Path, parent: Path, found: DataType, table: str) -> Schem
         inside = f"; its elements are {show((*parent, 'element'))}"
     elif isinstance(found, MapType):
         inside = f"; its keys and values are {show((*parent, 'key'))} and {show((*parent, 'value'))}"
-    return SchemaError(
-        f"{show(path)!r} is not a column of {table}: {show(parent)} is of type {found}, not a struct"
-        f"{inside}. Nothing was changed",
-        condition="INVALID_FIELD_NAME",
-        parameters={"column": show(path), "parent": show(parent)},
-    )
+    return INVALID_FIELD_NAME(column=show(path), table=table, parent=show(parent), found=found, inside=inside)
 
 
 def replace_type(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:

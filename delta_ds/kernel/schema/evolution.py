@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from delta_ds.conditions.schema import FAILED_TO_MERGE_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
@@ -103,16 +104,13 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaError:
     reason = "incompatible data types"
     if isinstance(table, DecimalType) and isinstance(data, DecimalType):
         reason = "decimal types of other precision or scale"
-    return SchemaError(
-        f"failed to merge the fields {show(path)!r}: {reason}, {table} in the table and {data} in the data; {hint}. "
-        "Nothing was written",
-        condition="DELTA_FAILED_TO_MERGE_FIELDS",
-        parameters={
-            "currentField": show(path),
-            "updateField": show(path),
-            "tableType": str(table),
-            "dataType": str(data),
-        },  # fmt: skip
+    return FAILED_TO_MERGE_TYPES(
+        currentField=show(path),
+        reason=reason,
+        tableType=str(table),
+        dataType=str(data),
+        hint=hint,
+        updateField=show(path),
     )
 
 

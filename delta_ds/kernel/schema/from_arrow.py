@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.schema import UNSUPPORTED_ARROW_TYPE
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -106,9 +106,5 @@ def _type(kind: pa.DataType, path: str) -> DataType:
         )
     found = primitive_from_arrow(kind)
     if found is None:
-        raise SchemaError(
-            f"column {path} has the Arrow type {kind}, for which Delta has none; cast it before writing",
-            condition="DELTA_UNSUPPORTED_DATA_TYPES",
-            parameters={"column": path, "type": str(kind)},
-        )
+        raise UNSUPPORTED_ARROW_TYPE(column=path, type=str(kind))
     return found

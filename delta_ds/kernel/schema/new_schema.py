@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.conditions.schema import (
+    CANNOT_USE_ALL_COLUMNS_FOR_PARTITION,
+    COMPLEX_TYPE_COLUMN_CONTAINS_VOID,
+    DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS,
+    INVALID_CHARACTERS_IN_COLUMN_NAMES,
+    INVALID_PARTITION_COLUMN,
+    NESTED_NOT_NULL_CONSTRAINT,
+    PARTITION_COLUMN_NOT_FOUND,
+    RESERVED_CDC_COLUMNS_ON_WRITE,
+)
+from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.schema.column_paths import show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates
@@ -69,13 +79,7 @@ def check_names(schema: StructType, table_name: str) -> None:
     """Refuse the characters that Parquet names cannot have; with column mapping all are fine."""
     invalid = [show(p) for p, _ in walk(schema) if any(c in _INVALID_CHARACTERS for c in p[-1])]
     if invalid:
-        raise SchemaError(
-            f"the names of these columns of {table_name} hold one of the characters ' ,;{{}}()\\n\\t=', which need "
-            f"column mapping: {', '.join(invalid)}; rename them, or set the table property "
-            "delta.columnMapping.mode=name. Nothing was written",
-            condition="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-            parameters={"invalidColumnNames": invalid},
-        )
+        raise INVALID_CHARACTERS_IN_COLUMN_NAMES(table=table_name, invalidColumnNames=invalid)
 
 
 def partition_columns_of(schema: StructType, names: Sequence[str], table_name: str) -> tuple[str, ...]:
@@ -97,11 +101,12 @@ def partition_columns_of(schema: StructType, names: Sequence[str], table_name: s
 
 def partition_column_not_found(name: str, schema: StructType, table_name: str) -> SchemaError:
     """The error for data without a partition column."""
-    return SchemaError(
-        f"{table_name} is partitioned by {name!r}, which is not in the data; its columns are "
-        f"{', '.join(schema.names) or 'none'}. Nothing was written",
-        condition="DELTA_PARTITION_COLUMN_NOT_FOUND",
-        parameters={"columnName": f"`{name}`", "schemaMap": schema.names},
+    return PARTITION_COLUMN_NOT_FOUND(
+        table=table_name,
+        name=name,
+        names=", ".join(schema.names) or "none",
+        columnName=f"`{name}`",
+        schemaMap=schema.names,
     )
 
 
@@ -110,39 +115,23 @@ def check_partitioning(schema: StructType, partition_columns: Sequence[str], tab
     counts = Counter(name.lower() for name in partition_columns)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
-        raise SchemaError(
-            f"{table_name} would be partitioned by the same column twice: {', '.join(twice)}. Nothing was written",
-            condition="DELTA_DUPLICATE_COLUMNS_FOUND.PARTITION_COLUMNS",
-            parameters={"columns": twice},
-        )
+        raise DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS(table=table_name, columns=twice)
     for name in partition_columns:
         found = schema.find(name)
         if found is None:
             raise partition_column_not_found(name, schema, table_name)
         if isinstance(found.type, StructType | ArrayType | MapType) or found.type in (VARIANT, VOID):
-            raise SchemaError(
-                f"{table_name} cannot be partitioned by {found.name!r}: {found.type} is not a type for partition "
-                "columns. Nothing was written",
-                condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-                parameters={"column": found.name, "type": str(found.type)},
-            )
+            raise INVALID_PARTITION_COLUMN(table=table_name, column=found.name, type=str(found.type))
     if partition_columns and len(partition_columns) == len(schema):
-        raise SchemaError(
-            f"{table_name} cannot be partitioned by all of its columns: {', '.join(partition_columns)}. "
-            "Nothing was written",
-            condition="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
-        )
+        raise CANNOT_USE_ALL_COLUMNS_FOR_PARTITION(table=table_name, partition_columns=partition_columns)
 
 
 def _check_collections(schema: StructType, table_name: str) -> None:
     for path, field in walk(schema):
         for step, inside in _inside(field.type):
             if as_nullable(inside) != inside:
-                raise UnsupportedOperationError(
-                    f"column {show(path)} of {table_name} has NOT NULL inside its {step} ({inside}), which is not "
-                    "enforced in arrays and maps and therefore refused; leave it out. Nothing was written",
-                    condition="DELTA_NESTED_NOT_NULL_CONSTRAINT",
-                    parameters={"column": show(path), "nestType": step},
+                raise NESTED_NOT_NULL_CONSTRAINT(
+                    column=show(path), table=table_name, nestType=step, inside=inside
                 )
 
 
@@ -172,11 +161,8 @@ def check_void(schema: StructType, table_name: str) -> None:
         empty = isinstance(field.type, StructType) and len(field.type) and _is_void(field.type)
         if inside or empty:
             where = "inside an array or map" if inside else "in all of its fields"
-            raise SchemaError(
-                f"column {show(path)} of the data for {table_name} has void {where} ({field.type}), which no file can "
-                "hold; cast it to the type it shall have. Nothing was written",
-                condition="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
-                parameters={"column": show(path)},
+            raise COMPLEX_TYPE_COLUMN_CONTAINS_VOID(
+                column=show(path), table=table_name, where=where, type=field.type
             )
 
 
@@ -198,9 +184,4 @@ def check_reserved(schema: StructType, properties: Mapping[str, str], table_name
         return
     used = [name for name in schema.names if name.lower() in CHANGE_COLUMNS]
     if used:
-        raise SchemaError(
-            f"{table_name} records a change data feed, which has columns of these names itself: {', '.join(used)}; "
-            f"rename them or set {ENABLE_CHANGE_DATA_FEED}=false. Nothing was written",
-            condition="RESERVED_CDC_COLUMNS_ON_WRITE",
-            parameters={"columns": used},
-        )
+        raise RESERVED_CDC_COLUMNS_ON_WRITE(table=table_name, columns=used)

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import SchemaError, UnsupportedFeatureError
+from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
+from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.json_text import parse_json, to_json
 
 if TYPE_CHECKING:
@@ -178,10 +179,7 @@ def _parse(node: Any, path: str, depth: int = 0) -> DataType:
         raise SchemaError(
             f"the schema is malformed at {path.lstrip('.') or 'its root'}: {error!r}"
         ) from error
-    raise UnsupportedFeatureError(
-        f"column {path.lstrip('.')} has the unknown type {kind!r}; a newer version of this package may read it",
-        condition="DELTA_UNSUPPORTED_DATA_TYPES",
-    )
+    raise UNKNOWN_DATA_TYPE(column=path.lstrip("."), type=kind)
 
 
 def _parse_field(node: Any, path: str, depth: int) -> StructField:
@@ -206,11 +204,7 @@ def _parse_primitive(name: str, path: str) -> DataType:
         return STRING
     if name in ("null", "NullType"):
         return VOID
-    raise UnsupportedFeatureError(
-        f"column {path.lstrip('.')} has the type {name!r}, which is not supported; "
-        "a newer version of this package may read it",
-        condition="DELTA_UNSUPPORTED_DATA_TYPES",
-    )
+    raise UNSUPPORTED_DATA_TYPES(column=path.lstrip("."), type=name)
 
 
 def schema_to_json(schema: StructType) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.conditions.schema import NOT_A_PARTITION_SCHEMA, PARTITION_SCHEMA_UNREADABLE
+from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
@@ -51,12 +52,7 @@ def run_convert(
     """
     source, path = format_and_path(identifier)
     if source not in ("parquet", "delta", "pydelta"):
-        raise UnsupportedOperationError(
-            f"{identifier!r} cannot be converted: only a folder of Parquet files, named as "
-            "parquet.`/path/of/the/folder`. Nothing was written",
-            condition="DELTA_CONVERT_NON_PARQUET_TABLE",
-            parameters={"identifier": identifier},
-        )
+        raise CONVERT_NON_PARQUET_TABLE(identifier=identifier)
     if source == "parquet":
         log = open_log(spark, path, {})
         how: dict[str, Any] = {
@@ -77,9 +73,7 @@ def _columns(schema: str | SparkStructType | None) -> StructType | None:
         return None
     parsed: SparkDataType = schema if isinstance(schema, SparkStructType) else _parsed(schema)
     if not isinstance(parsed, SparkStructType):
-        raise SchemaError(
-            f"the partition schema {schema!r} is no list of columns", condition="PARSE_SYNTAX_ERROR"
-        )
+        raise NOT_A_PARTITION_SCHEMA(schema=schema)
     return to_kernel(parsed.fields)
 
 
@@ -90,9 +84,7 @@ def _parsed(text: str) -> SparkDataType:
         return SparkDataType.fromDDL(text)
     except PySparkException as error:
         problem = str(error).strip().splitlines()[0]
-        raise SchemaError(
-            f"the partition schema {text!r} is no list of columns: {problem}", condition="PARSE_SYNTAX_ERROR"
-        ) from error
+        raise PARTITION_SCHEMA_UNREADABLE(schema=text, problem=problem) from error
 
 
 class _Job:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
 from delta_ds.spark import log_calls, settings
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.connect_bridge import ask, open_log
@@ -65,12 +65,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
     """
     source, path = format_and_path(name)
     if source not in _OURS:
-        raise UnsupportedOperationError(
-            f"{name!r} is no table that can be found by its name: catalogs do not know the tables of this package. Use "
-            "DeltaTable.forPath(spark, path), or the name pydelta.`/path/of/the/table`",
-            condition="DELTA_MISSING_DELTA_TABLE",
-            parameters={"tableName": name},
-        )
+        raise MISSING_DELTA_TABLE_NAME(tableName=name)
     return open_handle(spark, path, {})
 
 

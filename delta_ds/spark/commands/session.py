@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.kernel.options import values
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.settings import TXN_APP_ID, TXN_VERSION
@@ -28,9 +28,7 @@ def is_set(spark: SparkSession, name: str, default: bool) -> bool:
     try:
         return values.boolean(text, values.zone_of("UTC"))
     except ValueError as error:
-        raise InvalidOptionError(
-            f"{name} is {text!r}: {error}", condition="INVALID_CONF_VALUE.TYPE_MISMATCH"
-        ) from error
+        raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
 
 
 def time_zone(spark: SparkSession) -> str:
@@ -50,11 +48,7 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or not str(version).strip().isdecimal():
-        raise InvalidOptionError(
-            f"{TXN_APP_ID} and {TXN_VERSION} go together, and the version is a whole number that is not negative; they "
-            f"are {app_id!r} and {version!r}. Nothing was written",
-            condition="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
-        )
+        raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
     return app_id, int(version)
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
+from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.schema.read_compatibility import columns_as_before
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-_CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 _MAKE_ANEW = "Make the DataFrame or view anew"
 
 # Versions that some plan reads, by their names: queries that have settled on one find it here.
@@ -183,10 +183,7 @@ class Followed:
             with self._lock:
                 return self._current.snapshot(quick=True)
         except NotADeltaTableError as error:
-            raise NotADeltaTableError(
-                f"there is no table at {self._storage.url} any more; the DataFrame was made when there was one",
-                condition=_CHANGED,
-            ) from error
+            raise TABLE_GONE_SINCE_ANALYSIS(table=self._storage.url) from error
 
     def _plan(self, snapshot: Snapshot) -> Any:
         """The analysed plan of a version with the columns that frames were made of."""
@@ -212,10 +209,7 @@ class Followed:
         return self._jvm.logical_plan(frame)
 
     def _changed(self, what: str) -> SchemaError:
-        return SchemaError(
-            f"{self._storage.url} has changed since the DataFrame was made: {what}. {_MAKE_ANEW}",
-            condition=_CHANGED,
-        )
+        return SCHEMA_CHANGE_SINCE_ANALYSIS(table=self._storage.url, change=what)
 
 
 def follow(

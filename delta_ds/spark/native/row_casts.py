@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import DeltaError, InvariantViolationError
+from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_WRITE
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.data.rows.casts import can_store, match_names, sql_name
 from delta_ds.kernel.expressions.coercion import INTEGER_BITS
 from delta_ds.kernel.schema.types import (
@@ -133,11 +134,8 @@ class Caster:
 
 def overflow(source: DataType, target: DataType, path: str) -> DeltaError:
     """The error for a value that its column cannot hold."""
-    return InvariantViolationError(
-        f"Failed to write a value of {sql_name(source)} type into the {sql_name(target)} type column {path} "
-        "due to an overflow. Cast the input with try_cast to get null instead.",
-        condition="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-        parameters={"sourceType": sql_name(source), "targetType": sql_name(target), "columnName": path},
+    return CAST_OVERFLOW_IN_TABLE_WRITE(
+        sourceType=sql_name(source), targetType=sql_name(target), columnName=path
     )
 
 

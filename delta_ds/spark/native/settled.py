@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.dml import AMBIGUOUS_REFERENCE_TO_SIDES
 from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
@@ -114,12 +114,7 @@ class Settled:
             if own is None or int(own.exprId().id()) not in there:
                 continue
             if int(leaf.exprId().id()) in there:
-                raise SchemaError(
-                    f"column {leaf.name()} is of the table and of the source, which was made of the table; name "
-                    "the two sides by aliases",
-                    condition="AMBIGUOUS_REFERENCE",
-                    parameters={"name": str(leaf.name())},
-                )
+                raise AMBIGUOUS_REFERENCE_TO_SIDES(name=str(leaf.name()))
             renamed = renamed.updated(leaf, own)
         return self._jvm.column(tree.transformDown(renamed)) if renamed.nonEmpty() else expression
 

@@ -30,7 +30,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from delta_ds.exceptions import PredicateError, UnsupportedOperationError
+from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
+from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
 from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.frames import frame_of
 
@@ -88,11 +89,7 @@ def column_name(spark: SparkSession, column: Any) -> str:
         is_plain = node.getClass().getSimpleName() == "UnresolvedAttribute"
         name = node.nameParts().mkString(".") if is_plain else None
     if name is None:
-        raise UnsupportedOperationError(
-            f"a table cannot be partitioned by the expression {column}, only by columns: add a generated column for "
-            "it and name that. Nothing was written",
-            condition="DELTA_OPERATION_NOT_ALLOWED",
-        )
+        raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=column)
     return str(name)
 
 
@@ -100,11 +97,7 @@ def sql_of_expression(node: Any) -> str:
     """An expression of a client of Spark Connect as SQL; raises as `sql_of`."""
     write = _WRITERS.get(type(node).__name__)
     if write is None:
-        raise PredicateError(
-            f"the condition {node} cannot be written as SQL by a client of Spark Connect; give its text in the option "
-            "replaceWhere. Nothing was written",
-            condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
-        )
+        raise CONDITION_WITHOUT_SQL(what=f"the condition {node}")
     return write(node)
 
 
@@ -121,11 +114,7 @@ def _function(node: Any) -> str:
     if name == "negative":
         return f"(- {arguments[0]})"
     if not name.isidentifier():
-        raise PredicateError(
-            f"the operator {node._name} cannot be written as SQL by a client of Spark Connect; give the condition's "
-            "text in the option replaceWhere. Nothing was written",
-            condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
-        )
+        raise CONDITION_WITHOUT_SQL(what=f"the operator {node._name}")
     return f"{name}({', '.join(arguments)})"
 
 
@@ -144,11 +133,7 @@ def _literal(node: Any) -> str:
     for kind, write in _LITERALS.items():
         if isinstance(data_type, kind):
             return write(value, data_type)
-    raise PredicateError(
-        f"a literal of type {data_type.simpleString()} cannot be written as SQL by a client of Spark Connect; give the "
-        "condition's text in the option replaceWhere. Nothing was written",
-        condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
-    )
+    raise CONDITION_WITHOUT_SQL(what=f"a literal of type {data_type.simpleString()}")
 
 
 def _string(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from delta_ds.conditions.classes import CREATE_IN_CATALOG_NOT_ALLOWED
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.source import FORMAT
@@ -44,10 +45,4 @@ def quoted(names: Sequence[str]) -> str:
 
 def unknown_to_catalogs(name: object) -> UnsupportedOperationError:
     """The error where a table of a catalog would be made: Spark's entry of it could be neither read nor written."""
-    return UnsupportedOperationError(
-        f"{'this table' if name is None else f'the table {name}'} cannot be made in a catalog: Spark does not hand "
-        f"its location to {FORMAT}. Use the name {FORMAT}.`/path/of/the/table` or df.write.format({FORMAT!r})"
-        f".save(path), and for a short name spark.read.format({FORMAT!r}).load(path).createOrReplaceTempView(name). "
-        "Nothing was written",
-        condition="DELTA_OPERATION_NOT_ALLOWED",
-    )
+    return CREATE_IN_CATALOG_NOT_ALLOWED(what="this table" if name is None else f"the table {name}")

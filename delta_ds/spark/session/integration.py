@@ -13,7 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
-from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.conditions.session import (
+    LEGACY_ERROR_TEMP_1189,
+    OPERATION_NOT_ALLOWED_DETAIL,
+    PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO,
+    SORT_BY_WITHOUT_BUCKETING,
+)
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.connect_bridge import is_connect
 from delta_ds.spark.session import monkeypatch, reports, state, streams
 from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
@@ -200,10 +206,7 @@ def _session_table(original: Callable[..., Any], spark: Any, arguments: dict[str
 
 def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, name: str) -> DataFrame:
     if has_schema:
-        raise InvalidOptionError(
-            f"a schema cannot be given for {name}: use spark.read.format({FORMAT!r}).schema(...).load(path)",
-            condition="_LEGACY_ERROR_TEMP_1189",
-        )
+        raise LEGACY_ERROR_TEMP_1189(method=name)
     return read(spark, with_path(options, path_of(name), "table"))
 
 
@@ -234,11 +237,7 @@ def _insert_into(original: Callable[..., Any], writer: Any, arguments: dict[str,
     told = state.writer_state(writer)
     _check_layout(told)
     if told.partition_by or told.cluster_by:
-        raise UnsupportedOperationError(
-            f"insertInto cannot say partitionBy or clusterBy: {arguments['tableName']} has its layout already. "
-            "Nothing was written",
-            condition="PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
-        )
+        raise PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO(table=arguments["tableName"])
     df = _rows(writer)
     insert_into(df, str(path_of(arguments["tableName"])), told.mode, told.options)
     _report(writer, df)
@@ -268,17 +267,9 @@ def _told(writer: Any, arguments: dict[str, Any]) -> state.WriterState:
 
 def _check_layout(told: state.WriterState) -> None:
     if told.bucket_by:
-        raise UnsupportedOperationError(
-            f"bucketBy({', '.join(told.bucket_by)}) is not supported for Delta tables; use partitionBy or clusterBy. "
-            "Nothing was written",
-            condition="DELTA_OPERATION_NOT_ALLOWED_DETAIL",
-        )
+        raise OPERATION_NOT_ALLOWED_DETAIL(bucket_by=told.bucket_by)
     if told.sort_by:
-        raise InvalidOptionError(
-            f"sortBy({', '.join(told.sort_by)}) must be used together with bucketBy, which Delta tables do not have; "
-            "sort the DataFrame, or use clusterBy. Nothing was written",
-            condition="SORT_BY_WITHOUT_BUCKETING",
-        )
+        raise SORT_BY_WITHOUT_BUCKETING(sort_by=told.sort_by)
 
 
 def _check_format(writer: Any, name: str) -> None:

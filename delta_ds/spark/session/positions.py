@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from delta_ds.conditions.session import INSERT_COLUMN_ARITY_MISMATCH
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.spark.session.tables import Table
@@ -105,8 +106,6 @@ def _widens(table: Table, options: Mapping[str, str]) -> bool:
 
 def _too_few(table: Table, path: str | None, given: int, wanted: int) -> SchemaError:
     where, what = (f"column {path} of {table.address}", "fields") if path else (table.address, "columns")
-    return SchemaError(
-        f"insertInto goes by position: {where} has {wanted} {what}, but the rows have {given}. Nothing was written",
-        condition="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
-        parameters={"table": table.address, "columns": wanted, "given": given},
+    return INSERT_COLUMN_ARITY_MISMATCH(
+        where=where, columns=wanted, what=what, given=given, table=table.address
     )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
+from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE_AT_PATH
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.write import ERROR
 from delta_ds.kernel.properties import PREFIX
 from delta_ds.spark.arguments import public_methods
@@ -95,10 +96,7 @@ class PathWriter:
             There is none.
         """
         if tables.find_table(self._df.sparkSession, self._settled()) is None:
-            raise NotADeltaTableError(
-                f"there is no table at {self._path} to be replaced; use create or createOrReplace. Nothing was written",
-                condition="DELTA_CANNOT_REPLACE_MISSING_TABLE",
-            )
+            raise CANNOT_REPLACE_MISSING_TABLE_AT_PATH(table=self._path)
         self._save(OVERWRITE, replaceTable="true")
 
     def createOrReplace(self) -> None:

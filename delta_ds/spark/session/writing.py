@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, travelling
 from delta_ds.kernel.options.write import ERROR, IGNORE
@@ -186,11 +187,7 @@ def save_mode(mode: str | None) -> str:
         return ERROR
     found = _MODES.get(mode.strip().lower())
     if found is None:
-        raise InvalidOptionError(
-            f"unknown save mode {mode!r}; it is append, overwrite, ignore, error or errorifexists",
-            condition="INVALID_SAVE_MODE",
-            parameters={"mode": mode},
-        )
+        raise INVALID_SAVE_MODE(mode=mode)
     return found
 
 
@@ -200,11 +197,7 @@ def as_existing_name(path: str) -> Iterator[None]:
     try:
         yield
     except TableExistsError as error:
-        raise TableExistsError(
-            f"cannot create the table {FORMAT}.`{path}`: {error.text}",
-            condition="TABLE_OR_VIEW_ALREADY_EXISTS",
-            parameters=error.parameters,
-        ) from error
+        raise TABLE_OR_VIEW_ALREADY_EXISTS(error.parameters, path=path, reason=error.text) from error
 
 
 def described(

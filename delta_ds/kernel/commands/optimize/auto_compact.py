@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delta_ds.conditions.maintenance import INVALID_AUTO_COMPACT_TYPE
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins
@@ -74,11 +75,7 @@ def auto_compaction_of(configuration: Mapping[str, str]) -> AutoCompaction:
     """
     enabled = configuration.get(ENABLED)
     if enabled not in (None, "true", "false"):
-        raise InvalidOptionError(
-            f"Invalid auto-compact type: {enabled}. {ENABLED} is true or false",
-            condition="DELTA_INVALID_AUTO_COMPACT_TYPE",
-            parameters={"value": enabled},
-        )
+        raise INVALID_AUTO_COMPACT_TYPE(value=enabled)
     low = configuration.get(MIN_SIZE)
     try:
         return AutoCompaction(

@@ -9,7 +9,18 @@ import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
+from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE
+from delta_ds.conditions.maintenance import (
+    CLUSTERING_WITH_PARTITION_PREDICATE,
+    CLUSTERING_WITH_ZORDER_BY,
+    DATATYPE_MISMATCH_INVALID_ORDERING_TYPE,
+    OPTIMIZE_FULL_NOT_SUPPORTED,
+    ZORDERING_COLUMN_DOES_NOT_EXIST,
+    ZORDERING_ON_COLUMN_WITHOUT_STATS,
+    ZORDERING_ON_PARTITION_COLUMN,
+)
+from delta_ds.conditions.write import NON_PARTITION_COLUMN_REFERENCE
+from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics_columns import statistics_columns
@@ -40,28 +51,15 @@ def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
     """
     table = snapshot.storage.url
     if request.kind == FULL and not snapshot.clustering_columns:
-        raise UnsupportedOperationError(
-            f"OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns, which {table} is "
-            "not. Nothing was written; cluster it with DeltaTable.forPath(...).clusterBy(...)",
-            condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
-            parameters={"table": table},
-        )
+        raise OPTIMIZE_FULL_NOT_SUPPORTED(table=table)
     if not snapshot.protocol.supports(CLUSTERING):
         return
     if request.where:
-        raise UnsupportedOperationError(
-            f"OPTIMIZE of the clustered table {table} does not support partition predicates: clustered tables have no "
-            f"partitions. Remove the predicates {', '.join(request.where)}. Nothing was written",
-            condition="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
-            parameters={"predicates": " ".join(request.where)},
+        raise CLUSTERING_WITH_PARTITION_PREDICATE(
+            table=table, where=request.where, predicates=" ".join(request.where)
         )
     if request.kind == ZORDER:
-        raise UnsupportedOperationError(
-            f"OPTIMIZE of the clustered table {table} does not support Z-order: it is arranged by its clustering "
-            f"columns. Remove {', '.join(request.columns)}, or change the columns with clusterBy. Nothing was written",
-            condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
-            parameters={"zOrderBy": ", ".join(request.columns)},
-        )
+        raise CLUSTERING_WITH_ZORDER_BY(table=table, zOrderBy=", ".join(request.columns))
 
 
 def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str) -> Expression | None:
@@ -78,12 +76,10 @@ def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str)
     partitions = {name.lower() for name in snapshot.partition_columns}
     for column in (column for tree in trees for column in columns(tree)):
         if column.path[0].lower() not in partitions or len(column.path) > 1:
-            raise PredicateError(
-                f"Predicate references non-partition column {show(column.path)!r}. Only the partition columns of "
-                f"{snapshot.storage.url} may be referenced: [{', '.join(snapshot.partition_columns)}]. Nothing was "
-                "written",
-                condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-                parameters={"columnName": show(column.path), "columnList": snapshot.partition_columns},
+            raise NON_PARTITION_COLUMN_REFERENCE(
+                columnName=show(column.path),
+                table=snapshot.storage.url,
+                columnList=snapshot.partition_columns,
             )
     whole = conjunction(trees)
     assert whole is not None
@@ -102,11 +98,7 @@ def _parsed(text: str) -> Expression:
     try:
         return parse_predicate(text)
     except PredicateError as error:
-        raise PredicateError(
-            f"Cannot recognize the predicate {text!r}: {error.text}",
-            condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
-            parameters={"predicate": text},
-        ) from error
+        raise FAILED_RECOGNIZE_PREDICATE(predicate=text, reason=error.text) from error
 
 
 def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: FilePlan | None) -> tuple[Path, ...]:
@@ -137,30 +129,18 @@ def _zorder_column(snapshot: Snapshot, name: str) -> Path:
     partitions = {column.lower() for column in snapshot.partition_columns}
     wanted = column_paths.parse_path(name)
     if len(wanted) == 1 and wanted[0].lower() in partitions:
-        raise SchemaError(
-            f"{name} is a partition column. Z-Ordering can only be performed on data columns of {table}; each "
-            "partition has files of its own anyway. Nothing was written",
-            condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
-            parameters={"colName": name},
-        )
+        raise ZORDERING_ON_PARTITION_COLUMN(colName=name, table=table)
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
     found = column_paths.find(data, wanted)
     if found is None:
         near = difflib.get_close_matches(name.lower(), [n.lower() for n in data.names], n=1, cutoff=0.5)
         nearest = next((n for n in data.names if near and n.lower() == near[0]), None)
         hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(data.names[:20])}"
-        raise SchemaError(
-            f"Z-Ordering column {name} does not exist in data schema of {table}; {hint}. Nothing was written",
-            condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
-            parameters={"columnName": name, "suggestion": nearest},
-        )
+        raise ZORDERING_COLUMN_DOES_NOT_EXIST(columnName=name, table=table, hint=hint, suggestion=nearest)
     path, field = found
     if not has_order(field.type):
-        raise UnsupportedOperationError(
-            f"{table} cannot be Z-ordered by {show(path)}: values of type {field.type} have no order. Nothing was "
-            "written",
-            condition="DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
-            parameters={"columnName": show(path), "dataType": str(field.type)},
+        raise DATATYPE_MISMATCH_INVALID_ORDERING_TYPE(
+            table=table, columnName=show(path), dataType=str(field.type)
         )
     return path
 
@@ -177,11 +157,4 @@ def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: FilePlan
     mode = snapshot.mapping_mode
     lacking = [show(path) for path in paths if physical_path(snapshot.schema, path, mode) not in collected]
     if lacking:
-        raise UnsupportedOperationError(
-            f"Z-Ordering {snapshot.storage.url} on {', '.join(lacking)} will be ineffective, because statistics are "
-            "not collected for them. Name them in delta.dataSkippingStatsColumns, or raise "
-            "delta.dataSkippingNumIndexedCols; or set "
-            "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled to false. Nothing was written",
-            condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
-            parameters={"cols": lacking},
-        )
+        raise ZORDERING_ON_COLUMN_WITHOUT_STATS(table=snapshot.storage.url, cols=lacking)

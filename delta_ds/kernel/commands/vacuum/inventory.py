@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.maintenance import INVALID_INVENTORY_ROW, INVALID_INVENTORY_SCHEMA
 from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log.nested_arrays import array_of_values
@@ -109,12 +109,7 @@ def _checked(table: pa.Table, storage: Storage) -> pa.Table:
     if missing or wrong:
         wanted = ", ".join(f"{n} {k}" for n, k in zip(COLUMNS, _KINDS, strict=True))
         what = "; ".join(([f"{', '.join(missing)} missing"] if missing else []) + wrong)
-        raise InvalidOptionError(
-            f"the inventory for the VACUUM of {storage.url} does not have the columns {wanted}: {what}. "
-            "Nothing was deleted",
-            condition="DELTA_INVALID_INVENTORY_SCHEMA",
-            parameters={"expectedSchema": wanted},
-        )
+        raise INVALID_INVENTORY_SCHEMA(table=storage.url, expectedSchema=wanted, what=what)
     return pa.table(columns, names=list(COLUMNS))
 
 
@@ -146,11 +141,7 @@ def _batches(rows: Iterable[Any], storage: Storage) -> Iterator[pa.RecordBatch]:
                 raise ValueError("rows of another length")
             arrays = [_array(column, kind) for column, kind in zip(columns, _KINDS, strict=True)]
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidOptionError(
-                f"a row of the inventory for the VACUUM of {storage.url} does not have {', '.join(COLUMNS)} "
-                f"({error}). Nothing was deleted",
-                condition="DELTA_INVALID_INVENTORY_SCHEMA",
-            ) from error
+            raise INVALID_INVENTORY_ROW(table=storage.url, columns=COLUMNS, reason=error) from error
         yield pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS))
 
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import StorageError, UnsupportedOperationError
+from delta_ds.conditions.maintenance import CANNOT_VACUUM_LITE
+from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files, without
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
@@ -95,11 +96,8 @@ def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> 
             if mark is None
             else f"the last VACUUM came to version {mark}"
         )
-        raise UnsupportedOperationError(
-            f"VACUUM LITE of {storage.url} is not possible: the log begins with version {earliest}, and {since}, so "
-            f"it does not say all that was removed up to version {last}. Nothing was deleted. Run a full VACUUM once",
-            condition="DELTA_CANNOT_VACUUM_LITE",
-            parameters={"earliest": earliest, "lastVacuum": mark},
+        raise CANNOT_VACUUM_LITE(
+            table=storage.url, earliest=earliest, since=since, last=last, lastVacuum=mark
         )
     return [listing.commits[version] for version in range(start, last + 1)]
 

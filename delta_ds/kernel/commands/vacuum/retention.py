@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from delta_ds.conditions.maintenance import (
+    VACUUM_RETENTION_PERIOD_NEGATIVE,
+    VACUUM_RETENTION_PERIOD_TOO_SHORT,
+)
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 
@@ -73,20 +77,13 @@ def horizon_of(
             parameters={"retentionHours": hours},
         )
     if hours < 0:
-        raise InvalidOptionError(
-            f"the retention of VACUUM cannot be negative, and {hours:g} hours is; nothing of {table} was deleted",
-            condition="DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
-            parameters={"retentionHours": hours},
-        )
+        raise VACUUM_RETENTION_PERIOD_NEGATIVE(retentionHours=hours, table=table)
     specified_ms = math.ceil(hours * _HOUR_MS)
     if checked and specified_ms < default_ms:
         wanted = -(-default_ms // _HOUR_MS)
-        raise InvalidOptionError(
-            f"a retention of {hours:g} hours is too short for table {table}: {DELETED_FILE_RETENTION} keeps deleted "
-            f"files for {wanted} hours, and readers of older versions and writers that have not committed yet would "
-            f"lose files. Nothing was deleted. Use {wanted} hours or more; or, if nothing else reads or writes the "
-            f"table, set {CHECK_SETTING} to false",
-            condition="DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
-            parameters={"retentionHours": hours, "configuredRetentionHours": wanted},
+        raise VACUUM_RETENTION_PERIOD_TOO_SHORT(
+            retentionHours=hours,
+            table=table,
+            configuredRetentionHours=wanted,
         )
     return Horizon(now_ms - specified_ms, default_ms, specified_ms, checked)

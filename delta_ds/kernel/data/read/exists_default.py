@@ -9,6 +9,7 @@ import re
 
 import pyarrow as pa
 
+from delta_ds.conditions.data import INVALID_DEFAULT_VALUE
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.expressions.arrays import array_of
@@ -80,8 +81,4 @@ def _evaluate(text: str, field: StructField) -> pa.Array:
 
 
 def _unreadable(text: str, field: StructField) -> SchemaError:
-    return SchemaError(
-        f"the default {text!r} of column {field.name} for files written before the column was added "
-        f"is not a constant of type {field.type}",
-        condition="DELTA_INVALID_DEFAULT_VALUE",
-    )
+    return INVALID_DEFAULT_VALUE(text=text, column=field.name, type=field.type)

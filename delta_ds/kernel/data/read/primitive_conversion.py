@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import DataFileError
+from delta_ds.conditions.data import FAILED_READ_FILE_PARQUET_COLUMN_DATA_TYPE_MISMATCH
 from delta_ds.kernel.data.values.calendars import Rebase, rebase_dates, rebase_timestamps
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, arrow_type
 
@@ -115,8 +115,6 @@ def _to_micros(file_type: pa.TimestampType, target: pa.TimestampType) -> Convert
 
 
 def _refuse(file_type: pa.DataType, wanted: DataType, path: str) -> Converter | None:
-    raise DataFileError(
-        f"column {path} is {file_type} in the file, which cannot be read as the table's {wanted}",
-        condition="FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
-        parameters={"column": path, "expectedType": str(wanted), "actualType": str(file_type)},
+    raise FAILED_READ_FILE_PARQUET_COLUMN_DATA_TYPE_MISMATCH(
+        column=path, actualType=str(file_type), expectedType=str(wanted)
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.data.read import char_padding, column_conversion, row_groups
@@ -154,12 +155,7 @@ def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataFileError(
-            f"{place} does not exist, though the log names it. A concurrent VACUUM may have removed it: "
-            "read a newer version, or restore the file",
-            condition="FAILED_READ_FILE.FILE_NOT_EXIST",
-            parameters=parameters,
-        ) from error
+        raise FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place) from error
     except DataFileError as error:
         if "table" in error.parameters:
             raise
@@ -170,11 +166,7 @@ def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
     except DeltaError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise DataFileError(
-            f"{place} cannot be read: {error}. If it is damaged, restore it from a backup",
-            condition="FAILED_READ_FILE.NO_HINT",
-            parameters=parameters,
-        ) from error
+        raise FAILED_READ_FILE_NO_HINT(parameters, place=place, reason=error) from error
 
 
 def _read_slice(

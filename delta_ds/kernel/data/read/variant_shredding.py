@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import DataFileError
+from delta_ds.conditions.data import FAILED_READ_FILE_NO_VARIANT, MALFORMED_SHREDDED_VARIANT
 from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.data.values import variant
 from delta_ds.kernel.data.values import variant_columns as columns
@@ -37,11 +37,7 @@ def converter(file_type: pa.DataType, path: str) -> Converter:
     """
     names = {f.name for f in file_type} if pa.types.is_struct(file_type) else set()
     if "metadata" not in names or not {"value", "typed_value"} & names:
-        raise DataFileError(
-            f"column {path} is {file_type} in the file, which is no variant",
-            condition="FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
-            parameters={"column": path, "expectedType": "variant", "actualType": str(file_type)},
-        )
+        raise FAILED_READ_FILE_NO_VARIANT(column=path, actualType=str(file_type), expectedType="variant")
     return _rebuild if "typed_value" in names else _rename
 
 
@@ -170,10 +166,7 @@ def _merged(fields: dict[str, pa.Array], rest: pa.Array, row: int, names: Dictio
 
 def _rest_fields(rest: bytes, names: Dictionary) -> Iterable[tuple[str, bytes]]:
     if rest[0] & 3 != variant.OBJECT:
-        raise DataFileError(
-            "a variant is shredded as an object, but its residual value is none",
-            condition="MALFORMED_VARIANT",
-        )
+        raise MALFORMED_SHREDDED_VARIANT()
     for name, at in variant.object_fields(rest, 0, names.names):
         yield name, rest[at : at + variant.size(rest, at)]
 

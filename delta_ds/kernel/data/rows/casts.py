@@ -15,6 +15,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.expressions import CAST_INVALID_INPUT
+from delta_ds.conditions.schema import (
+    DUPLICATE_COLUMNS_IN_ROWS,
+    FAILED_TO_MERGE_FIELDS,
+    METADATA_MISMATCH_UNKNOWN_COLUMNS,
+)
 from delta_ds.exceptions import InvariantViolationError, PredicateError, SchemaError
 from delta_ds.kernel.data.read import primitive_conversion
 from delta_ds.kernel.data.read.column_conversion import struct_array
@@ -144,19 +150,11 @@ def match_names(found: Sequence[str], table: StructType, path: str = "") -> list
     places: dict[str, int] = {}
     for i, name in enumerate(found):
         if places.setdefault(name.lower(), i) != i:
-            raise SchemaError(
-                f"the rows have the column {path}{name} twice; names are the same in any case",
-                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
-                parameters={"column": f"{path}{name}"},
-            )
+            raise DUPLICATE_COLUMNS_IN_ROWS(path=path, name=name, column=f"{path}{name}")
     matched = [places.pop(f.name.lower(), None) for f in table]
     if places:
         names = ", ".join(path + found[i] for i in places.values())
-        raise SchemaError(
-            f"the rows have columns that the table does not have: {names}; nothing was written",
-            condition="DELTA_METADATA_MISMATCH",
-            parameters={"columns": names},
-        )
+        raise METADATA_MISMATCH_UNKNOWN_COLUMNS(columns=names)
     return matched
 
 
@@ -258,12 +256,7 @@ def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Co
 
 def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> InvariantViolationError:
     if source == STRING:
-        return InvariantViolationError(
-            f"a text written to column {path} cannot be read as {sql_name(wanted)}. Correct it, or cast the input with "
-            "try_cast to get null instead.",
-            condition="CAST_INVALID_INPUT",
-            parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
-        )
+        return CAST_INVALID_INPUT(columnName=path, targetType=sql_name(wanted), sourceType=sql_name(source))
     return InvariantViolationError(
         f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
         "due to an overflow. Cast the input with try_cast to get null instead.",
@@ -273,12 +266,7 @@ def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> 
 
 
 def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:
-    return SchemaError(
-        f"column {path} of the table is of type {wanted}, the incoming values are of type {source}, "
-        "which is not stored there; cast them before writing. Nothing was written.",
-        condition="DELTA_FAILED_TO_MERGE_FIELDS",
-        parameters={"currentField": path, "updateField": path, "tableType": str(wanted), "dataType": source},
-    )
+    return FAILED_TO_MERGE_FIELDS(currentField=path, tableType=str(wanted), dataType=source, updateField=path)
 
 
 _SQL_NAMES: dict[DataType, str] = {BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INT", LONG: "BIGINT"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import InvariantViolationError
+from delta_ds.conditions.data import EXCEED_CHAR_VARCHAR_LIMIT
 from delta_ds.kernel.data.read import char_padding
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.schema.types import INTEGER, STRING, ArrayType, DataType, MapType, StructType
@@ -47,11 +47,11 @@ class Length:
         text = "" if found is None else found[1]
         limit = _LIMIT.fullmatch(self.declared)
         failed = f"(({self.column} IS NULL) OR (length({self.column}) <= {limit[1]}))" if limit else None
-        return InvariantViolationError(
-            f'Value "{text}" exceeds char/varchar type length limitation. '
-            f"Failed check: {failed or f'{self.column} is {self.declared}'}.",
-            condition="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-            parameters={"value": text, "column": self.column, "declared": self.declared},
+        return EXCEED_CHAR_VARCHAR_LIMIT(
+            value=text,
+            failed=failed or f"{self.column} is {self.declared}",
+            column=self.column,
+            declared=self.declared,
         )
 
     def _search(self, table: StructType) -> _Search | None:

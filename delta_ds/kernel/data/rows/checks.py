@@ -16,7 +16,12 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import InvariantViolationError, SchemaError
+from delta_ds.conditions.data import (
+    NOT_NULL_CONSTRAINT_VIOLATED,
+    UNRECOGNIZED_INVARIANT,
+    UNSUPPORTED_INVARIANT_NON_STRUCT,
+)
+from delta_ds.exceptions import InvariantViolationError
 from delta_ds.kernel.data.rows.expressions import Clause, read_clause
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.casts import cast_value
@@ -100,11 +105,7 @@ class NotNull:
 
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         name = ".".join(self.path)
-        return InvariantViolationError(
-            f"NOT NULL constraint violated for column: {name}.",
-            condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            parameters={"columnName": name},
-        )
+        return NOT_NULL_CONSTRAINT_VIOLATED(columnName=name)
 
 
 Check = Condition | NotNull
@@ -176,12 +177,7 @@ def _is_absent(path: tuple[str, ...], table: StructType, condition: Condition) -
         if not isinstance(level, StructType):
             if is_nested(level) or level == VARIANT:
                 return False
-            raise SchemaError(
-                f"{condition.clause} names {'.'.join(path)}, and there is no struct any more to have that field. "
-                "Nothing was written; drop the constraint with dropConstraint",
-                condition="DELTA_UNSUPPORTED_INVARIANT_NON_STRUCT",
-                parameters={"columnName": ".".join(path)},
-            )
+            raise UNSUPPORTED_INVARIANT_NON_STRUCT(clause=condition.clause, columnName=".".join(path))
         field = level.find(name)
         if field is None:
             return True
@@ -212,10 +208,7 @@ def _invariant(path: tuple[str, ...], rule: object, table_name: str, now: dateti
     try:
         text = parse_json(str(rule))["expression"]["expression"]
     except (ValueError, KeyError, TypeError) as error:
-        raise SchemaError(
-            f"the {owner} cannot be read: {rule!r}. Nothing was written.",
-            condition="DELTA_UNRECOGNIZED_INVARIANT",
-        ) from error
+        raise UNRECOGNIZED_INVARIANT(owner=owner, rule=rule) from error
     remedy = "Remove the invariant from the schema, or write with an engine that knows it."
     clause = read_clause(owner, text, now, "DELTA_UNRECOGNIZED_INVARIANT", remedy)
     return Condition(f"EXPRESSION({text})", clause)

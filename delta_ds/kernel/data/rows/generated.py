@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from delta_ds.conditions.data import GENERATED_COLUMNS_OF_EACH_OTHER
+from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_GENERATED
 from delta_ds.exceptions import PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.data.rows.expressions import Clause, read_clause
 from delta_ds.kernel.expressions.arrays import array_of
@@ -130,17 +132,8 @@ def _stuck(waiting: Sequence[Generated], table: StructType, known: set[str]) -> 
     generated = {g.column for g in waiting}
     for g in waiting:
         for name in sorted(_reads(g, table) - known - generated):
-            return PredicateError(
-                f"{g.clause} needs the column {name}, which the rows do not have; "
-                f"add it, or the values of {g.column}. Nothing was written.",
-                condition="UNRESOLVED_COLUMN.WITH_SUGGESTION",
-                parameters={"column": name, "generatedColumn": g.column},
-            )
-    return UnsupportedFeatureError(
-        f"the generated columns {', '.join(sorted(generated))} are computed from each other; "
-        "give values for one of them. Nothing was written.",
-        condition="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
-    )
+            return UNRESOLVED_COLUMN_OF_GENERATED(clause=g.clause, column=name, generatedColumn=g.column)
+    return GENERATED_COLUMNS_OF_EACH_OTHER(generated=sorted(generated))
 
 
 def read_default(

@@ -14,7 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
+from delta_ds.conditions.data import (
+    ARITHMETIC_OVERFLOW,
+    IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+    IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
+)
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.features import IDENTITY_COLUMNS
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
@@ -83,12 +88,7 @@ def plan_identities(
         if field.name not in given:
             found.append(replace(identity, only_missing=changed))
         elif not changed and not field.metadata.get(ALLOW_EXPLICIT_INSERT):
-            raise UnsupportedOperationError(
-                f"Providing values for GENERATED ALWAYS AS IDENTITY column {field.name} is not supported. "
-                f"Leave the column out: {table_name} generates its values. Nothing was written.",
-                condition="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
-                parameters={"colName": field.name},
-            )
+            raise IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED(colName=field.name, table=table_name)
     return tuple(found)
 
 
@@ -98,10 +98,8 @@ def _identity(field: StructField, table_name: str) -> Identity:
     numbers = [n for n in (start, step, mark) if n is not None]
     sound = all(type(n) is int and _LOWEST <= n <= _HIGHEST for n in numbers)
     if field.type != LONG or step == 0 or not sound:
-        raise SchemaError(
-            f"column {field.name} of {table_name} is no valid identity column: type {field.type}, "
-            f"start {start!r}, step {step!r}, high water mark {mark!r}",
-            condition="DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
+        raise IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE(
+            column=field.name, table=table_name, type=field.type, start=start, step=step, mark=mark
         )
     return Identity(field.name, first_value(start, step, mark), step)
 
@@ -164,11 +162,6 @@ class IdentityValues:
         base, step = self.identity.base, self.identity.step
         first, last = base + number * step, base + (number + count - 1) * step
         if not all(_LOWEST <= value <= _HIGHEST for value in (first, last)):
-            raise InvariantViolationError(
-                f"the values of identity column {self.identity.column} leave the range of a long "
-                f"(next {first}, step {step}); rewrite the table with another start or step",
-                condition="ARITHMETIC_OVERFLOW",
-                parameters={"column": self.identity.column},
-            )
+            raise ARITHMETIC_OVERFLOW(column=self.identity.column, first=first, step=step)
         self._last = last
         return np.arange(count, dtype=np.int64) * np.int64(step) + np.int64(first)

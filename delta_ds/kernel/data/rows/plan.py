@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from delta_ds.conditions.data import IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED, MISSING_NOT_NULL_COLUMN_VALUE
+from delta_ds.conditions.schema import FAILED_TO_MERGE_FIELDS_BY_NAME
 from delta_ds.exceptions import (
-    InvariantViolationError,
     PredicateError,
-    SchemaError,
     UnsupportedFeatureError,
-    UnsupportedOperationError,
 )
 from delta_ds.kernel.data.rows.casts import can_store, match_names
 from delta_ds.kernel.data.rows.char_lengths import lengths
@@ -282,11 +281,8 @@ def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str
             continue
         source = data.fields[at]
         if not can_store(source.type, field.type, implicit):
-            raise SchemaError(
-                f"column {field.name} of the table is of type {field.type}, the incoming values are of type "
-                f"{source.type}, which is not stored there; cast them before writing. Nothing was written.",
-                condition="DELTA_FAILED_TO_MERGE_FIELDS",
-                parameters={"currentField": field.name, "updateField": field.name},
+            raise FAILED_TO_MERGE_FIELDS_BY_NAME(
+                currentField=field.name, tableType=field.type, dataType=source.type, updateField=field.name
             )
         given.add(field.name)
     return frozenset(given)
@@ -326,12 +322,7 @@ def _refuse_partitioning(
     partitions = {name.lower() for name in partition_columns}
     for identity in identities:
         if identity.column.lower() in partitions:
-            raise UnsupportedOperationError(
-                f"identity column {identity.column} of {table_name} is a partition column, which is not "
-                "supported. Nothing was written.",
-                condition="DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
-                parameters={"colName": identity.column},
-            )
+            raise IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED(colName=identity.column, table=table_name)
 
 
 def _refuse_missing(
@@ -343,12 +334,7 @@ def _refuse_missing(
             continue
         there, name = data.find(field.name), f"{path}{field.name}"
         if (there is None or there.type == VOID) and not field.nullable:
-            raise InvariantViolationError(
-                f"Column {name}, which has a NOT NULL constraint, is missing from the data being "
-                f"written into the table {table_name}. Nothing was written.",
-                condition="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
-                parameters={"columnName": name},
-            )
+            raise MISSING_NOT_NULL_COLUMN_VALUE(columnName=name, table=table_name)
         if isinstance(field.type, StructType):
             inner = there.type if there is not None and isinstance(there.type, StructType) else StructType()
             _refuse_missing(inner, field.type, (), table_name, f"{name}.")

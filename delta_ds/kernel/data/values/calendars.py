@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.data import INVALID_TIMEZONE
 
 DAY_US = 86_400_000_000
 _CUTOVER_DAY = -141_427  # 1582-10-15, the first day on which both calendars agree
@@ -63,7 +63,7 @@ def zone(name: str) -> tzinfo:
         offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
         return timezone(-offset if match[1] == "-" else offset)
     except (ValueError, OSError, KeyError) as error:
-        raise InvalidOptionError(f"unknown time zone {name!r}", condition="INVALID_TIMEZONE") from error
+        raise INVALID_TIMEZONE(name=name) from error
 
 
 def days_from_civil(year: Any, month: Any, day: Any) -> Any:

@@ -16,6 +16,11 @@ from uuid import UUID
 
 import numpy as np
 
+from delta_ds.conditions.data import (
+    CANNOT_RECONSTRUCT_PATH_FROM_URI,
+    DELETION_VECTOR_CHECKSUM_MISMATCH,
+    DELETION_VECTOR_NOT_EXIST,
+)
 from delta_ds.exceptions import DataFileError, DeltaError
 
 if TYPE_CHECKING:
@@ -60,10 +65,7 @@ class DeletionVectorDescriptor:
         if self.storage_type == "p":
             return self.path_or_inline
         if self.storage_type != "u":
-            raise DataFileError(
-                f"unknown deletion vector storage type {self.storage_type!r}; known are u, p and i",
-                condition="DELTA_CANNOT_RECONSTRUCT_PATH_FROM_URI",
-            )
+            raise CANNOT_RECONSTRUCT_PATH_FROM_URI(storage_type=self.storage_type)
         prefix, encoded = self.path_or_inline[:-_UUID_LENGTH], self.path_or_inline[-_UUID_LENGTH:]
         decoded = z85_decode(encoded)
         if len(decoded) != 16:
@@ -138,19 +140,17 @@ def read_positions(
             payload = _read_file(storage, path, descriptor)
         return decode(payload, descriptor.cardinality, rows)
     except FileNotFoundError as error:
-        raise DataFileError(
-            f"{where} does not exist; the log still names it. A concurrent VACUUM may have removed it: "
-            "read the newest version, or restore the file",
-            condition="FAILED_READ_FILE.FILE_NOT_EXIST",
-            parameters={"path": descriptor.path_or_inline, "table": storage.url},
+        raise DELETION_VECTOR_NOT_EXIST(
+            where=where, path=descriptor.path_or_inline, table=storage.url
         ) from error
     except (DataFileError, OSError) as error:
         text = error.text if isinstance(error, DeltaError) else str(error)
-        raise DataFileError(
-            f"{where} (offset {descriptor.offset}) is damaged: {text}. Restore the file from a backup, "
-            "or rewrite the data files that use it",
-            condition="DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
-            parameters={"path": descriptor.path_or_inline, "table": storage.url},
+        raise DELETION_VECTOR_CHECKSUM_MISMATCH(
+            where=where,
+            offset=descriptor.offset,
+            text=text,
+            path=descriptor.path_or_inline,
+            table=storage.url,
         ) from error
 
 

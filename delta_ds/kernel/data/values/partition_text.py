@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.schema import INVALID_PARTITION_COLUMN_TYPE, PARTITION_VALUE_NOT_TEXT
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days, zone
 from delta_ds.kernel.data.values.float_text import double_text, float_text
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType
@@ -53,10 +53,7 @@ def log_text(data_type: DataType) -> Text:
         return lambda value: format(value, "f")
     name = data_type.name if isinstance(data_type, PrimitiveType) else ""
     if name not in _LOG_TEXT:
-        raise SchemaError(
-            f"a column of type {data_type} cannot be a partition column",
-            condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-        )
+        raise INVALID_PARTITION_COLUMN_TYPE(data_type=data_type)
     return _LOG_TEXT[name]
 
 
@@ -104,12 +101,7 @@ def _utf8(data: bytes) -> str | None:
         text = data.decode()
         return None if text in ("", NULL_DIRECTORY) else text
     except UnicodeDecodeError as error:
-        raise SchemaError(
-            f"the partition value X'{data.hex().upper()}' is not UTF-8: the log of a Delta table holds only "
-            "partition values that are text. Partition by another column, such as hex() of this one",
-            condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-            parameters={"value": data.hex().upper()},
-        ) from error
+        raise PARTITION_VALUE_NOT_TEXT(value=data.hex().upper()) from error
 
 
 _LOG_TEXT: dict[str, Text] = {

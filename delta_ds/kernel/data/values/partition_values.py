@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.schema import INVALID_PARTITION_COLUMN_TYPE
 from delta_ds.kernel.data.values.calendars import DAY_US, days_from_civil, local_to_utc, zone
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.types import (
@@ -111,10 +111,7 @@ def _reader_of(data_type: DataType, timezone: str) -> Callable[[str], Any]:
     if name == "timestamp":
         return lambda text: timestamp_micros(text, timezone)
     if name not in _READERS:
-        raise SchemaError(
-            f"a column of type {data_type} cannot be a partition column",
-            condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-        )
+        raise INVALID_PARTITION_COLUMN_TYPE(data_type=data_type)
     return _READERS[name]
 
 

@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
+from delta_ds.conditions.data import MALFORMED_VARIANT
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days
 from delta_ds.kernel.data.values.float_text import double_text, float_text
@@ -201,7 +202,7 @@ class _Malformed:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (IndexError, struct.error, UnicodeDecodeError, RecursionError)):
-            raise DataFileError(f"malformed variant: {error}", condition="MALFORMED_VARIANT") from error
+            raise MALFORMED_VARIANT(reason=error) from error
 
 
 def _json(value: bytes, start: int, names: list[str]) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.data import MISSING_PARTITION_COLUMN
+from delta_ds.conditions.schema import COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, NON_PARTITION_COLUMN_ABSENT
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.read.column_conversion import struct_array
 from delta_ds.kernel.data.write.write_spec import FilePlan
@@ -108,11 +110,7 @@ def file_columns(plan: FilePlan) -> FileColumns:
     sources = [*data, *materialized, *range(len(plan.schema), len(logical))]
     sources = [i for i in sources if fields[i].type != VOID]
     if not any(i in sources for i in data):
-        raise SchemaError(
-            f"table {plan.table} has no column that data files could hold: all are partition columns or void",
-            condition="DELTA_NON_PARTITION_COLUMN_ABSENT",
-            parameters={"table": plan.table},
-        )
+        raise NON_PARTITION_COLUMN_ABSENT(table=plan.table)
     kept = tuple(fields[i] for i in sources)
     return FileColumns(
         rows=arrow_schema(StructType(tuple(logical))),
@@ -127,11 +125,7 @@ def file_columns(plan: FilePlan) -> FileColumns:
 
 def _number(numbers: dict[str, int], name: str, plan: FilePlan) -> int:
     if name not in numbers:
-        raise SchemaError(
-            f"table {plan.table} is partitioned by {name}, which its schema does not have",
-            condition="DELTA_MISSING_PARTITION_COLUMN",
-            parameters={"table": plan.table, "column": name},
-        )
+        raise MISSING_PARTITION_COLUMN(table=plan.table, column=name)
     return numbers[name]
 
 
@@ -164,11 +158,7 @@ def _filled(data_type: DataType, mode: str, plan: FilePlan, path: str) -> DataTy
 
 
 def _no_void(why: str, plan: FilePlan) -> SchemaError:
-    return SchemaError(
-        f"data files of table {plan.table} cannot hold its columns: {why}; nothing was written",
-        condition="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
-        parameters={"table": plan.table},
-    )
+    return COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE(table=plan.table, reason=why)
 
 
 def _has_void(data_type: DataType) -> bool:

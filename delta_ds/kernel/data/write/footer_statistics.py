@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.data import FAILED_READ_BACK
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.values.calendars import Rebase, rebase_of
@@ -195,11 +196,7 @@ class FooterStatistics:
                 parameters=parameters | error.parameters,
             ) from error
         except (pa.ArrowException, OSError) as error:
-            raise DataFileError(
-                f"{place} cannot be read back: {error}; nothing was committed",
-                condition="FAILED_READ_FILE.NO_HINT",
-                parameters=parameters,
-            ) from error
+            raise FAILED_READ_BACK(parameters, place=place, reason=error) from error
 
 
 def read_footer(storage: Storage, path: str, size: int) -> pq.FileMetaData:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from delta_ds.conditions.protocol import STATISTICS_COLUMNS_UNREADABLE
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.values.statistics import has_bounds
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_count
@@ -146,10 +147,9 @@ def parse_names(text: str) -> list[Path]:
     while open_:
         match = _PART.match(text, at)
         if match is None:
-            raise InvalidOptionError(
-                f"table property {DATA_SKIPPING_STATS_COLUMNS} is {text!r}, which is no list of column names",
-                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
-                parameters={"property": DATA_SKIPPING_STATS_COLUMNS.name, "value": text},
+            raise STATISTICS_COLUMNS_UNREADABLE(
+                value=text,
+                property=DATA_SKIPPING_STATS_COLUMNS.name,
             )
         path.append(match[1].replace("``", "`") if match[1] else match[2])
         if match[3] != ".":

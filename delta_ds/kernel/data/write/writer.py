@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.schema import METADATA_MISMATCH_OF_BATCH
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.partition_buffer import PartitionBuffer
 from delta_ds.kernel.data.write.partition_files import Output, PartitionFiles
@@ -85,11 +85,10 @@ class FileWriter:
             A file cannot be written. After any error, call `abort`.
         """
         if not batch.schema.equals(self._columns.rows):
-            raise SchemaError(
-                f"rows for table {self._output.plan.table} have the columns {_listing(batch.schema)}, not "
-                f"{_listing(self._columns.rows)}; nothing was committed",
-                condition="DELTA_METADATA_MISMATCH",
-                parameters={"table": self._output.plan.table},
+            raise METADATA_MISMATCH_OF_BATCH(
+                table=self._output.plan.table,
+                found=_listing(batch.schema),
+                wanted=_listing(self._columns.rows),
             )
         if not batch.num_rows:
             return

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_ds.conditions.dml import MERGE_MISSING_WHEN
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
@@ -145,11 +146,7 @@ def check_clauses(clauses: Sequence[Clause], table: str) -> None:
             raise ValueError(f"{_SAID[clause.when]} cannot {clause.do}")
     kept = _effective(clauses)
     if not kept:
-        raise UnsupportedOperationError(
-            f"the MERGE into {table} has no WHEN clause; say what happens to rows that match, or that do not. "
-            "Nothing was written",
-            condition="DELTA_MERGE_MISSING_WHEN",
-        )
+        raise MERGE_MISSING_WHEN(table=table)
     for when, said in _SAID.items():
         if any(c.condition is None for c in [c for c in kept if c.when == when][:-1]):
             raise UnsupportedOperationError(

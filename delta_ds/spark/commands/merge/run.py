@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.kernel.commands.dml.candidates import Files, counted
 from delta_ds.kernel.commands.dml.plan import evolved_table, special_columns
 from delta_ds.kernel.expressions.tree import Expression
@@ -223,12 +223,9 @@ class _Merge:
         matched = [c for c in self._clauses if c.when == "matched"]
         harmless = len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None
         if matches.ambiguous and not harmless:
-            raise UnsupportedOperationError(
-                f"Cannot perform Merge into {self._target.handle.where} as multiple source rows matched and attempted "
-                "to modify the same target row, so that it is not known which one counts. Make the rows of the source "
-                "unique by the columns of the condition. Nothing was changed",
-                condition="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-                parameters={"usageReference": "https://docs.delta.io/latest/delta-update.html"},
+            raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
+                table=self._target.handle.where,
+                usageReference="https://docs.delta.io/latest/delta-update.html",
             )
 
     # --- what is written

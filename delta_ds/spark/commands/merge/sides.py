@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.dml import AMBIGUOUS_REFERENCE, MERGE_UNRESOLVED_EXPRESSION
 from delta_ds.kernel.schema.column_paths import Path, parse_path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.write.schema_enforcement import data_schema
@@ -69,22 +69,12 @@ class Side:
         if len(found) == 1:
             return found[0]
         if found:
-            raise SchemaError(
-                f"{clause} of the MERGE into {table}: the source has {len(found)} columns {name}; names are the same "
-                "in any case. Nothing was written",
-                condition="AMBIGUOUS_REFERENCE",
-                parameters={"column": name},
-            )
+            raise AMBIGUOUS_REFERENCE(clause=clause, table=table, count=len(found), column=name)
         near = difflib.get_close_matches(
             name.lower(), [n.lower() for n in self.schema.names], n=1, cutoff=0.5
         )
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.schema.names[:20])}"
-        raise SchemaError(
-            f"{clause} of the MERGE into {table}: the source has no column {name!r}; {hint}. Name the columns that "
-            "change, or merge with schema evolution. Nothing was written",
-            condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-            parameters={"column": name, "clause": clause},
-        )
+        raise MERGE_UNRESOLVED_EXPRESSION(clause=clause, table=table, column=name, hint=hint)
 
     def find(self, name: str) -> Path | None:
         """The path of a column or field written as in Spark SQL, perhaps qualified; None without one."""

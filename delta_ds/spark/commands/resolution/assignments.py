@@ -9,6 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.dml import (
+    CONFLICT_SET_COLUMN,
+    DUPLICATE_COLUMNS_ON_INSERT,
+    INVALID_EXTRACT_BASE_FIELD_TYPE,
+    UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
+    UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
+)
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.data.rows.identity import ALLOW_EXPLICIT_INSERT, START
 from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved
@@ -175,11 +182,8 @@ class _Builder:
 
     def _conflict(self, path: Path, given: Sequence[Assignment]) -> SchemaError:
         columns = [show((*path[:-1], *a.path)) for a in given]
-        return SchemaError(
-            f"the {self.operation} of {self.table} assigns to {show(path)} more than once: {', '.join(columns)}; "
-            f"names are the same in any case. {_NOTHING}",
-            condition="DELTA_CONFLICT_SET_COLUMN",
-            parameters={"columns": columns},
+        return CONFLICT_SET_COLUMN(
+            operation=self.operation, table=self.table, column=show(path), columns=columns
         )
 
 
@@ -255,18 +259,12 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
     for length in range(1, len(path)):
         above = find(schema, path[:length])
         if above is not None and isinstance(above[1].type, ArrayType | MapType):
-            return SchemaError(
-                f"the {operation} of {table} assigns to {show(path)}, but {show(above[0])} is of type "
-                f"{above[1].type}: assign a whole new value to it. {_NOTHING}",
-                condition="DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
-                parameters={"column": show(path)},
+            return UNSUPPORTED_NESTED_FIELD_IN_UPDATE(
+                operation=operation, table=table, column=show(path), struct=show(above[0]), type=above[1].type
             )
         if above is not None and not isinstance(above[1].type, StructType):
-            return SchemaError(
-                f"the {operation} of {table} assigns to {show(path)}, but {show(above[0])} is of type "
-                f"{above[1].type}, not a struct. {_NOTHING}",
-                condition="INVALID_EXTRACT_BASE_FIELD_TYPE",
-                parameters={"column": show(path)},
+            return INVALID_EXTRACT_BASE_FIELD_TYPE(
+                operation=operation, table=table, column=show(path), struct=show(above[0]), type=above[1].type
             )
     known = unresolved(schema, path, table)
     nested = len(path) > 1 and schema.find(path[0]) is not None
@@ -326,18 +324,10 @@ def _check_insert(assignments: Sequence[Assignment], table: str, operation: str)
     seen: set[str] = set()
     for assignment in assignments:
         if len(assignment.path) > 1:
-            raise SchemaError(
-                f"the {operation} of {table} gives a value for {show(assignment.path)}: give one for the whole "
-                f"struct. {_NOTHING}",
-                condition="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-                parameters={"column": show(assignment.path)},
+            raise UNSUPPORTED_NESTED_FIELD_IN_OPERATION(
+                operation=operation, table=table, column=show(assignment.path)
             )
         name = assignment.path[0].lower()
         if name in seen:
-            raise SchemaError(
-                f"the {operation} of {table} gives two values for {assignment.path[0]}; names are the same in any "
-                f"case. {_NOTHING}",
-                condition="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
-                parameters={"column": assignment.path[0]},
-            )
+            raise DUPLICATE_COLUMNS_ON_INSERT(operation=operation, table=table, column=assignment.path[0])
         seen.add(name)

@@ -11,6 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.dml import (
+    DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION,
+    UPDATE_SCHEMA_MISMATCH_EXPRESSION,
+)
+from delta_ds.conditions.expressions import CAST_INVALID_INPUT_EMPTY
 from delta_ds.exceptions import InvariantViolationError, SchemaError
 from delta_ds.kernel.data.rows.casts import sql_name
 from delta_ds.kernel.expressions.coercion import INTEGRAL, TEMPORAL, is_nested, is_numeric
@@ -156,12 +161,8 @@ class StoreCast:
             wrong = (
                 f"it has no field {', '.join(unknown)}" if unknown else f"{', '.join(missing)} is not given"
             )
-            raise SchemaError(
-                f"a value of type {source} cannot be assigned to {path} of {self.table}, which is of type {target}: "
-                f"{wrong}. Give all fields by their names, assign to single fields, or merge with schema "
-                "evolution. Nothing was written",
-                condition="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
-                parameters={"column": path, "sourceType": str(source), "targetType": str(target)},
+            raise UPDATE_SCHEMA_MISMATCH_EXPRESSION(
+                sourceType=str(source), column=path, table=self.table, targetType=str(target), wrong=wrong
             )
 
     def _map(self, value: Column, source: MapType, target: MapType, path: str) -> Column:
@@ -175,11 +176,8 @@ class StoreCast:
         return value
 
     def _no_cast(self, source: DataType, target: DataType, path: str) -> SchemaError:
-        return SchemaError(
-            f"column {path} of {self.table} is of type {target}; a value of type {source} cannot be cast to it. "
-            "Nothing was written",
-            condition="DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
-            parameters={"column": path, "sourceType": str(source), "targetType": str(target)},
+        return DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION(
+            column=path, table=self.table, targetType=str(target), sourceType=str(source)
         )
 
 
@@ -218,12 +216,7 @@ def may_fail(source: DataType, target: DataType) -> bool:
 
 def malformed(source: DataType, target: DataType, path: str) -> InvariantViolationError:
     """The error for text that is no value of the column's type."""
-    return InvariantViolationError(
-        f'The value "" of the type {sql_name(source)} cannot be cast to {sql_name(target)}, the type of column '
-        f"{path}, because it is malformed. Correct it, or use try_cast to get null instead. Nothing was written.",
-        condition="CAST_INVALID_INPUT",
-        parameters={"sourceType": sql_name(source), "targetType": sql_name(target), "columnName": path},
-    )
+    return CAST_INVALID_INPUT_EMPTY(sourceType=sql_name(source), targetType=sql_name(target), columnName=path)
 
 
 def spark_type(kind: DataType) -> T.DataType:
