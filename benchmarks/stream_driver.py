@@ -271,13 +271,15 @@ def _planned(table: Path, number: int) -> Callable[[], int | None]:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.streaming.sink import commit_batch
-    from delta_ds.kernel.write.plan import newest, plan_write
+    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     storage = open_storage(str(table))
     data = pa.table({"id": pa.array([number], pa.int64()), "day": [FIRST_DAY]})
     options = parse_stream_write_options({"path": str(table)}, mode="append")
-    plan = plan_write(storage, newest(storage), schema_from_arrow(data.schema), options, overwrite=False)
+    plan = plan_write(
+        storage, newest_snapshot(storage), schema_from_arrow(data.schema), options, overwrite=False
+    )
     results = [write_rows(plan, data.to_batches())]
     return lambda: commit_batch(plan, results, _APP, number, "append")
 

@@ -40,7 +40,7 @@ class Protocol:
     @cached_property
     def supported(self) -> frozenset[str]:
         """Every feature that is listed or implied by a legacy version."""
-        return features.supported(
+        return features.supported_features(
             self.min_reader, self.min_writer, self.reader_features, self.writer_features
         )
 

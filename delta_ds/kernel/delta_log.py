@@ -229,7 +229,7 @@ class DeltaLog:
         from delta_ds.kernel.write.arrow import write_arrow
 
         if misnamed:
-            raise _misnamed(misnamed)
+            raise _misnamed_error(misnamed)
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
 
     def checkpoint(self) -> int:
@@ -251,7 +251,7 @@ class DeltaLog:
         return f"DeltaLog({self.storage.url!r})"
 
 
-def _misnamed(given: Mapping[str, Any]) -> InvalidOptionError:
+def _misnamed_error(given: Mapping[str, Any]) -> InvalidOptionError:
     """The error of what was given by name and is no parameter of a write: options, as a rule."""
     import difflib
 

@@ -215,7 +215,7 @@ class TableProtocol(Protocol):
     def writer_features(self) -> frozenset[str] | None: ...
 
 
-def supported(
+def supported_features(
     min_reader: int,
     min_writer: int,
     reader_features: Collection[str] | None,
@@ -239,7 +239,7 @@ def supported(
     return frozenset(names)
 
 
-def required(properties: Mapping[str, str], schema: StructType | None = None) -> frozenset[str]:
+def required_features(properties: Mapping[str, str], schema: StructType | None = None) -> frozenset[str]:
     """The names of the features that a table's metadata asks for, without their dependencies.
 
     Parameters
@@ -270,7 +270,7 @@ def with_dependencies(names: Collection[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def lacking(supported_names: Collection[str], wanted: Collection[str]) -> frozenset[str]:
+def missing_features(supported_names: Collection[str], wanted: Collection[str]) -> frozenset[str]:
     """What must be added to a set of supported features so that the wanted ones are supported.
 
     Dependencies come along; the preview of a feature counts as the feature.
@@ -345,7 +345,7 @@ def check_writable(
             "delta_ds, or write with an engine that supports them",
             protocol, table,
         )  # fmt: skip
-    names = supported(reader, writer, protocol.reader_features, protocol.writer_features)
+    names = supported_features(reader, writer, protocol.reader_features, protocol.writer_features)
     refused = sorted(n for n in names if n not in FEATURES or not FEATURES[n].write)
     if refused:
         raise UNSUPPORTED_FEATURES_FOR_WRITE(
@@ -414,8 +414,8 @@ def _check_listed(
         return
     listed = {*protocol.writer_features}
     if protocol.min_reader < FEATURE_READER_VERSION:
-        listed |= supported(protocol.min_reader, protocol.min_writer, None, None)
-    missing = sorted(lacking(listed, listed | required(properties, schema)))
+        listed |= supported_features(protocol.min_reader, protocol.min_writer, None, None)
+    missing = sorted(missing_features(listed, listed | required_features(properties, schema)))
     if missing:
         raise FEATURES_PROTOCOL_METADATA_MISMATCH(table=table, missing=missing)
 

@@ -70,7 +70,7 @@ def _with_text(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
 
 
-def bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[dict[str, Any]]:
+def add_bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[dict[str, Any]]:
     """The bodies of `add` actions, fields without a value left out."""
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         for row in batch.to_pylist():

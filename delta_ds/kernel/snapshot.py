@@ -38,7 +38,7 @@ _CHECKSUM_PAYS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedVersion:
     """What opening a version found out, and what of it replay need not find out again."""
 
     table: TableState
@@ -59,7 +59,7 @@ class Snapshot:
     (True, 1)
     """
 
-    def __init__(self, storage: Storage, segment: LogSegment, opened: Opened) -> None:
+    def __init__(self, storage: Storage, segment: LogSegment, opened: OpenedVersion) -> None:
         self.storage = storage
         self.segment = segment
         self.table_state = opened.table
@@ -155,8 +155,8 @@ class Snapshot:
             cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
             return state
 
-        state = _passing_over(self.storage, self.segment, replay)[1]
-        self._opened = Opened(self.table_state)
+        state = _with_fallback(self.storage, self.segment, replay)[1]
+        self._opened = OpenedVersion(self.table_state)
         return state
 
     def _report_checksum(self, state: State) -> None:
@@ -281,11 +281,11 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
     DeltaError
         See `DeltaLog.snapshot`.
     """
-    segment, opened = _passing_over(storage, find_segment(storage, version), lambda s: _open(storage, s))
+    segment, opened = _with_fallback(storage, find_segment(storage, version), lambda s: _open(storage, s))
     return Snapshot(storage, segment, opened)
 
 
-def _passing_over(
+def _with_fallback(
     storage: Storage, segment: LogSegment, action: Callable[[LogSegment], _T]
 ) -> tuple[LogSegment, _T]:
     """Do something with a segment, and with another one of its version if that fails for a file of the log.
@@ -326,11 +326,13 @@ def _checksum_pays(segment: LogSegment) -> bool:
     return len(segment.commits) > _CHECKSUM_PAYS_COMMITS or size > _CHECKSUM_PAYS_BYTES
 
 
-def _open(storage: Storage, segment: LogSegment) -> Opened:
+def _open(storage: Storage, segment: LogSegment) -> OpenedVersion:
     base = cache.load(storage, segment)
     if base is None and _checksum_pays(segment):
         checksum = read_checksum(storage, segment)
         if checksum is not None:
-            return Opened(TableState(storage.url, segment.version, checksum.protocol, checksum.metadata))
+            return OpenedVersion(
+                TableState(storage.url, segment.version, checksum.protocol, checksum.metadata)
+            )
     found: FoundActions = {}
-    return Opened(load_table_state(storage, segment, base, found), base, found)
+    return OpenedVersion(load_table_state(storage, segment, base, found), base, found)

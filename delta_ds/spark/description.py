@@ -18,7 +18,7 @@ from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
-from delta_ds.kernel.schema.char_varchar import declared
+from delta_ds.kernel.schema.char_varchar import declared_type
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import spark_type, to_kernel
@@ -72,7 +72,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.unset_properties, rest)
 
     def _remove_mapping(self, mode: str | None) -> None:
-        self._rewrite(fetch(self._handle.log, drop_feature.unmapping, mode))
+        self._rewrite(fetch(self._handle.log, drop_feature.unmapping_request, mode))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol to these versions; it is never lowered."""
@@ -101,7 +101,7 @@ class TableDescription:
         """
         log, truncate = self._handle.log, bool(truncateHistory)
         run(log, drop_feature.switch_off, featureName, truncate)
-        self._rewrite(fetch(log, drop_feature.rewriting, featureName))
+        self._rewrite(fetch(log, drop_feature.rewrite_request, featureName))
         run(log, drop_feature.finish_dropping, featureName, truncate)
 
     def _rewrite(self, request: OptimizeRequest | None) -> None:
@@ -163,7 +163,7 @@ class TableDescription:
             alter_column,
             name,
             data_type=field.type if field else None,
-            char_varchar=declared(field) if field else None,
+            char_varchar=declared_type(field) if field else None,
             nullable=nullable,
             comment=comment,
             default=default,

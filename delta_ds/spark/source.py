@@ -140,19 +140,19 @@ class DeltaSource(DataSource):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.write.plan import is_done, newest, plan_write
-        from delta_ds.kernel.write.save_mode import leaves_existing
+        from delta_ds.kernel.write.plan import is_done, newest_snapshot, plan_write
+        from delta_ds.kernel.write.save_mode import keeps_existing_table
         from delta_ds.spark.writer import DeltaWriter
 
         zone = machine_time_zone()
         check_path(self.options)
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
         storage = open_storage(options.path, options.storage_options)
-        snapshot = newest(storage)
+        snapshot = newest_snapshot(storage)
         if (
             snapshot is not None
             and not is_done(snapshot, options)
-            and leaves_existing(options, snapshot.version, storage.url)
+            and keeps_existing_table(options, snapshot.version, storage.url)
         ):
             return NothingWriter()
         data = schema_of(schema.jsonValue())

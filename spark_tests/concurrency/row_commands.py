@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml import task
-from delta_ds.kernel.commands.dml.candidates import candidates
-from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder
-from delta_ds.kernel.commands.dml.plan import plan_row_changes
+from delta_ds.kernel.commands.dml.candidates import candidate_files
+from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.plan import plan_dml
 from delta_ds.kernel.commands.dml.task import ACTION, write_changed_rows
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
@@ -84,9 +84,9 @@ def _optimize(log: DeltaLog, command: Command, said: str) -> int | None:
 
 
 def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
-    plan = plan_row_changes(snapshot)
+    plan = plan_dml(snapshot)
     predicate = parse_predicate(command.condition)
-    found = _read(snapshot, candidates(snapshot, predicate, "UTC").paths.to_pylist())
+    found = _read(snapshot, candidate_files(snapshot, predicate, "UTC").paths.to_pylist())
     there = {row[0] for rows in found.values() for _, row in rows}
     touched = {path: rows for path, rows in found.items() if any(command.touches(row) for _, row in rows)}
     deleted = {}
@@ -104,7 +104,7 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
     with Staging(snapshot.storage.url) as staged:
         staged.deleted_by(lambda: discard_folder(snapshot, plan.folder))
         result = write_changed_rows(plan, [_with_actions(written)])
-        change = RowChange(
+        change = DmlCommand(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
             predicate=predicate,
             removed=[] if plan.marks_rows else list(touched),
@@ -115,7 +115,7 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
             user_metadata=said,
         )
         with staged.publishing():
-            return commit_row_changes(snapshot, change)
+            return commit_dml(snapshot, change)
 
 
 def _with_actions(rows: list[tuple[Row, int]]) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.uri import Address
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import newest, plan_write
+from delta_ds.kernel.write.plan import newest_snapshot, plan_write
 from delta_ds.kernel.write.task import write_rows
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faulty_storage import KINDS, LOST, REFUSED, REPEATED, Fault, FaultyStorage
@@ -105,7 +105,7 @@ def stream_batch(log: DeltaLog) -> None:
     data = rows(7, 8)
     parsed = parse_stream_write_options({"path": log.storage.url}, mode="append")
     plan = plan_write(
-        log.storage, newest(log.storage), schema_from_arrow(data.schema), parsed, overwrite=False
+        log.storage, newest_snapshot(log.storage), schema_from_arrow(data.schema), parsed, overwrite=False
     )
     results = [write_rows(plan, data.to_batches())]
     try:

@@ -15,9 +15,9 @@ from delta_ds.kernel.features import (
     check_readable,
     check_writable,
     feature_named,
-    lacking,
-    required,
-    supported,
+    missing_features,
+    required_features,
+    supported_features,
     with_dependencies,
 )
 from delta_ds.kernel.schema.types import StructType, parse_schema
@@ -82,18 +82,21 @@ def test_every_dependency_and_stable_twin_is_itself_a_feature() -> None:
     ],
 )
 def test_legacy_versions_imply_features(reader: int, writer: int, names: set[str]) -> None:
-    assert supported(reader, writer, None, None) == names
+    assert supported_features(reader, writer, None, None) == names
 
 
 def test_reader_2_and_writer_6_imply_every_legacy_feature() -> None:
     legacy = {f.name for f in FEATURES.values() if f.legacy_writer is not None}
-    assert supported(2, 6, None, None) == legacy
+    assert supported_features(2, 6, None, None) == legacy
     assert len(legacy) == 7
-    assert "columnMapping" not in supported(1, 5, None, None)
+    assert "columnMapping" not in supported_features(1, 5, None, None)
 
 
 def test_listed_features_are_supported_unknown_ones_too() -> None:
-    assert supported(3, 7, {"deletionVectors"}, {"deletionVectors", "mine"}) == {"deletionVectors", "mine"}
+    assert supported_features(3, 7, {"deletionVectors"}, {"deletionVectors", "mine"}) == {
+        "deletionVectors",
+        "mine",
+    }
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_properties_that_are_off_ask_for_nothing() -> None:
         "delta.enableDeletionVectors": "false", "delta.columnMapping.mode": "none",
         "delta.checkpointPolicy": "classic", "my.own": "true",
     }  # fmt: skip
-    assert required(off) == frozenset()
+    assert required_features(off) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +233,7 @@ def test_properties_that_are_off_ask_for_nothing() -> None:
     ],
 )
 def test_a_nested_column_asks_for_its_feature(found: StructType, name: str) -> None:
-    assert required({}, found) == {name}
+    assert required_features({}, found) == {name}
     assert name in refusal(features(set()), schema=found)
 
 
@@ -289,9 +292,9 @@ def test_a_writer_version_out_of_range_is_refused_for_writing(version: int) -> N
 
 @given(st.sets(st.sampled_from(sorted(FEATURES))), st.sets(st.sampled_from(sorted(FEATURES))))
 def test_what_is_lacking_completes_what_is_wanted(has: set[str], wanted: set[str]) -> None:
-    after = has | lacking(has, wanted)
-    assert not lacking(after, wanted)
-    assert lacking(has, wanted).isdisjoint(has)
+    after = has | missing_features(has, wanted)
+    assert not missing_features(after, wanted)
+    assert missing_features(has, wanted).isdisjoint(has)
     stand_ins = {stable.name for n in after if (stable := FEATURES[n].stands_for)}
     assert wanted <= after | stand_ins
 

@@ -14,7 +14,7 @@ from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWrite
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.storage.log_store import ConditionalLogStore
-from delta_ds.kernel.write.plan import newest, plan_write
+from delta_ds.kernel.write.plan import newest_snapshot, plan_write
 from delta_ds.kernel.write.task import write_rows
 from delta_ds.spark.writer import DeltaWriter, TaskMessage
 
@@ -136,7 +136,7 @@ def test_a_driver_that_aborts_after_the_commit_leaves_what_a_version_names(
     before, log = files(tmp_path), DeltaLog(tmp_path)
     parsed = parse_write_options({"path": str(tmp_path)}, overwrite=False)
     plan = plan_write(
-        log.storage, newest(log.storage), schema_from_arrow(rows().schema), parsed, overwrite=False
+        log.storage, newest_snapshot(log.storage), schema_from_arrow(rows().schema), parsed, overwrite=False
     )
     messages = [TaskMessage(write_rows(plan, rows(n).to_batches(), n)) for n in (5, 6)]
     writer = DeltaWriter(plan)

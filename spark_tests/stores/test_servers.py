@@ -11,7 +11,7 @@ import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
@@ -34,9 +34,9 @@ class ServerContract(StorageContract, WriteContract):
         return storage.write
 
     def test_of_eight_processes_that_create_one_object_one_wins_and_keeps_it(self, storage: Storage) -> None:
-        won = race_processes(storage, commit_path(0), 8)
+        won = race_processes(storage, relative_commit_path(0), 8)
         assert len(won) == 1
-        assert storage.read(commit_path(0)) == won[0]
+        assert storage.read(relative_commit_path(0)) == won[0]
 
     def test_a_large_replaced_file_arrives_whole(self, storage: Storage) -> None:
         piece = os.urandom(1 << 20)

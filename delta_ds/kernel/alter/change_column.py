@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.alter.definitions import check_default
 from delta_ds.kernel.alter.schema_change import (
-    Change,
     ChangeOf,
+    SchemaChange,
     TableState,
     commit_if_needed,
+    dry_run,
     field_in_history,
-    rehearse,
     with_schema,
 )
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
-from delta_ds.kernel.schema.char_varchar import declared, limit, with_declared
+from delta_ds.kernel.schema.char_varchar import declared_type, length_limit, with_declared_type
 from delta_ds.kernel.schema.column_paths import (
     Path,
     find,
@@ -33,9 +33,9 @@ from delta_ds.kernel.schema.column_paths import (
     replace_type,
     resolve,
     show,
-    unresolved,
+    unresolved_column,
 )
-from delta_ds.kernel.schema.type_widening import can_widen, enabled, is_wider, record_changes
+from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled, is_wider, record_changes
 from delta_ds.kernel.schema.types import (
     STRING,
     VOID,
@@ -108,14 +108,16 @@ def alter_column(
 
     Source: protocol-checklist TW-RW-02, TW-W-03, CON-W-04, DEF-W-01, ID-W-05.
     """
-    changes = changes_of(name, data_type, char_varchar, nullable, comment, default, first=first, after=after)
+    changes = plan_column_changes(
+        name, data_type, char_varchar, nullable, comment, default, first=first, after=after
+    )
     if len(changes) > 1:
-        rehearse(log, changes)
+        dry_run(log, changes)
     versions = [commit_if_needed(log, change) for change in changes]
     return max((v for v in versions if v is not None), default=None)
 
 
-def changes_of(
+def plan_column_changes(
     name: str,
     data_type: DataType | None = None,
     char_varchar: str | None = None,
@@ -138,15 +140,21 @@ def changes_of(
     path = parse_path(name)
     changes: list[ChangeOf] = []
     if data_type is not None:
-        changes.append(lambda state: retyped(state, path, data_type, char_varchar))
+        changes.append(lambda state: plan_type_change(state, path, data_type, char_varchar))
     if nullable is not None:
-        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_nulls(s, p, f, nullable)))
+        changes.append(
+            lambda state: _plan_field_edit(state, path, lambda s, p, f: _with_nulls(s, p, f, nullable))
+        )
     if comment is not None:
-        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_comment(s, p, f, comment)))
+        changes.append(
+            lambda state: _plan_field_edit(state, path, lambda s, p, f: _with_comment(s, p, f, comment))
+        )
     if not isinstance(default, EllipsisType):
-        changes.append(lambda state: _edited(state, path, lambda s, p, f: _with_default(s, p, f, default)))
+        changes.append(
+            lambda state: _plan_field_edit(state, path, lambda s, p, f: _with_default(s, p, f, default))
+        )
     if first or after is not None:
-        changes.append(lambda state: moved(state, path, after))
+        changes.append(lambda state: plan_column_move(state, path, after))
     if not changes:
         raise InvalidOptionError(f"say what shall change of column {name!r}. Nothing was changed")
     return changes
@@ -155,25 +163,27 @@ def changes_of(
 # --- type
 
 
-def retyped(
+def plan_type_change(
     state: TableState, column: Path, data_type: DataType, char_varchar: str | None = None
-) -> Change | None:
+) -> SchemaChange | None:
     """The change of a column's type; None where it has it already."""
     path, field = resolve(state.schema, column, state.name)
     _refuse_identity(state, path, field)
-    if str(field.type) == str(data_type) and (field.type != STRING or declared(field) == char_varchar):
+    if str(field.type) == str(data_type) and (field.type != STRING or declared_type(field) == char_varchar):
         return None
     if field.type == STRING == data_type:
-        if not _allows(declared(field), char_varchar):
+        if not _allows(declared_type(field), char_varchar):
             raise _unsupported(state, path, field, char_varchar or "string", "NOT_SUPPORTED_CHANGE_COLUMN")
-        return _replaced(state, path, with_declared(field, char_varchar))
+        return _plan_field_replacement(state, path, with_declared_type(field, char_varchar))
     if field.type != VOID:
         _check_widening(state, path, field, data_type)
     check_unused(
         state.schema, state.metadata.configuration, path, state.name, change="changed to another type"
     )
     check_generated_type(path, field, data_type, state.name)
-    change = _replaced(state, path, with_declared(replace(field, type=data_type), char_varchar))
+    change = _plan_field_replacement(
+        state, path, with_declared_type(replace(field, type=data_type), char_varchar)
+    )
     if not _widening_enabled(state):
         return change
     preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
@@ -182,7 +192,7 @@ def retyped(
 
 
 def _widening_enabled(state: TableState) -> bool:
-    return enabled(state.metadata.configuration, state.protocol.supported, state.name)
+    return is_widening_enabled(state.metadata.configuration, state.protocol.supported, state.name)
 
 
 def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
@@ -207,7 +217,7 @@ def _allows(old: str | None, new: str | None) -> bool:
     """Whether every string under one limit is one under the other."""
     if new is None:
         return True
-    before, after = limit(old), limit(new)
+    before, after = length_limit(old), length_limit(new)
     if before is None or after is None:
         return False
     if after[0] == "char":
@@ -218,7 +228,7 @@ def _allows(old: str | None, new: str | None) -> bool:
 def _unsupported(
     state: TableState, path: Path, field: StructField, new: str, condition: str, hint: str = ""
 ) -> UnsupportedOperationError:
-    old = declared(field) or str(field.type)
+    old = declared_type(field) or str(field.type)
     return UnsupportedOperationError(
         f"column {show(path)} of {state.name} cannot be changed from {old} to {new}: "
         f"{hint or 'that is not a widening; write its rows to a new column or table'}. Nothing was changed",
@@ -230,9 +240,9 @@ def _unsupported(
 # --- nullability, comment, default
 
 
-def _edited(state: TableState, column: Path, edit: Edit) -> Change:
+def _plan_field_edit(state: TableState, column: Path, edit: Edit) -> SchemaChange:
     path, field = resolve(state.schema, column, state.name)
-    return _replaced(state, path, edit(state, path, field))
+    return _plan_field_replacement(state, path, edit(state, path, field))
 
 
 def _with_nulls(state: TableState, path: Path, field: StructField, nullable: bool) -> StructField:
@@ -293,7 +303,7 @@ def _is_part(state: TableState, path: Path) -> bool:
     return found is not None and not isinstance(found[1].type, StructType)
 
 
-def _replaced(state: TableState, path: Path, field: StructField) -> Change:
+def _plan_field_replacement(state: TableState, path: Path, field: StructField) -> SchemaChange:
     if _is_part(state, path):
         schema = replace_type(state.schema, path, lambda _: field.type)
         assert isinstance(schema, StructType)
@@ -304,13 +314,13 @@ def _replaced(state: TableState, path: Path, field: StructField) -> Change:
             lambda fields: tuple(field if f.name == path[-1] else f for f in fields),
         )
     metadata = with_schema(state.metadata, schema)
-    return Change(metadata, "CHANGE COLUMN", {"column": field_in_history(path, field)})
+    return SchemaChange(metadata, "CHANGE COLUMN", {"column": field_in_history(path, field)})
 
 
 # --- place
 
 
-def moved(state: TableState, column: Path, after: str | None) -> Change:
+def plan_column_move(state: TableState, column: Path, after: str | None) -> SchemaChange:
     """The change of a column's place: behind another of its level, or (None) before all of them."""
     path, field = resolve(state.schema, column, state.name)
     above = path[:-1]
@@ -324,11 +334,11 @@ def moved(state: TableState, column: Path, after: str | None) -> Change:
         name = parse_path(after)
         neighbour = struct.find(name[0]) if len(name) == 1 else None
         if neighbour is None:
-            raise unresolved(state.schema, (*above, *name), state.name)
+            raise unresolved_column(state.schema, (*above, *name), state.name)
         at = struct.names.index(field.name) if neighbour == field else others.index(neighbour) + 1
     schema = replace_fields(state.schema, above, lambda _: (*others[:at], field, *others[at:]))
     parameters = {
         "column": field_in_history(path, field),
         "position": "FIRST" if after is None else f"AFTER {parse_path(after)[0]}",
     }
-    return Change(with_schema(state.metadata, schema), "CHANGE COLUMN", parameters)
+    return SchemaChange(with_schema(state.metadata, schema), "CHANGE COLUMN", parameters)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import SchemaError, UnsupportedOperationError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
-from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
@@ -179,7 +179,7 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
     properties = txn.metadata.configuration
     before = [show(tuple(path)) for path in snapshot.clustering_columns]
     paths = resolve_columns(txn.metadata.schema, list(columns), properties, table)
-    protocol = upgraded(txn.protocol, txn.metadata, (features.CLUSTERING.name,))
+    protocol = upgrade_protocol(txn.protocol, txn.metadata, (features.CLUSTERING.name,))
     features.check_writable(protocol, properties, table, txn.metadata.schema)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)

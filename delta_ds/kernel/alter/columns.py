@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.schema_change import (
-    Change,
+    SchemaChange,
     TableState,
     commit,
     field_in_history,
@@ -27,7 +27,7 @@ from delta_ds.kernel.alter.schema_change import (
 from delta_ds.kernel.expressions.dependents import check_unused
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema import column_mapping
-from delta_ds.kernel.schema.char_varchar import declared, with_declared
+from delta_ds.kernel.schema.char_varchar import declared_type, with_declared_type
 from delta_ds.kernel.schema.column_paths import (
     Path,
     find,
@@ -84,16 +84,16 @@ def add_columns(
 
     Source: protocol-checklist DEF-W-02.
     """
-    return commit(log, lambda state: added(state, fields, first, after, parent))
+    return commit(log, lambda state: plan_added_columns(state, fields, first, after, parent))
 
 
-def added(
+def plan_added_columns(
     state: TableState,
     fields: StructType,
     first: bool = False,
     after: str | None = None,
     parent: str | None = None,
-) -> Change:
+) -> SchemaChange:
     """The change that `add_columns` commits."""
     if not len(fields) or (first and after is not None):
         raise InvalidOptionError(
@@ -116,13 +116,13 @@ def added(
         column = {"column": _in_history((*above, field.name), field)}
         position = "FIRST" if first else f"AFTER {behind[0]}" if behind else None
         columns.append(column if position is None else {**column, "position": position})
-    return Change(with_schema(state.metadata, schema), "ADD COLUMNS", {"columns": columns})
+    return SchemaChange(with_schema(state.metadata, schema), "ADD COLUMNS", {"columns": columns})
 
 
 def _in_history(path: Path, field: StructField) -> dict[str, Any]:
     # Where a column is added, history has the declared type in place of the string it is stored as.
-    shown = field_in_history(path, with_declared(field, None))
-    return shown if field.type != STRING else {**shown, "type": declared(field) or shown["type"]}
+    shown = field_in_history(path, with_declared_type(field, None))
+    return shown if field.type != STRING else {**shown, "type": declared_type(field) or shown["type"]}
 
 
 def _check_addable(state: TableState, fields: StructType) -> None:
@@ -206,10 +206,10 @@ def rename_column(log: TableLog, old: str, new: str) -> int:
 
     Source: protocol-checklist CM-W-08, CON-W-04.
     """
-    return commit(log, lambda state: renamed(state, old, new))
+    return commit(log, lambda state: plan_column_rename(state, old, new))
 
 
-def renamed(state: TableState, old: str, new: str) -> Change:
+def plan_column_rename(state: TableState, old: str, new: str) -> SchemaChange:
     """The change that `rename_column` commits."""
     path, _ = resolve(state.schema, parse_path(old), state.name)
     above, name = path[:-1], path[-1]
@@ -233,7 +233,7 @@ def renamed(state: TableState, old: str, new: str) -> Change:
         columns = tuple(new if c.lower() == name.lower() else c for c in metadata.partition_columns)
         metadata = replace(metadata, partition_columns=columns)
     parameters = {"oldColumnPath": show(path), "newColumnPath": show((*above, new))}
-    return Change(metadata, "RENAME COLUMN", parameters)
+    return SchemaChange(metadata, "RENAME COLUMN", parameters)
 
 
 def drop_columns(log: TableLog, names: Sequence[str]) -> int:
@@ -258,10 +258,10 @@ def drop_columns(log: TableLog, names: Sequence[str]) -> int:
 
     Source: protocol-checklist CM-W-08, CON-W-04.
     """
-    return commit(log, lambda state: dropped(state, names))
+    return commit(log, lambda state: plan_column_drop(state, names))
 
 
-def dropped(state: TableState, names: Sequence[str]) -> Change:
+def plan_column_drop(state: TableState, names: Sequence[str]) -> SchemaChange:
     """The change that `drop_columns` commits."""
     if isinstance(names, str) or not names:
         raise InvalidOptionError(f"give a list of columns to drop, not {names!r}. Nothing was changed")
@@ -277,7 +277,7 @@ def dropped(state: TableState, names: Sequence[str]) -> Change:
         with_schema(state.metadata, schema),
         lambda columns: [c for c in columns if not any(is_within(c, p) for p in paths)],
     )
-    return Change(metadata, "DROP COLUMNS", {"columns": [show(p) for p in paths]})
+    return SchemaChange(metadata, "DROP COLUMNS", {"columns": [show(p) for p in paths]})
 
 
 def _without(schema: StructType, path: Path, table: str) -> StructType:

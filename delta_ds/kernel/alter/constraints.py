@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError, SchemaError
 from delta_ds.kernel.alter.definitions import check_constraint
-from delta_ds.kernel.alter.protocol import upgraded
+from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
     txn = log.start_transaction()
     table = log.storage.url
     key = CONSTRAINT_PREFIX + name.lower()
-    found = _stored(txn.metadata.configuration, name)
+    found = _find_constraint(txn.metadata.configuration, name)
     if found is not None:
         raise SchemaError(
             f"{table} has a constraint {name!r} already: {txn.metadata.configuration[found]}. Drop it first. "
@@ -69,9 +69,9 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
             parameters={"constraintName": name, "oldConstraint": txn.metadata.configuration[found]},
         )
     check_constraint(name, expression, txn.metadata.schema, table)
-    stored = as_stored(expression)
+    stored = normalise_expression(expression)
     new = replace(txn.metadata, configuration={**txn.metadata.configuration, key: stored})
-    protocol = upgraded(txn.protocol, new)
+    protocol = upgrade_protocol(txn.protocol, new)
     txn.read_whole_table()
     verify(expression)
     if protocol != txn.protocol:
@@ -80,7 +80,7 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
     return txn.commit("ADD CONSTRAINT", {"name": name, "expr": stored})
 
 
-def as_stored(expression: str) -> str:
+def normalise_expression(expression: str) -> str:
     """The expression as delta-spark keeps it: its tokens with a space between them, comments left out.
 
     >>> as_stored("length(name)<=5 /* short */ or s.a > -1.5")
@@ -115,7 +115,7 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
     """
     txn = log.start_transaction()
     configuration = dict(txn.metadata.configuration)
-    key = _stored(configuration, name)
+    key = _find_constraint(configuration, name)
     if key is None:
         if if_exists:
             return None
@@ -131,6 +131,6 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
     return txn.commit("DROP CONSTRAINT", {"name": name, "expr": expression})
 
 
-def _stored(configuration: Mapping[str, str], name: str) -> str | None:
+def _find_constraint(configuration: Mapping[str, str], name: str) -> str | None:
     wanted = CONSTRAINT_PREFIX + name.lower()
     return next((key for key in configuration if key.lower() == wanted), None)

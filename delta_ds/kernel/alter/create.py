@@ -20,8 +20,8 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
-from delta_ds.kernel.alter.protocol import least, minimal_protocol
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import minimal_protocol, weakest_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -147,7 +147,7 @@ def new_table(
         id=replacing.metadata.id if replacing is not None else str(uuid.uuid4()),
         schema_string=schema_to_json(schema),
         partition_columns=partitioning,
-        configuration=_continued(stored, replacing),
+        configuration=_with_kept_properties(stored, replacing),
         name=name if name is not None or replacing is None else replacing.metadata.name,
         description=description,
         created_time=time.time_ns() // 1_000_000,
@@ -155,9 +155,9 @@ def new_table(
     protocol = minimal_protocol(metadata, extra, inputs.reader, inputs.writer)
     if replacing is not None:
         old = replacing.protocol
-        protocol = least(protocol.supported | old.supported, old.reader_features or ())
+        protocol = weakest_protocol(protocol.supported | old.supported, old.reader_features or ())
     check_columns(schema, partitioning, protocol.supported, table)
-    metadata = settle(metadata, None, table, protocol.supported, keep_names=False)
+    metadata = finalize_metadata(metadata, None, table, protocol.supported, keep_names=False)
     paths = _clustering(cluster_by, schema, metadata, table)
     version = -1 if replacing is None else replacing.version
     state = TableState(table, version, protocol, metadata, _domains(paths, metadata))
@@ -179,7 +179,7 @@ def _check_constraints(properties: Mapping[str, str], schema: StructType, table:
             check_constraint(name[len(CONSTRAINT_PREFIX) :], expression, schema, table)
 
 
-def _continued(properties: Mapping[str, str], replacing: Snapshot | None) -> dict[str, str]:
+def _with_kept_properties(properties: Mapping[str, str], replacing: Snapshot | None) -> dict[str, str]:
     """The properties of a table with those that outlast its replacement: deletion vectors and column ids."""
     if replacing is None:
         return dict(properties)

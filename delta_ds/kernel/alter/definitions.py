@@ -18,7 +18,7 @@ from delta_ds.exceptions import (
     SchemaError,
     UnsupportedFeatureError,
 )
-from delta_ds.kernel.data.rows.expressions import Clause, read_clause
+from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.data.rows.generated import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
 from delta_ds.kernel.data.rows.identity import START, STEP
 from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
@@ -96,22 +96,22 @@ def check_constraint(name: str, expression: str, schema: StructType, table: str)
 
 
 def _bound(owner: str, text: str, schema: StructType, kind: _Kind) -> Expression:
-    clause = _parsed(owner, text, kind)
+    clause = _parse_clause(owner, text, kind)
     _check_functions(clause, kind)
     return clause.bound(schema, "UTC")
 
 
-def _parsed(owner: str, text: str, kind: _Kind) -> Clause:
+def _parse_clause(owner: str, text: str, kind: _Kind) -> RowExpression:
     now = datetime.datetime.now(datetime.timezone.utc)
     try:
-        return read_clause(owner, text, now, kind.unsupported, kind.remedy)
+        return read_row_expression(owner, text, now, kind.unsupported, kind.remedy)
     except UnsupportedFeatureError as error:
         raise PredicateError(
             error.text, condition="PARSE_SYNTAX_ERROR", parameters=error.parameters
         ) from error
 
 
-def _check_functions(clause: Clause, kind: _Kind) -> None:
+def _check_functions(clause: RowExpression, kind: _Kind) -> None:
     for call in _calls(clause.tree):
         name = call.name.lower()
         if name in _AGGREGATES:
@@ -204,7 +204,7 @@ def _check_identity(field: StructField, partition_columns: Collection[str], tabl
 
 def _check_generated(field: StructField, schema: StructType, table: str) -> None:
     owner, text = f"generated column {field.name} of {table}", str(field.metadata[GENERATION_EXPRESSION])
-    clause = _parsed(owner, text, _GENERATED)
+    clause = _parse_clause(owner, text, _GENERATED)
     _check_functions(clause, _GENERATED)
     plain = StructType(tuple(f for f in schema if GENERATION_EXPRESSION not in f.metadata))
     unknown = sorted({c.path[0] for c in columns(clause.tree) if plain.find(c.path[0]) is None})

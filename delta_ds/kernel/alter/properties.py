@@ -14,8 +14,8 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import features
 from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import check_versions, implied_features, upgrade_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MODE,
     CONSTRAINT_PREFIX,
@@ -65,14 +65,14 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
     txn = log.start_transaction()
     if ENABLE_ROW_TRACKING.of(inputs.stored) and not ENABLE_ROW_TRACKING.of(txn.metadata.configuration):
         # What is refused is refused before the backfill.
-        _changed(txn, inputs)
+        _change_metadata(txn, inputs)
         row_tracking.backfill(log)
         txn = log.start_transaction()
-    _changed(txn, inputs, apply=True)
+    _change_metadata(txn, inputs, apply=True)
     return txn.commit("SET TBLPROPERTIES", {"properties": _json(inputs.given)})
 
 
-def _changed(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
+def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
     table = txn.storage.url
     old = txn.metadata
     stored = dict(inputs.stored)
@@ -83,10 +83,10 @@ def _changed(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -
             inputs.reader or txn.protocol.min_reader,
             inputs.writer or txn.protocol.min_writer,
         )
-        wanted |= implied(*versions)
+        wanted |= implied_features(*versions)
     new = replace(old, description=description, configuration={**old.configuration, **stored})
-    new = settle(new, old, table, txn.protocol.supported | wanted)
-    protocol = upgraded(txn.protocol, new, wanted)
+    new = finalize_metadata(new, old, table, txn.protocol.supported | wanted)
+    protocol = upgrade_protocol(txn.protocol, new, wanted)
     features.check_writable(protocol, new.configuration, table, new.schema)
     if apply:
         txn.set_metadata(new)
@@ -137,7 +137,7 @@ def unset_properties(log: TableLog, names: Sequence[str]) -> int:
     configuration = {name: text for name, text in old.configuration.items() if name not in keys}
     description = None if _COMMENT in keys else old.description
     new = replace(old, description=description, configuration=configuration)
-    new = settle(new, old, txn.storage.url, txn.protocol.supported)
+    new = finalize_metadata(new, old, txn.storage.url, txn.protocol.supported)
     txn.set_metadata(new)
     return txn.commit("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True})
 

@@ -1,6 +1,6 @@
 """The protocol a table needs: the least one for new tables, upgrades of existing ones.
 
-A protocol is a set of features; `least` writes the set down in the weakest form, which is a legacy version
+A protocol is a set of features; `weakest_protocol` writes the set down in the weakest form, which is a legacy version
 where one stands for exactly these features.
 
 Source: PROTOCOL.md, "Table Features for New and Existing Tables"; protocol-checklist PRO-W-06..08, TF-W-02..05.
@@ -20,15 +20,15 @@ from delta_ds.kernel.features import (
     WRITER_VERSIONS,
     TableFeature,
     feature_named,
-    lacking,
-    required,
-    supported,
+    missing_features,
+    required_features,
+    supported_features,
 )
 
 _DEFAULT_VERSIONS = (1, 2)  # of tables that ask for nothing
 
 
-def least(names: Collection[str], readers: Collection[str] = ()) -> Protocol:
+def weakest_protocol(names: Collection[str], readers: Collection[str] = ()) -> Protocol:
     """The weakest protocol that supports exactly these features.
 
     Parameters
@@ -45,7 +45,7 @@ def least(names: Collection[str], readers: Collection[str] = ()) -> Protocol:
     if unknown & set(readers):
         reader = FEATURE_READER_VERSION
     writer = max([1, *(f.legacy_writer or FEATURE_WRITER_VERSION for f in known)])
-    if writer < FEATURE_WRITER_VERSION and supported(reader, writer, None, None) == listed:
+    if writer < FEATURE_WRITER_VERSION and supported_features(reader, writer, None, None) == listed:
         return Protocol(reader, writer)
     if reader < FEATURE_READER_VERSION:
         return Protocol(reader, FEATURE_WRITER_VERSION, None, listed)
@@ -78,11 +78,15 @@ def minimal_protocol(
     """
     versions = (reader or _DEFAULT_VERSIONS[0], writer or _DEFAULT_VERSIONS[1])
     check_versions(*versions)
-    names = implied(*versions) | required(metadata.configuration, metadata.schema) | set(extra_features)
-    return least(names | lacking((), names))
+    names = (
+        implied_features(*versions)
+        | required_features(metadata.configuration, metadata.schema)
+        | set(extra_features)
+    )
+    return weakest_protocol(names | missing_features((), names))
 
 
-def upgraded(protocol: Protocol, metadata: Metadata, wanted: Collection[str] = ()) -> Protocol:
+def upgrade_protocol(protocol: Protocol, metadata: Metadata, wanted: Collection[str] = ()) -> Protocol:
     """The protocol an existing table needs for its (new) metadata; the same object where nothing is missing.
 
     Parameters
@@ -99,12 +103,12 @@ def upgraded(protocol: Protocol, metadata: Metadata, wanted: Collection[str] = (
     UnsupportedFeatureError
         The metadata needs a feature that existing tables get only when it is asked for by name.
     """
-    needed = required(metadata.configuration, metadata.schema)
-    missing = lacking(protocol.supported, protocol.supported | needed | set(wanted))
+    needed = required_features(metadata.configuration, metadata.schema)
+    missing = missing_features(protocol.supported, protocol.supported | needed | set(wanted))
     if not missing:
         return protocol
     by_hand = sorted(
-        n for n in lacking(protocol.supported, needed) if FEATURES[n].by_hand and n not in wanted
+        n for n in missing_features(protocol.supported, needed) if FEATURES[n].by_hand and n not in wanted
     )
     if by_hand:
         raise UnsupportedFeatureError(
@@ -113,7 +117,7 @@ def upgraded(protocol: Protocol, metadata: Metadata, wanted: Collection[str] = (
             condition="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
             parameters={"unsupportedFeatures": by_hand},
         )
-    return least(protocol.supported | missing, protocol.reader_features or ())
+    return weakest_protocol(protocol.supported | missing, protocol.reader_features or ())
 
 
 def check_versions(reader: int, writer: int) -> None:
@@ -139,11 +143,11 @@ def check_versions(reader: int, writer: int) -> None:
         )
 
 
-def implied(reader: int, writer: int) -> frozenset[str]:
+def implied_features(reader: int, writer: int) -> frozenset[str]:
     """The features that legacy versions stand for; none where they are listed."""
     if writer >= FEATURE_WRITER_VERSION:
         return frozenset()
-    return supported(reader, writer, None, None)
+    return supported_features(reader, writer, None, None)
 
 
 def known_feature(name: str) -> TableFeature:

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
-from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.live_adds import bodies, live_adds
+from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.properties import (
     ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
@@ -84,7 +84,7 @@ def _snapshot(txn: Transaction) -> Snapshot:
 
 
 def _upgrade(txn: Transaction) -> None:
-    new = upgraded(txn.protocol, txn.metadata, (features.ROW_TRACKING.name,))
+    new = upgrade_protocol(txn.protocol, txn.metadata, (features.ROW_TRACKING.name,))
     table = txn.storage.url
     features.check_writable(new, txn.metadata.configuration, table, txn.metadata.schema)
     txn.set_protocol(new)
@@ -105,7 +105,7 @@ def _without_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     if not snapshot.live_files().table["baseRowId"].null_count:
         return
     for table in live_adds(snapshot):
-        yield from bodies(table.filter(pc.is_null(table["baseRowId"])), data_change=False)
+        yield from add_bodies(table.filter(pc.is_null(table["baseRowId"])), data_change=False)
 
 
 def _with_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
@@ -119,5 +119,5 @@ def _with_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     if not pc.any(given(snapshot.live_files().table)).as_py():
         return
     for table in live_adds(snapshot):
-        for body in bodies(table.filter(given(table)), data_change=False):
+        for body in add_bodies(table.filter(given(table)), data_change=False):
             yield {name: value for name, value in body.items() if name not in _IDS}

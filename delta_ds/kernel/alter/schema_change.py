@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
-from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.features import COLUMN_MAPPING, check_writable
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_mapping
@@ -61,7 +61,7 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """The metadata after a change, and how history shows it."""
 
     metadata: Metadata
@@ -70,10 +70,10 @@ class Change:
 
 
 # A change of columns: what it makes of a table; None where there is nothing to commit.
-ChangeOf = Callable[[TableState], "Change | None"]
+ChangeOf = Callable[[TableState], "SchemaChange | None"]
 
 
-def commit(log: TableLog, change: Callable[[TableState], Change]) -> int:
+def commit(log: TableLog, change: Callable[[TableState], SchemaChange]) -> int:
     """Compute a change on the newest version and commit it.
 
     Returns
@@ -98,15 +98,15 @@ def commit_if_needed(log: TableLog, change: ChangeOf) -> int | None:
     return None if wanted is None else _commit(txn, wanted)
 
 
-def _commit(txn: Transaction, change: Change) -> int:
-    metadata, protocol = _completed(_state(txn), change)
+def _commit(txn: Transaction, change: SchemaChange) -> int:
+    metadata, protocol = _finalize(_state(txn), change)
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
     txn.set_metadata(metadata)
     return txn.commit(change.operation, change.parameters)
 
 
-def rehearse(log: TableLog, changes: Sequence[ChangeOf]) -> None:
+def dry_run(log: TableLog, changes: Sequence[ChangeOf]) -> None:
     """Compute changes one after the other without committing any.
 
     Raises
@@ -118,7 +118,7 @@ def rehearse(log: TableLog, changes: Sequence[ChangeOf]) -> None:
     for change in changes:
         wanted = change(state)
         if wanted is not None:
-            metadata, protocol = _completed(state, wanted)
+            metadata, protocol = _finalize(state, wanted)
             state = replace(state, metadata=metadata, protocol=protocol)
 
 
@@ -128,14 +128,14 @@ def _state(txn: Transaction) -> TableState:
     return TableState(txn.storage.url, txn.read_version, txn.protocol, txn.metadata, clustering)
 
 
-def _completed(state: TableState, change: Change) -> tuple[Metadata, Protocol]:
+def _finalize(state: TableState, change: SchemaChange) -> tuple[Metadata, Protocol]:
     """The metadata of a change with the ids of new columns, checked, and the protocol it needs."""
     new = change.metadata
     check_new_schema(
         new.schema, new.partition_columns, state.mapping_mode, state.name, properties=new.configuration
     )
-    metadata = settle(new, state.metadata, state.name, state.protocol.supported, keep_names=False)
-    protocol = upgraded(state.protocol, metadata)
+    metadata = finalize_metadata(new, state.metadata, state.name, state.protocol.supported, keep_names=False)
+    protocol = upgrade_protocol(state.protocol, metadata)
     check_writable(protocol, metadata.configuration, state.name, metadata.schema)
     return metadata, protocol
 

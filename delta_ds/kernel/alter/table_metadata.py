@@ -1,6 +1,6 @@
 """Checks of a table's metadata as a whole, and the metadata that follows from a change of it.
 
-`settle` is called with the metadata a command wants and gives back what is committed.
+`finalize_metadata` is called with the metadata a command wants and gives back what is committed.
 
 Source: protocol-checklist sections 18, 22, 33; delta-spark, `OptimisticTransaction.updateMetadata`.
 """
@@ -34,7 +34,7 @@ CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _ODD_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
 
-def settle(
+def finalize_metadata(
     new: Metadata,
     old: Metadata | None,
     table: str,
@@ -183,8 +183,8 @@ def _with_row_tracking(new: Metadata, table: str, features: Collection[str]) -> 
         ROW_ID_COLUMN.name: f"_row-id-col-{uuid.uuid4()}",
         ROW_COMMIT_VERSION_COLUMN.name: f"_row-commit-version-col-{uuid.uuid4()}",
     }
-    return replace(new, configuration={**new.configuration, **(names | _present(new, names))})
+    return replace(new, configuration={**new.configuration, **(names | _properties_among(new, names))})
 
 
-def _present(metadata: Metadata, names: Collection[str]) -> dict[str, str]:
+def _properties_among(metadata: Metadata, names: Collection[str]) -> dict[str, str]:
     return {name: metadata.configuration[name] for name in names if name in metadata.configuration}

@@ -18,7 +18,7 @@ from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
-from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -227,7 +227,7 @@ class SliceMaker:
     def _positions(self, action: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         import numpy as np
 
-        vector = descriptor(action.get("deletionVector"))
+        vector = vector_descriptor(action.get("deletionVector"))
         if vector is None:
             return np.zeros(0, dtype=np.uint64)
         return read_positions(self._storage, vector)
@@ -244,7 +244,7 @@ class SliceMaker:
             path=action["path"],
             size=action["size"] or 0,
             partition_values=tuple(values.get(c) for c in self._columns),
-            deletion_vector=descriptor(action.get("deletionVector")) if selection is None else None,
+            deletion_vector=vector_descriptor(action.get("deletionVector")) if selection is None else None,
             constants=change_constants(commit.version, commit.time, change),
             selection=selection,
         )
@@ -262,7 +262,7 @@ def change_constants(version: int, time: int, change: str | None = None) -> tupl
     """
     constants: tuple[tuple[str, Any], ...] = (
         (COMMIT_VERSION, version),
-        (COMMIT_TIMESTAMP, history.moment_of(time)),
+        (COMMIT_TIMESTAMP, history.datetime_of(time)),
     )
     return constants if change is None else (*constants, (CHANGE_TYPE, change))
 

@@ -19,7 +19,7 @@ from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.json_actions import find_actions, parse_file_actions
-from delta_ds.kernel.log.segment import LogListing, list_log, read_files
+from delta_ds.kernel.log.segment import LogListing, list_log, read_log_files
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
 from delta_ds.kernel.scan.slices import pack
@@ -109,7 +109,7 @@ class ChangeFeed:
         self._check_log()
         self._snapshot = latest if end == latest.version else open_snapshot(storage, end)
         files = [listing.commits[version] for version in self._versions]
-        self._contents = dict(zip(self._versions, read_files(storage, files), strict=True))
+        self._contents = dict(zip(self._versions, read_log_files(storage, files), strict=True))
         self._check_range()
 
     @property

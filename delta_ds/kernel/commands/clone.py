@@ -18,15 +18,15 @@ from delta_ds.exceptions import InvalidOptionError, StorageError, TableExistsErr
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied, upgraded
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import check_versions, implied_features, upgrade_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.commands.restore import joined_protocol, with_highest_marks
+from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
-from delta_ds.kernel.data.write.written_files import list_written
-from delta_ds.kernel.live_adds import bodies, live_adds
+from delta_ds.kernel.data.write.written_files import list_written_files
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -61,7 +61,7 @@ _LEAVES_FOLDER = r"(^|/|%2[fF])(\.|%2[eE]){2}($|/|%2[fF])"
 
 
 @dataclass(frozen=True, slots=True)
-class Cloned:
+class CloneResult:
     """What CLONE did: the columns of its result, in order, and the version it committed. Sizes in bytes."""
 
     source_table_size: int
@@ -92,7 +92,7 @@ def shallow_clone(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
-) -> Cloned:
+) -> CloneResult:
     """Make a table at another place over the files of a version of this one.
 
     Parameters
@@ -130,14 +130,14 @@ def shallow_clone(
     txn.set_metadata(metadata).set_protocol(protocol).add_all(adds)
     _put_clustering(txn, snapshot)
     size = sum(add["size"] for add in adds)
-    result = Cloned(size, len(adds), 0, 0, 0, 0, -1)
+    result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
     where = _address_text(snapshot.storage.address)
     parameters = {"source": f"delta.`{where}`", "sourceVersion": snapshot.version}
     committed = txn.commit(OPERATION, parameters, _metrics(result), retry=False)
     return replace(result, version=committed)
 
 
-def _metrics(result: Cloned) -> dict[str, int]:
+def _metrics(result: CloneResult) -> dict[str, int]:
     return {
         "removedFilesSize": result.removed_files_size,
         "numRemovedFiles": result.num_removed_files,
@@ -177,7 +177,7 @@ def _check_reachable(source: Address, target: Storage) -> None:
 
 def _check_target(txn: Transaction, replace_existing: bool) -> None:
     table = txn.storage.url
-    if not replace_existing and (txn.snapshot is not None or list_written(txn.storage, "")):
+    if not replace_existing and (txn.snapshot is not None or list_written_files(txn.storage, "")):
         what = "a table" if txn.snapshot is not None else "files that belong to no table"
         raise TableExistsError(
             f"cannot clone to {table}: there is {what} already. Nothing was written; choose another place, or set "
@@ -216,11 +216,11 @@ def _description(
     asked = set(inputs.features)
     if inputs.reader is not None or inputs.writer is not None:
         versions = inputs.reader or source.protocol.min_reader, inputs.writer or source.protocol.min_writer
-        asked |= implied(*versions)
-    metadata = settle(wanted, source.metadata, table, source.protocol.supported | asked)
-    protocol = upgraded(source.protocol, metadata, asked)
+        asked |= implied_features(*versions)
+    metadata = finalize_metadata(wanted, source.metadata, table, source.protocol.supported | asked)
+    protocol = upgrade_protocol(source.protocol, metadata, asked)
     if replaced is not None:
-        protocol = joined_protocol(protocol, replaced.protocol)
+        protocol = protocol_with_both(protocol, replaced.protocol)
         metadata = _with_highest_id(metadata, replaced.metadata)
     features.check_writable(protocol, metadata.configuration, table, metadata.schema)
     return metadata, protocol
@@ -253,7 +253,7 @@ def _adds(source: Snapshot) -> Iterator[dict[str, Any]]:
         table = table.drop_columns([name for name in table.column_names if name in _NO_ROW_IDS])
         column = table.column_names.index("path")
         table = table.set_column(column, "path", _full_paths(table["path"], source.storage, root))
-        for body in bodies(table):
+        for body in add_bodies(table):
             vector = body.get("deletionVector")
             if vector is not None:
                 body["deletionVector"] = _full_vector(vector, source.storage, root)

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DataFileError, DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
-from delta_ds.kernel.commands.parquet_schema import file_schema, merged_schema, part_in, schema_key
+from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, distinct_form, log_text
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.write.write_spec import FilePlan
-from delta_ds.kernel.data.write.written_files import Written, list_written
+from delta_ds.kernel.data.write.write_spec import WriteSpec
+from delta_ds.kernel.data.write.written_files import Written, list_written_files
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema.column_paths import show
@@ -44,7 +44,7 @@ _LOGGER = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertResult:
     """What CONVERT did: the version it committed, and how many files the table has."""
 
     version: int
@@ -59,7 +59,7 @@ def convert_to_delta(
     timezone: str = "UTC",
     collect: Collector | None = None,
     properties: Mapping[str, str] | None = None,
-) -> Converted | None:
+) -> ConvertResult | None:
     """Make a table of the Parquet files in a folder.
 
     Parameters
@@ -113,7 +113,7 @@ def convert_to_delta(
         "sourceFormat": "parquet",
     }
     version = txn.commit(OPERATION, parameters, {"numConvertedFiles": len(adds)}, retry=False)
-    return Converted(version, len(adds))
+    return ConvertResult(version, len(adds))
 
 
 def source_files(storage: Storage) -> list[Written]:
@@ -135,7 +135,7 @@ def source_files(storage: Storage) -> list[Written]:
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"path": storage.url},
         )
-    files = list_written(storage, "")
+    files = list_written_files(storage, "")
     if files:
         return files
     if storage.exists(""):
@@ -171,7 +171,7 @@ def plan_conversion(
     first: dict[str, tuple[str, StructType]] = {}
     for (path, _, _), (key, _, schema) in zip(files, found, strict=True):
         first.setdefault(key, (path, schema))
-    merged = merged_schema(storage.url, list(first.values()))
+    merged = merge_file_schemas(storage.url, list(first.values()))
     schema = _with_partitions(merged, partitions)
     definition = new_table(schema, partitions.names, properties, table=storage.url)
     _check_names(definition, storage.url)
@@ -289,7 +289,7 @@ class Conversion:
             properties[DATA_SKIPPING_STATS_COLUMNS.name] = ",".join(
                 show((name,)) for name in inside[:_INDEXED]
             )
-        plan = FilePlan(
+        plan = WriteSpec(
             table=self.table, version=-1, schema=part, properties=properties,
             features=self.definition.state.protocol.supported, timezone=self.timezone,
         )  # fmt: skip
@@ -340,7 +340,7 @@ class _Folders:
         metadata = conversion.definition.state.metadata
         self._table = conversion.table
         self._timezone = conversion.timezone
-        self._columns = [_existing(metadata.schema.find(name)) for name in metadata.partition_columns]
+        self._columns = [_found_field(metadata.schema.find(name)) for name in metadata.partition_columns]
         self._known: dict[str, dict[str, str | None]] = {}
 
     def values(self, path: str) -> dict[str, str | None]:
@@ -394,6 +394,6 @@ class _Folders:
         )
 
 
-def _existing(found: StructField | None) -> StructField:
+def _found_field(found: StructField | None) -> StructField:
     assert found is not None, "a partition column was checked to be in the schema"
     return found

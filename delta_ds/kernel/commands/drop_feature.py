@@ -18,8 +18,13 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
 from delta_ds.kernel.alter import row_tracking
-from delta_ds.kernel.alter.protocol import least
-from delta_ds.kernel.commands.feature_history import bury_vectors, check_history, checkpoint, cut_off
+from delta_ds.kernel.alter.protocol import weakest_protocol
+from delta_ds.kernel.commands.feature_history import (
+    check_history,
+    delete_old_versions,
+    remove_old_vectors,
+    write_latest_checkpoint,
+)
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UNMAP, OptimizeRequest
@@ -152,7 +157,7 @@ def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None
         Another commit got in the way. What was committed until then stays; calling this again goes on from there.
     """
     switch_off(log, name, truncate_history)
-    request = rewriting(log, name)
+    request = rewrite_request(log, name)
     if request is not None:
         optimize(log, request)
     return finish_dropping(log, name, truncate_history)
@@ -160,11 +165,11 @@ def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None
 
 def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -> None:
     """The first step of `drop_feature_support`: refuse what cannot go, and switch off what uses the feature."""
-    feature = _droppable(log, name, bool(truncate_history))
+    feature = _check_droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
     if feature == CHECKPOINT_PROTECTION:
         log.start_transaction().commit(_EMPTY)  # a version to begin after those that go
-        cut_off(log)
+        delete_old_versions(log)
     _refuse_traces(log, feature)
     txn = log.start_transaction()
     before = txn.metadata.configuration
@@ -184,7 +189,7 @@ def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
     return bool(PROPERTIES[key].of(configuration) != PROPERTIES[key].parse(text))
 
 
-def rewriting(log: DeltaLog, name: str) -> OptimizeRequest | None:
+def rewrite_request(log: DeltaLog, name: str) -> OptimizeRequest | None:
     """What has to be rewritten after `switch_off`; None for nothing."""
     feature = feature_named(name)
     kind = None if feature is None else _REMOVALS[feature.name].rewriting
@@ -195,7 +200,7 @@ def rewriting(log: DeltaLog, name: str) -> OptimizeRequest | None:
     return request if plan.bins or plan.description is not None else None
 
 
-def unmapping(log: DeltaLog, mode: str | None) -> OptimizeRequest:
+def unmapping_request(log: DeltaLog, mode: str | None) -> OptimizeRequest:
     """What takes the column mapping of a table away.
 
     Parameters
@@ -220,8 +225,8 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
     int
         The version committed last.
     """
-    feature = _droppable(log, name, bool(truncate_history))
-    if rewriting(log, name) is not None:
+    feature = _check_droppable(log, name, bool(truncate_history))
+    if rewrite_request(log, name) is not None:
         raise UnsupportedOperationError(
             f"table feature {feature.name!r} of {log.storage.url} is not dropped: files that hold traces of it came "
             "after those that were rewritten. Call dropFeatureSupport again",
@@ -235,7 +240,7 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
     for _ in range(1 if truncate_history else _BARRIER):
         log.start_transaction().commit(_EMPTY)
         if not truncate_history:
-            checkpoint(log)
+            write_latest_checkpoint(log)
     shown = _REMOVALS[feature.name].in_actions
     if truncate_history and shown is not None:
         check_history(log, feature.name, re.compile(shown.encode()))
@@ -249,19 +254,19 @@ def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
     elif feature == ROW_TRACKING:
         row_tracking.unbackfill(log)
     elif feature == DELETION_VECTORS:
-        bury_vectors(log)
+        remove_old_vectors(log)
 
 
-def _droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableFeature:
+def _check_droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableFeature:
     table = log.storage.url
     feature = feature_named(name)
     snapshot = log.snapshot()
     supported = snapshot.protocol.supported
     if feature is None:
-        raise _cannot(name, f"no feature of that name is known; {table} has {_listed(supported)}",
+        raise _cannot(name, f"no feature of that name is known; {table} has {_comma_list(supported)}",
                       "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE")  # fmt: skip
     if feature.name not in supported:
-        raise _cannot(feature.name, f"{table} does not have it; it has {_listed(supported)}",
+        raise _cannot(feature.name, f"{table} does not have it; it has {_comma_list(supported)}",
                       "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT")  # fmt: skip
     if feature.name not in _REMOVALS:
         raise _cannot(feature.name, "it is not one that can be removed; write the rows to a new table",
@@ -283,7 +288,7 @@ def _refuse_dependents(table: str, feature: TableFeature, supported: frozenset[s
                       "DELTA_FEATURE_DROP_DEPENDENT_FEATURE")  # fmt: skip
 
 
-def _listed(names: frozenset[str]) -> str:
+def _comma_list(names: frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
@@ -320,7 +325,7 @@ def _trace(name: str, snapshot: Snapshot, after_switching: bool) -> str | None:
         names = ", ".join(k[len(CONSTRAINT_PREFIX) :] for k in kept)
         return f"it has the constraint(s) {names}" if kept else None
     if name == CHECKPOINT_PROTECTION.name:
-        return _protected(snapshot)
+        return _protection_reason(snapshot)
     if name == V2_CHECKPOINT.name:
         return None  # a classic checkpoint is written before the feature goes
     removal = _REMOVALS[name]
@@ -329,7 +334,7 @@ def _trace(name: str, snapshot: Snapshot, after_switching: bool) -> str | None:
     return trace_of(name, snapshot)
 
 
-def _protected(snapshot: Snapshot) -> str | None:
+def _protection_reason(snapshot: Snapshot) -> str | None:
     below = CHECKPOINT_PROTECTION_BEFORE_VERSION.of(snapshot.metadata.configuration)
     oldest = min(list_log(snapshot.storage).commits, default=below)
     return (
@@ -363,9 +368,9 @@ def _commit(
         txn.remove_domain_metadata(ROW_TRACKING_DOMAIN)
     if configuration != txn.metadata.configuration:
         txn.set_metadata(replace(txn.metadata, configuration=configuration))
-    txn.set_protocol(least(names, txn.protocol.reader_features or ()))
+    txn.set_protocol(weakest_protocol(names, txn.protocol.reader_features or ()))
     parameters = {"featureName": feature.name, "truncateHistory": bool(truncate_history)}
     version = txn.commit(_DROP, parameters)
     if feature.needs_reader:
-        checkpoint(log)
+        write_latest_checkpoint(log)
     return version

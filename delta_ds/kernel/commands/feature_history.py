@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
-from delta_ds.kernel.log.segment import list_log, read_files
+from delta_ds.kernel.log.segment import list_log, read_log_files
 from delta_ds.kernel.properties import TRUNCATE_HISTORY_RETENTION
-from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
     UnsupportedOperationError
         A version is not old enough yet.
     """
-    if next(_using(log, feature, shown), None) is None:
+    if next(_versions_using(log, feature, shown), None) is None:
         return
-    retention = cut_off(log)
-    used = next(_using(log, feature, shown), None)
+    retention = delete_old_versions(log)
+    used = next(_versions_using(log, feature, shown), None)
     if used is not None:
         raise UnsupportedOperationError(
             f"table feature {feature!r} of {log.storage.url} cannot be dropped yet: version {used} still uses it "
@@ -49,35 +49,35 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
         )
 
 
-def cut_off(log: DeltaLog) -> timedelta:
+def delete_old_versions(log: DeltaLog) -> timedelta:
     """Delete what is older than the retention of versions that used a dropped feature; how long that is."""
     from delta_ds.kernel.log.cleanup import clean_up
 
-    checkpoint(log)
+    write_latest_checkpoint(log)
     retention: timedelta = TRUNCATE_HISTORY_RETENTION.of(log.snapshot().metadata.configuration)
     clean_up(log.storage, retention=retention)
     return retention
 
 
-def _using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
+def _versions_using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
     """The versions in the log that show traces of the feature."""
     listing = list_log(log.storage)
     for found in listing.checkpoints:
         if trace_of(feature, log.snapshot(found.version)) is not None:
             yield found.version
     for version, file in sorted(listing.commits.items()):
-        if shown.search(read_files(log.storage, [file])[0]):
+        if shown.search(read_log_files(log.storage, [file])[0]):
             yield version
 
 
-def checkpoint(log: DeltaLog) -> None:
+def write_latest_checkpoint(log: DeltaLog) -> None:
     """Write a checkpoint of the newest version."""
     from delta_ds.kernel.transaction.checkpoint import write_checkpoint
 
     write_checkpoint(log.storage, log.snapshot().segment)
 
 
-def bury_vectors(log: DeltaLog) -> None:
+def remove_old_vectors(log: DeltaLog) -> None:
     """Commit removes of the files that hold deletion vectors of older versions.
 
     A reader that does not know of deletion vectors would not see that those versions need them, and its VACUUM would
@@ -92,7 +92,7 @@ def bury_vectors(log: DeltaLog) -> None:
         if rows.kind != "remove" or "deletionVector" not in rows.table.column_names:
             continue
         for value in rows.table["deletionVector"].drop_null().to_pylist():
-            found = descriptor(value)
+            found = vector_descriptor(value)
             path = None if found is None else found.path  # none: the vector lies in the log
             if path is not None and path not in buried:
                 buried.add(path)

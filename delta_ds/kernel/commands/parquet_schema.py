@@ -140,7 +140,7 @@ def _part_type(own: DataType, file: DataType) -> DataType:
     return own
 
 
-def merged_schema(table: str, schemas: Sequence[tuple[str, StructType]]) -> StructType:
+def merge_file_schemas(table: str, schemas: Sequence[tuple[str, StructType]]) -> StructType:
     """The columns of files together.
 
     Parameters
@@ -157,11 +157,11 @@ def merged_schema(table: str, schemas: Sequence[tuple[str, StructType]]) -> Stru
     """
     merged = schemas[0][1]
     for path, schema in schemas[1:]:
-        merged = _merged_with(merged, schema, path, table)
+        merged = _merge_field(merged, schema, path, table)
     return merged
 
 
-def _merged_with(merged: StructType, schema: StructType, path: str, table: str) -> StructType:
+def _merge_field(merged: StructType, schema: StructType, path: str, table: str) -> StructType:
     try:
         return merge_schemas(merged, schema)
     except SchemaError as error:

@@ -25,11 +25,11 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
-from delta_ds.kernel.alter.protocol import least
+from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.live_adds import bodies, live_adds
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
@@ -58,7 +58,7 @@ _LOGGER = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What RESTORE did: the columns of its result, in order, and the version it committed. Sizes in bytes."""
 
     table_size_after_restore: int
@@ -89,7 +89,7 @@ def restore(
     ignore_missing_files: bool = False,
     protocol_downgrade_allowed: bool = False,
     transaction_id: str | None = None,
-) -> Restored | None:
+) -> RestoreResult | None:
     """Make a table again what it was at a version or a moment.
 
     Parameters
@@ -129,7 +129,7 @@ def restore(
             f"give either a version or a timestamp to restore {log.storage.url} to. Nothing was written",
             condition="DELTA_ONEOF_IN_TIMETRAVEL",
         )
-    wanted = _wanted(log, version, timestamp, timezone)
+    wanted = _snapshot_to_restore(log, version, timestamp, timezone)
     txn = log.start_transaction()
     latest = txn.snapshot
     assert latest is not None, "the transaction was started on a table that exists"
@@ -138,7 +138,7 @@ def restore(
         return None
     txn.txn_id = transaction_id or txn.txn_id
     _check_row_ids(wanted, latest)
-    change = _Change.between(wanted, latest)
+    change = _FileDifference.between(wanted, latest)
     adds = list(change.restored_bodies())
     if not ignore_missing_files:
         _check_present(latest.storage, adds, wanted.version)
@@ -151,7 +151,9 @@ def restore(
     return replace(result, version=committed)
 
 
-def _wanted(log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str) -> Snapshot:
+def _snapshot_to_restore(
+    log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str
+) -> Snapshot:
     url = log.storage.url
     try:
         return snapshot_at(log, version, timestamp, timezone)
@@ -188,7 +190,7 @@ def _shown(timestamp: Moment | None) -> str | int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _FileDifference:
     """Which files come back, and which go.
 
     Attributes
@@ -206,7 +208,7 @@ class _Change:
     removed: pa.Array
 
     @classmethod
-    def between(cls, wanted: Snapshot, latest: Snapshot) -> _Change:
+    def between(cls, wanted: Snapshot, latest: Snapshot) -> _FileDifference:
         import pyarrow.compute as pc
 
         old, new = wanted.live_files().table, latest.live_files().table
@@ -227,7 +229,7 @@ class _Change:
             return
         for table in live_adds(self.wanted):
             chosen = pc.is_in(keys_of_files(table, self.wanted.storage), value_set=self.restored)
-            yield from bodies(table.filter(chosen))
+            yield from add_bodies(table.filter(chosen))
 
 
 def _lost_row_ids(
@@ -291,7 +293,7 @@ def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
 
 
 def _put_description(txn: Transaction, wanted: Snapshot, latest: Snapshot, downgrade: bool) -> None:
-    protocol = wanted.protocol if downgrade else joined_protocol(latest.protocol, wanted.protocol)
+    protocol = wanted.protocol if downgrade else protocol_with_both(latest.protocol, wanted.protocol)
     # delta-spark commits both whether they change or not.
     txn.set_metadata(_metadata(wanted.metadata, latest.metadata))
     txn.set_protocol(protocol)
@@ -302,12 +304,12 @@ def _put_description(txn: Transaction, wanted: Snapshot, latest: Snapshot, downg
         txn.remove_domain_metadata(CLUSTERING_DOMAIN)
 
 
-def joined_protocol(protocol: Protocol, other: Protocol) -> Protocol:
+def protocol_with_both(protocol: Protocol, other: Protocol) -> Protocol:
     """The weakest protocol with the features of two; the first one itself where it has them all."""
     if other.supported <= protocol.supported:
         return protocol
     readers = {*(protocol.reader_features or ()), *(other.reader_features or ())}
-    return least(protocol.supported | other.supported, readers)
+    return weakest_protocol(protocol.supported | other.supported, readers)
 
 
 def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
@@ -346,12 +348,14 @@ def with_highest_marks(schema: StructType, other: StructType) -> StructType:
 # --- metrics
 
 
-def _result(wanted: Snapshot, latest: Snapshot, change: _Change, adds: list[dict[str, Any]]) -> Restored:
+def _result(
+    wanted: Snapshot, latest: Snapshot, change: _FileDifference, adds: list[dict[str, Any]]
+) -> RestoreResult:
     import pyarrow.compute as pc
 
     after = wanted.live_files().table
     removed = latest.live_files().table["size"].take(change.removed)
-    return Restored(
+    return RestoreResult(
         table_size_after_restore=int(pc.sum(after["size"]).as_py() or 0),
         num_of_files_after_restore=after.num_rows,
         num_removed_files=len(change.removed),
@@ -362,7 +366,7 @@ def _result(wanted: Snapshot, latest: Snapshot, change: _Change, adds: list[dict
     )
 
 
-def _metrics(result: Restored) -> dict[str, int]:
+def _metrics(result: RestoreResult) -> dict[str, int]:
     return {
         "numRestoredFiles": result.num_restored_files,
         "removedFilesSize": result.removed_files_size,

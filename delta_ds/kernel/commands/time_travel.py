@@ -41,7 +41,7 @@ def snapshot_at(
     if not isinstance(timestamp, str):
         return log.snapshot(version, timestamp)
     try:
-        moment = values.timestamp(timestamp, values.zone_of(timezone))
+        moment = values.timestamp(timestamp, values.zone_by_name(timezone))
     except ValueError as error:
         raise InvalidOptionError(
             f"{timestamp!r} is no timestamp of table {log.storage.url}: {error}. Nothing was written",

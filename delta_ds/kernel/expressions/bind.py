@@ -13,7 +13,14 @@ from decimal import Decimal
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.calls import Scope, bind_call, cast, field_of, folded, unknown_column
+from delta_ds.kernel.expressions.calls import (
+    BindScope,
+    bind_call,
+    cast,
+    field_of,
+    fold_constant,
+    unknown_column,
+)
 from delta_ds.kernel.expressions.coercion import can_cast, in_range
 from delta_ds.kernel.expressions.temporal import zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, nesting
@@ -70,7 +77,7 @@ def bind(
     zone_of(timezone)
     if nesting(expression) > _DEEPEST:
         raise PredicateError(f"the predicate is nested more than {_DEEPEST} levels deep; split it up")
-    scope = Scope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
+    scope = BindScope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
     try:
         bound = _bind(expression, scope)
     except RecursionError as error:
@@ -89,7 +96,7 @@ def type_of(expression: Expression) -> DataType | None:
     return expression.type
 
 
-def _bind(node: Expression, scope: Scope) -> Expression:
+def _bind(node: Expression, scope: BindScope) -> Expression:
     if isinstance(node, Column):
         return _resolve(node, scope.schema)
     if isinstance(node, Literal):
@@ -101,7 +108,7 @@ def _bind(node: Expression, scope: Scope) -> Expression:
         return cast(child, node.type, scope.timezone, node.safe)
     args = tuple(_bind(a, scope) for a in node.args)
     bound = bind_call(node.name, args, scope)
-    return folded(bound) if isinstance(bound, Call) else bound
+    return fold_constant(bound) if isinstance(bound, Call) else bound
 
 
 # --- columns and constants

@@ -54,7 +54,7 @@ _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "div", "pmod"])
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class BindScope:
     """What binding looks things up in: the columns, the session time zone, and the moment that is now."""
 
     schema: StructType
@@ -62,7 +62,7 @@ class Scope:
     now: datetime.datetime
 
 
-def bind_call(name: str, args: tuple[Expression, ...], scope: Scope) -> Expression:
+def bind_call(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expression:
     if name in ("and", "or"):
         return _logic(name, args)
     if name == "not":
@@ -122,7 +122,7 @@ def negation(node: Expression) -> Expression:
     return Call("not", (node,), node.type)
 
 
-def _comparison(name: str, args: tuple[Expression, ...], scope: Scope) -> Expression:
+def _comparison(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expression:
     left, right = args
     if isinstance(left, Literal) and not isinstance(right, Literal):
         name, left, right = _FLIPPED[name], right, left
@@ -135,11 +135,11 @@ def _comparison(name: str, args: tuple[Expression, ...], scope: Scope) -> Expres
         raise PredicateError(f"cannot compare {left} ({left.type}) with {right} ({right.type})")
     if is_nested(common):
         return Call(name, (left, right), None)
-    left, right = _coerced(left, common, scope), _coerced(right, common, scope)
+    left, right = _coerce(left, common, scope), _coerce(right, common, scope)
     return unwrap_comparison(name, left, right)
 
 
-def _in(args: tuple[Expression, ...], scope: Scope) -> Expression:
+def _in(args: tuple[Expression, ...], scope: BindScope) -> Expression:
     types = [a.type for a in args]
     if any(t is None or is_nested(t) for t in types):
         return Call("in", args, None)
@@ -148,11 +148,11 @@ def _in(args: tuple[Expression, ...], scope: Scope) -> Expression:
     common = common_type_of(t for t in types if t is not None)
     if common is None:
         raise PredicateError(f"cannot compare {args[0]} ({types[0]}) with {', '.join(map(str, args[1:]))}")
-    value, *items = (_coerced(a, common, scope) for a in args)
+    value, *items = (_coerce(a, common, scope) for a in args)
     return unwrap_in(value, list(dict.fromkeys(items)))
 
 
-def _case(args: tuple[Expression, ...], scope: Scope) -> Expression:
+def _case(args: tuple[Expression, ...], scope: BindScope) -> Expression:
     conditions = [_boolean(c) for c in args[: len(args) - len(args) % 2 : 2]]
     values = [args[i] for i in range(1, len(args), 2)] + list(args[len(args) - len(args) % 2 :])
     if any(v.type is None for v in values):
@@ -160,13 +160,13 @@ def _case(args: tuple[Expression, ...], scope: Scope) -> Expression:
     common = common_type_of(v.type for v in values if v.type is not None)
     if common is None:
         raise PredicateError(f"the values of CASE have no common type: {', '.join(map(str, values))}")
-    cast_values = [_coerced(v, common, scope) for v in values]
+    cast_values = [_coerce(v, common, scope) for v in values]
     flat = [x for pair in zip(conditions, cast_values, strict=False) for x in pair]
     result = Call("case", (*flat, *cast_values[len(conditions) :]), common)
     return result if all(c.type is not None for c in conditions) else replace(result, type=None)
 
 
-def _arithmetic(name: str, left: Expression, right: Expression, scope: Scope) -> Expression:
+def _arithmetic(name: str, left: Expression, right: Expression, scope: BindScope) -> Expression:
     shifted = _shift(name, left, right, scope)
     if shifted is not None:
         return shifted
@@ -177,7 +177,7 @@ def _arithmetic(name: str, left: Expression, right: Expression, scope: Scope) ->
         if left.type in TEMPORAL or is_nested(left.type):
             return Call(name, (left, right), None)
         raise PredicateError(f"cannot compute {left} {name} {right} of types {left.type} and {right.type}")
-    args = (_coerced(left, types[0], scope), _coerced(right, types[1], scope))
+    args = (_coerce(left, types[0], scope), _coerce(right, types[1], scope))
     return Call(name, args, types[2])
 
 
@@ -190,7 +190,7 @@ def _narrow(node: Expression, other: Expression) -> DataType:
     return node.type
 
 
-def _shift(name: str, left: Expression, right: Expression, scope: Scope) -> Expression | None:
+def _shift(name: str, left: Expression, right: Expression, scope: BindScope) -> Expression | None:
     """A date plus days, or a date or timestamp plus an interval; None for other operands."""
     if name == "+" and (left.type in (BYTE, SHORT, INTEGER) or _is_interval(left)):
         left, right = right, left
@@ -205,7 +205,7 @@ def _shift(name: str, left: Expression, right: Expression, scope: Scope) -> Expr
     if left.type == DATE and microseconds:
         left = cast(left, TIMESTAMP, scope.timezone)
     parts = (Literal(months, INTEGER), Literal(days, INTEGER), Literal(microseconds, LONG))
-    return folded(Call("add_interval", (left, *parts), left.type, scope.timezone))
+    return fold_constant(Call("add_interval", (left, *parts), left.type, scope.timezone))
 
 
 def _is_interval(node: Expression) -> bool:
@@ -226,7 +226,7 @@ def field_of(child: Expression, name: Expression) -> Expression:
     return Call("getfield", (child, name), None)
 
 
-def _function(name: str, args: tuple[Expression, ...], scope: Scope) -> Expression:
+def _function(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expression:
     signature = FUNCTIONS.get(name)
     types = [a.type for a in args if a.type is not None]
     if signature is None or len(types) < len(args):
@@ -239,7 +239,7 @@ def _function(name: str, args: tuple[Expression, ...], scope: Scope) -> Expressi
     wanted = _element_types(name, wanted)
     if wanted is None:
         return Call(name, args, None)
-    bound = tuple(_coerced(a, t, scope) for a, t in zip(args, wanted, strict=True))
+    bound = tuple(_coerce(a, t, scope) for a, t in zip(args, wanted, strict=True))
     result = BINARY if name == "concat" and BINARY in wanted else signature.result_of(wanted)
     if name == "round" and isinstance(wanted[0], DecimalType):
         result = _round_type(wanted[0], bound[1:])
@@ -279,10 +279,10 @@ def cast(child: Expression, target: DataType, timezone: str, safe: bool = False)
         return Literal(None, target)
     other = child.type if target == TIMESTAMP else target if child.type == TIMESTAMP else None
     zoned = other in (STRING, DATE, TIMESTAMP_NTZ)
-    return folded(Cast(child, target, safe, timezone if zoned else None))
+    return fold_constant(Cast(child, target, safe, timezone if zoned else None))
 
 
-def _coerced(child: Expression, target: DataType, scope: Scope) -> Expression:
+def _coerce(child: Expression, target: DataType, scope: BindScope) -> Expression:
     """As `cast`, for casts nobody wrote: a constant that cannot become the type is an error at once."""
     if (
         child.type != target
@@ -296,7 +296,7 @@ def _coerced(child: Expression, target: DataType, scope: Scope) -> Expression:
     return result
 
 
-def folded(node: Call | Cast) -> Expression:
+def fold_constant(node: Call | Cast) -> Expression:
     """The constant a node of constants amounts to; the node itself if computing it fails."""
     args = (node.child,) if isinstance(node, Cast) else node.args
     if node.type is None or is_nested(node.type) or not all(isinstance(a, Literal) for a in args):

@@ -61,7 +61,7 @@ def cast_value(value: Value, source: DataType, target: DataType, safe: bool, tim
     if source == target:
         return value
     if source == STRING:
-        return _converted(value, STRING, target, _reader(target, timezone), safe)
+        return _convert_distinct(value, STRING, target, _reader(target, timezone), safe)
     if target == STRING:
         return map_unique(_writer(source, timezone), value, source, STRING)
     if target == BOOLEAN:
@@ -69,7 +69,7 @@ def cast_value(value: Value, source: DataType, target: DataType, safe: bool, tim
     if source in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return _from_time(value, source, target, safe, timezone)
     if target == TIMESTAMP:
-        return _converted(value, source, TIMESTAMP, _from_seconds, safe)
+        return _convert_distinct(value, source, TIMESTAMP, _from_seconds, safe)
     return _number(value, source, target, safe)
 
 
@@ -82,7 +82,7 @@ def needs_zone(timezone: str | None) -> str:
     return timezone
 
 
-def _converted(
+def _convert_distinct(
     value: Value, source: DataType, target: DataType, convert: Callable[[Any], Any], safe: bool
 ) -> Value:
     """Convert distinct values in Python; None means that the value has no counterpart."""
@@ -225,17 +225,21 @@ def _number(value: Value, source: DataType, target: DataType, safe: bool) -> Val
             if widened is not None:
                 return widened
         as_number = Decimal if source not in FRACTIONAL else lambda x: Decimal(format_double(x, source))
-        return _converted(value, source, target, lambda x: to_decimal(as_number(x), target), safe)
+        return _convert_distinct(value, source, target, lambda x: to_decimal(as_number(x), target), safe)
     if isinstance(source, DecimalType):
         # Arrow's own conversion of decimals to doubles is not correctly rounded.
-        convert = _truncated(target) if target in INTEGRAL else lambda x: narrow(float(x), target)
-        return _converted(value, source, target, convert, safe)
+        convert = _truncation(target) if target in INTEGRAL else lambda x: narrow(float(x), target)
+        return _convert_distinct(value, source, target, convert, safe)
     if target in FRACTIONAL:
         return pc.cast(value, arrow, safe=False)
     if source in FRACTIONAL:
-        return _converted(value, source, target, _truncated(target), safe)
+        return _convert_distinct(value, source, target, _truncation(target), safe)
     if INTEGER_BITS[target] < INTEGER_BITS[source]:
-        return _converted(value, source, target, _truncated(target), safe) if safe else pc.cast(value, arrow)
+        return (
+            _convert_distinct(value, source, target, _truncation(target), safe)
+            if safe
+            else pc.cast(value, arrow)
+        )
     return value.cast(arrow)
 
 
@@ -249,7 +253,7 @@ def _widened_decimal(value: Value, source: DataType, target: DecimalType) -> Val
     return value.cast(storage_type(target))
 
 
-def _truncated(target: DataType) -> Callable[[Any], int | None]:
+def _truncation(target: DataType) -> Callable[[Any], int | None]:
     def convert(number: Any) -> int | None:
         if isinstance(number, float) and not math.isfinite(number):
             return None

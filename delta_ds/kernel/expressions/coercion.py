@@ -125,16 +125,16 @@ def arithmetic_type(
 def _decimal_result(operator: str, a: DecimalType, b: DecimalType) -> DecimalType:
     whole_a, whole_b, scale = a.precision - a.scale, b.precision - b.scale, max(a.scale, b.scale)
     if operator in "+-":
-        return _adjusted(max(whole_a, whole_b) + scale + 1, scale)
+        return _adjust_precision(max(whole_a, whole_b) + scale + 1, scale)
     if operator == "*":
-        return _adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+        return _adjust_precision(a.precision + b.precision + 1, a.scale + b.scale)
     if operator == "/":
         scale = max(6, a.scale + b.precision + 1)
-        return _adjusted(whole_a + b.scale + scale, scale)
-    return _adjusted(min(whole_a, whole_b) + scale, scale)
+        return _adjust_precision(whole_a + b.scale + scale, scale)
+    return _adjust_precision(min(whole_a, whole_b) + scale, scale)
 
 
-def _adjusted(precision: int, scale: int) -> DecimalType:
+def _adjust_precision(precision: int, scale: int) -> DecimalType:
     """Keep 38 digits, giving up digits after the point, but not below six of them."""
     if precision <= 38:
         return DecimalType(precision, scale)

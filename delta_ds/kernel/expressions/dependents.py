@@ -93,7 +93,7 @@ def check_generated_type(path: Path, field: StructField, new: DataType, table: s
 def _uses(schema: StructType, text: str, path: Path, what: str) -> bool:
     wanted = [name.lower() for name in path]
     try:
-        used = list(columns_of(parse_predicate(text), schema))
+        used = list(referenced_columns(parse_predicate(text), schema))
     except PredicateError as error:
         raise PredicateError(
             f"cannot tell whether the {what} uses column {show(path)}, its expression is not understood: {error.text}. "
@@ -103,17 +103,17 @@ def _uses(schema: StructType, text: str, path: Path, what: str) -> bool:
     return any(all(a.lower() == b for a, b in zip(one, wanted, strict=False)) for one in used)
 
 
-def columns_of(expression: Expression, schema: StructType) -> Iterator[Path]:
+def referenced_columns(expression: Expression, schema: StructType) -> Iterator[Path]:
     """The paths of the columns that an unbound expression reads, as deep as it reads them."""
     path = _path(expression, schema)
     if path is not None:
         yield path
         yield from _on_the_way(expression, schema)
     elif isinstance(expression, Cast):
-        yield from columns_of(expression.child, schema)
+        yield from referenced_columns(expression.child, schema)
     elif isinstance(expression, Call):
         for arg in expression.args:
-            yield from columns_of(arg, schema)
+            yield from referenced_columns(arg, schema)
 
 
 def _on_the_way(expression: Expression, schema: StructType) -> Iterator[Path]:
@@ -124,7 +124,7 @@ def _on_the_way(expression: Expression, schema: StructType) -> Iterator[Path]:
         found = find(schema, above) if above is not None else None
         if above is not None and found is not None and isinstance(found[1].type, MapType):
             yield (*above, "key")
-        yield from columns_of(key, schema)
+        yield from referenced_columns(key, schema)
         expression = inside
 
 

@@ -166,12 +166,12 @@ def _whole(rounding: Callable[[Any], int]) -> Function:
             return args[0]
         if isinstance(target, DecimalType):
             return map_unique(lambda x: Decimal(rounding(x)), args[0], source, target)
-        return map_unique(lambda x: _saturated(x, rounding), args[0], source, target)
+        return map_unique(lambda x: _saturate(x, rounding), args[0], source, target)
 
     return run
 
 
-def _saturated(number: float, rounding: Callable[[Any], int]) -> int:
+def _saturate(number: float, rounding: Callable[[Any], int]) -> int:
     """Java's conversion of a double to a long."""
     if math.isnan(number):
         return 0

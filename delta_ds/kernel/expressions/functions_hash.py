@@ -38,7 +38,7 @@ _EPOCH_DAY = 719163  # 1970-01-01, counted as Python counts days
 _SEED = 42
 
 
-def _mixed(h: int, word: int) -> int:
+def _mix(h: int, word: int) -> int:
     word = word * 0xCC9E2D51 & _MASK
     word = ((word << 15 | word >> 17) & _MASK) * 0x1B873593 & _MASK
     h ^= word
@@ -46,7 +46,7 @@ def _mixed(h: int, word: int) -> int:
     return (h * 5 + 0xE6546B64) & _MASK
 
 
-def _finished(h: int, length: int) -> int:
+def _finish(h: int, length: int) -> int:
     h ^= length
     h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
     h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
@@ -58,13 +58,13 @@ def murmur3(data: bytes, seed: int) -> int:
     mixed in one by one, with their sign."""
     h, aligned = seed, len(data) // 4 * 4
     for (word,) in struct.iter_unpack("<I", data[:aligned]):
-        h = _mixed(h, word)
+        h = _mix(h, word)
     for byte in data[aligned:]:
-        h = _mixed(h, (byte - 256 if byte > 127 else byte) & _MASK)
-    return _finished(h, len(data))
+        h = _mix(h, (byte - 256 if byte > 127 else byte) & _MASK)
+    return _finish(h, len(data))
 
 
-def _packed(value: Any, data_type: DataType) -> bytes:
+def _hash_bytes(value: Any, data_type: DataType) -> bytes:
     """The bytes of a value that Spark hashes."""
     if data_type == STRING:
         return bytes(value.encode())
@@ -98,7 +98,7 @@ def _hash(node: Call, args: list[Any]) -> Value:
         for row, item in enumerate(items):
             if item is None:
                 continue
-            key = (_packed(item, arg.type), seeds[row])
+            key = (_hash_bytes(item, arg.type), seeds[row])
             if key not in cache:
                 cache[key] = murmur3(*key)
             seeds[row] = cache[key]

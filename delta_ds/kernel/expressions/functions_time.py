@@ -69,7 +69,7 @@ _TIME_UNITS = {
 }  # fmt: skip
 
 
-def truncated(local: datetime.datetime, unit: str) -> datetime.datetime:
+def truncate_time(local: datetime.datetime, unit: str) -> datetime.datetime:
     """The start of the unit (a value of `_TIME_UNITS`) that a wall clock time lies in."""
     if unit == "microsecond":
         return local
@@ -90,7 +90,7 @@ def _trunc(day: datetime.date, unit: str) -> datetime.date | None:
     known = _DATE_UNITS.get(unit.lower())
     if known is None:
         return None
-    return truncated(datetime.datetime.combine(day, datetime.time()), known).date()
+    return truncate_time(datetime.datetime.combine(day, datetime.time()), known).date()
 
 
 def _date_trunc(node: Call, args: list[Any]) -> Value:
@@ -101,7 +101,7 @@ def _date_trunc(node: Call, args: list[Any]) -> Value:
         if known is None:
             return None
         local = to_local(instant, zone)
-        start = truncated(local, known)
+        start = truncate_time(local, known)
         if known in ("year", "quarter", "month", "week", "day"):
             return to_utc(start, zone)
         return instant - (local - start)  # stays on its side of a clock change

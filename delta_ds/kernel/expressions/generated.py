@@ -88,12 +88,12 @@ def _generated_columns(
         text = field.metadata.get("delta.generationExpression")
         # Parsing costs an import: only for expressions that may be of a column in the predicate.
         if isinstance(text, str) and any(name in text.lower() for name in read):
-            found = _classified(field, text, schema, timezone)
+            found = _classify(field, text, schema, timezone)
             if found is not None:
                 yield found
 
 
-def _classified(field: StructField, text: str, schema: StructType, timezone: str) -> _Generated | None:
+def _classify(field: StructField, text: str, schema: StructType, timezone: str) -> _Generated | None:
     try:
         expression = bind(parse_predicate(text), schema, timezone, predicate=False)
     except PredicateError as error:
@@ -167,13 +167,13 @@ def _is_zoned(node: Expression) -> bool:
     return isinstance(node, Call) and (node.timezone is not None or any(map(_is_zoned, node.args)))
 
 
-def _substituted(node: Expression, value: Literal) -> Expression:
+def _substitute(node: Expression, value: Literal) -> Expression:
     if isinstance(node, Column):
         return value
     if isinstance(node, Cast):
-        return replace(node, child=_substituted(node.child, value))
+        return replace(node, child=_substitute(node.child, value))
     return (
-        replace(node, args=tuple(_substituted(a, value) for a in node.args))
+        replace(node, args=tuple(_substitute(a, value) for a in node.args))
         if isinstance(node, Call)
         else node
     )
@@ -280,7 +280,7 @@ class _Derivation:
             return None
         try:
             moved = replace(value, value=self._moved(generated, value.value, side))
-            result = constant(_substituted(generated.expression, moved))
+            result = constant(_substitute(generated.expression, moved))
         except (OverflowError, PredicateError) as error:
             _log.info("generated_column_not_used_for_pruning column=%s reason=%s", generated.partition, error)
             return None

@@ -120,7 +120,9 @@ def read_adds(
             if "add" in parquet.schema_arrow.names:
                 columns = _add_leaves(parquet.schema_arrow.field("add").type)
                 table = read_columns(storage, path, parquet, columns)
-            yield guarded(storage, path, functools.partial(_conform_adds, table, partition_columns, base))
+            yield with_checkpoint_errors(
+                storage, path, functools.partial(_conform_adds, table, partition_columns, base)
+            )
         base += rows
 
 
@@ -299,7 +301,7 @@ def open_file(storage: Storage, path: str) -> pq.ParquetFile:
                 raise ValueError(f"its column {field.name} is {field.type}, not an action")
         return file
 
-    return guarded(storage, path, open_)
+    return with_checkpoint_errors(storage, path, open_)
 
 
 def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
@@ -318,10 +320,10 @@ def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: 
         table.validate(full=True)  # Arrow takes any bytes of a file for text
         return table
 
-    return guarded(storage, path, read)
+    return with_checkpoint_errors(storage, path, read)
 
 
-def guarded(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
+def with_checkpoint_errors(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
     """Run a read; whatever Parquet or the store says of a damaged file becomes one error."""
     import pyarrow as pa
 

@@ -105,7 +105,7 @@ def _by(bodies: Any, key: str) -> Bodies | None:
     return None if bodies is None else {body[key]: body for body in bodies}
 
 
-def following(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summary | None:
+def next_summary(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summary | None:
     """The summary after a commit.
 
     Parameters

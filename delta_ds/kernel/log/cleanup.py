@@ -89,7 +89,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     kept = _oldest_kept(storage, listing, cut_off)
     if kept is None or not _may_delete_below(state, kept.version):
         return []
-    expired = _expired(storage, kept.version)
+    expired = _expired_files(storage, kept.version)
     if not expired:
         return []
     if state.supports(V2_CHECKPOINT):
@@ -166,7 +166,7 @@ def _may_delete_below(state: TableState, version: int) -> bool:
 # ---------------------------------------------------------------- what goes
 
 
-def _expired(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
+def _expired_files(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
     """The files of the log before a version, oldest version first, checkpoints after the commit of theirs."""
     out: list[tuple[int, int, str, LogFile | FileStatus]] = []
     for status in storage.list_from(LOG_DIRECTORY):
@@ -180,10 +180,10 @@ def _expired(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
             rank = 1 if file.kind is Kind.CHECKPOINT else 0
             out.append((file.version, rank, name, status if hidden else file))
     out.sort(key=lambda item: item[:3])
-    return [item for *_, item in out] + _staged(storage, kept)
+    return [item for *_, item in out] + _staged_commits(storage, kept)
 
 
-def _staged(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
+def _staged_commits(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
     """Staged commits up to the version, which were published or never will be."""
     try:
         found = storage.list_from(_STAGED_DIRECTORY)

@@ -17,7 +17,7 @@ from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import find_actions
-from delta_ds.kernel.log.segment import LogListing, earliest_version, read_files
+from delta_ds.kernel.log.segment import LogListing, earliest_version, read_log_files
 from delta_ds.kernel.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,
     ICT_ENABLEMENT_TIMESTAMP,
@@ -74,7 +74,7 @@ def file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
 def read_commit_info(storage: Storage, file: LogFile) -> Mapping[str, Any]:
     """The `commitInfo` of a commit; empty where it has none."""
     where = f"{file.path} of {storage.url}"
-    found = find_actions(read_files(storage, [file])[0], ("commitInfo",), where)
+    found = find_actions(read_log_files(storage, [file])[0], ("commitInfo",), where)
     return found[0]["commitInfo"] if found else {}
 
 
@@ -172,7 +172,7 @@ def milliseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // _MILLISECOND
 
 
-def moment_of(timestamp: int) -> datetime:
+def datetime_of(timestamp: int) -> datetime:
     """A time of the log, ms since 1970, as an aware datetime; the nearest one that there is.
 
     Logs hold any number, and calendars end: a commit of a year that has no date must not hide the others.
@@ -183,7 +183,7 @@ def moment_of(timestamp: int) -> datetime:
 
 def as_text(timestamp: int) -> str:
     """A moment in ms as people read it, UTC."""
-    return moment_of(timestamp).isoformat(" ", "milliseconds").removesuffix("+00:00") + " UTC"
+    return datetime_of(timestamp).isoformat(" ", "milliseconds").removesuffix("+00:00") + " UTC"
 
 
 def _too_early(storage: Storage, timestamp: int, first: int) -> TimestampOutOfRangeError:
@@ -229,7 +229,7 @@ def describe(
     times = file_times(listing, sorted(listing.commits))
     files = [listing.commits[v] for v in versions]
     entries = []
-    for file, data in zip(files, read_files(storage, files), strict=True):
+    for file, data in zip(files, read_log_files(storage, files), strict=True):
         found = find_actions(data, ("commitInfo",), f"{file.path} of {storage.url}")
         info: Mapping[str, Any] = found[0]["commitInfo"] if found else {}
         time = times[file.version]
@@ -244,7 +244,7 @@ def _entry(version: int, time: int, info: Mapping[str, Any]) -> dict[str, Any]:
     blind = info.get("isBlindAppend")
     return {
         "version": version,
-        "timestamp": moment_of(time),
+        "timestamp": datetime_of(time),
         "userId": _text(info.get("userId")),
         "userName": _text(info.get("userName")),
         "operation": _text(info.get("operation")),

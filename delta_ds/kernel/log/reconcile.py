@@ -77,7 +77,7 @@ def reconcile(
     adds: list[pa.Table] = []
     touched = None
     if parsed:
-        key = joined([file_keys(t, storage) for t in parsed])
+        key = join_keys([file_keys(t, storage) for t in parsed])
         newest = newest_rows(key)
         touched = key.filter(as_mask(newest)) if older.tables else None
         del key
@@ -122,7 +122,7 @@ def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
     return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
-def joined(keys: list[pa.ChunkedArray]) -> pa.StringArray:
+def join_keys(keys: list[pa.ChunkedArray]) -> pa.StringArray:
     import pyarrow as pa
 
     chunks = [chunk for key in keys for chunk in key.chunks]

@@ -30,7 +30,7 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
-from delta_ds.kernel.log.segment import LogSegment, read_files
+from delta_ds.kernel.log.segment import LogSegment, read_log_files
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -149,7 +149,7 @@ def load_table_state(
     for batch in reversed(list(in_batches(newer, _HEADER_COMMITS))):
         if protocol is not None and metadata is not None:
             break
-        contents = read_files(storage, batch)
+        contents = read_log_files(storage, batch)
         for file, data in zip(reversed(batch), reversed(contents), strict=True):
             where = _where(storage, file.path)
             check_whole(data, where)
@@ -264,11 +264,11 @@ def _read_ahead(
     if not batches:
         return
     with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(read_files, storage, batches[0])
+        coming = reader.submit(read_log_files, storage, batches[0])
         for batch, following in zip_longest(batches, batches[1:]):
             contents = coming.result()
             if following is not None:
-                coming = reader.submit(read_files, storage, following)
+                coming = reader.submit(read_log_files, storage, following)
             yield batch, contents
 
 

@@ -26,7 +26,7 @@ from delta_ds.kernel.log.filenames import (
 )
 from delta_ds.kernel.log.last_checkpoint import read_hint
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 
 # Commits looked for one by one where a listing has gaps; a log that lacks more than a few has lost them.
 _LOOKED_FOR = 32
@@ -143,7 +143,7 @@ def _fill_gaps(storage: Storage, got: _Gathered, start: int) -> None:
     missing = (version for version in range(first, last + 1) if version not in got.commits)
     for version in list(itertools.islice(missing, _LOOKED_FOR)):
         try:
-            status = storage.status(commit_path(version))
+            status = storage.status(relative_commit_path(version))
         except FileNotFoundError:
             continue
         found = parse_name(status)
@@ -174,7 +174,7 @@ class LogFileGoneError(LogError):
     default_condition = "DELTA_LOG_FILE_NOT_FOUND"
 
 
-def read_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:
+def read_log_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:
     """The contents of listed files of the log, in order.
 
     Raises

@@ -13,7 +13,7 @@ from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.json_text import parse_json
-from delta_ds.kernel.options.values import zone_of
+from delta_ds.kernel.options.values import zone_by_name
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
 from delta_ds.kernel.storage.secret_options import SecretOptions
 
@@ -101,7 +101,7 @@ class OptionSet:
             An unknown name (with the nearest known one), a wrong value, or no path.
         """
         given = self._sort_out(options)
-        zone = zone_of(given.texts.get("timeZone") or session_time_zone)
+        zone = zone_by_name(given.texts.get("timeZone") or session_time_zone)
         for name, text in given.texts.items():
             option = self._by_name[name.lower()]
             try:

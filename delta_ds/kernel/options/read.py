@@ -27,7 +27,7 @@ from delta_ds.kernel.options.values import (
     time_zone_name,
     timestamp,
     version,
-    zone_of,
+    zone_by_name,
 )
 from delta_ds.kernel.storage.secret_options import SecretOptions
 
@@ -198,7 +198,7 @@ def split_path_suffix(path: str, time_zone: str = "UTC") -> tuple[str, int | Non
     match = _TIMESTAMP_SUFFIX.fullmatch(path)
     if match:
         try:
-            whole = datetime.strptime(match[2][:14], "%Y%m%d%H%M%S").replace(tzinfo=zone_of(time_zone))
+            whole = datetime.strptime(match[2][:14], "%Y%m%d%H%M%S").replace(tzinfo=zone_by_name(time_zone))
             return match[1], None, whole.astimezone(timezone.utc) + timedelta(milliseconds=int(match[2][14:]))
         except (ValueError, OverflowError) as error:
             raise INVALID_TIMESTAMP_FORMAT(moment=match[2]) from error

@@ -38,7 +38,7 @@ def is_on(settings: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
-def travelling(settings: Mapping[str, str]) -> dict[str, str]:
+def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
     wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK, DATA_COLUMNS)
     return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}

@@ -39,13 +39,13 @@ def timestamp(text: str, zone: tzinfo) -> datetime:
             int(parts["hour"] or 0), int(parts["minute"] or 0), int(parts["second"] or 0),
             int((parts["fraction"] or "0").ljust(6, "0")[:6]),
         )  # fmt: skip
-        where = zone_of(parts["zone"]) if parts["zone"] else zone
+        where = zone_by_name(parts["zone"]) if parts["zone"] else zone
         return local.replace(tzinfo=where).astimezone(timezone.utc)
     except OverflowError as error:
         raise ValueError("a timestamp lies in the years 1 to 9999") from error
 
 
-def zone_of(name: str) -> tzinfo:
+def zone_by_name(name: str) -> tzinfo:
     if name.strip() in ("UTC", "Z"):
         return timezone.utc
     # Brings in pyarrow, and is needed for other zones only.
@@ -78,7 +78,7 @@ def names(text: str, zone: tzinfo) -> tuple[str, ...]:
 
 
 def time_zone_name(text: str, zone: tzinfo) -> str:
-    zone_of(text)
+    zone_by_name(text)
     return text.strip()
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.scan.file_pruning import Leaf, is_opaque, resolve
+from delta_ds.kernel.scan.file_pruning import StatisticsColumnRef, is_opaque, resolve
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.column_mapping import physical_name
@@ -63,7 +63,7 @@ class Aggregate:
     path: Path = ()
 
 
-def exact(
+def exact_aggregates(
     snapshot: TableVersion, requests: Sequence[Aggregate], *, timezone: str | None = None
 ) -> list[pa.Scalar] | None:
     """Answer aggregates over the live rows of a version, without reading a data file.
@@ -132,7 +132,7 @@ class _Partition:
         return cls(field.name, physical_name(field, snapshot.mapping_mode), field.type, is_opaque(field))
 
 
-def _may_be_known(request: Aggregate, leaf: Leaf | None, is_data: bool) -> bool:
+def _may_be_known(request: Aggregate, leaf: StatisticsColumnRef | None, is_data: bool) -> bool:
     """Whether statistics could answer at all, to parse none where they cannot."""
     if not request.path:
         return request.function == "count"
@@ -196,7 +196,7 @@ class _Rows:
         values = values.filter(present)
         return _extreme(function, values, pa.repeat(TRUE, len(values)))
 
-    def of_column(self, function: str, leaf: Leaf) -> pa.Scalar | None:
+    def of_column(self, function: str, leaf: StatisticsColumnRef) -> pa.Scalar | None:
         present = self._present(leaf.path)
         if function == "count":
             return None if present.null_count else pc.sum(present, min_count=0)

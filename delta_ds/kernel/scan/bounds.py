@@ -56,21 +56,21 @@ class Bounds:
         return len(self.may_be_null)
 
 
-def everywhere(answer: bool, length: int) -> pa.BooleanArray:
+def same_for_all(answer: bool, length: int) -> pa.BooleanArray:
     """The same answer for all files."""
     return pa.repeat(TRUE if answer else FALSE, length)
 
 
-def everything(length: int) -> Bounds:
+def unknown_bounds(length: int) -> Bounds:
     """The bounds of an expression of which nothing is known."""
-    anything = everywhere(True, length)
+    anything = same_for_all(True, length)
     return Bounds(None, None, anything, anything)
 
 
-def exactly(values: pa.Array | pa.Scalar, length: int) -> Bounds:
+def exact_bounds(values: pa.Array | pa.Scalar, length: int) -> Bounds:
     """The bounds of an expression that has one value a file."""
     if isinstance(values, pa.Scalar):
-        known = everywhere(values.is_valid, length)
+        known = same_for_all(values.is_valid, length)
         return Bounds(values, values, pc.invert(known), known)
     return Bounds(values, values, values.is_null(), values.is_valid())
 
@@ -115,14 +115,14 @@ def _below(
     """Whether `low < high` (or `<=`), true where either is unknown."""
     pair = None if low is None or high is None else _comparable(low, high)
     if pair is None:
-        return everywhere(True, length)
+        return same_for_all(True, length)
     low, high = pair
     below = pc.less_equal(low, high) if or_equal else pc.less(low, high)
     if pa.types.is_floating(low.type):
         top = pc.is_nan(high)
         below = pc.or_(below, top if or_equal else pc.and_not(top, pc.is_nan(low)))
     if isinstance(below, pa.Scalar):
-        return everywhere(not below.is_valid or below.as_py(), length)
+        return same_for_all(not below.is_valid or below.as_py(), length)
     return below.fill_null(TRUE)
 
 
@@ -260,10 +260,10 @@ def _long(value: int | None) -> pa.Int64Scalar:
 
 def after_truncation(high: pa.Array) -> pa.Array:
     """The greatest timestamps that statistics cut to the given milliseconds."""
-    return shifted(high, 999)
+    return shift_instants(high, 999)
 
 
-def shifted(instants: pa.Array, by_us: int) -> pa.Array:
+def shift_instants(instants: pa.Array, by_us: int) -> pa.Array:
     """The timestamps moved by some microseconds."""
     return pc.add(_within(instants.cast(pa.int64()), _MAX_US), _long(by_us)).cast(instants.type)
 

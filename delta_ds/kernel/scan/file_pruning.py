@@ -16,7 +16,7 @@ from delta_ds.kernel.data.values.statistics import Path, Statistics
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
 from delta_ds.kernel.scan import bounds
-from delta_ds.kernel.scan.bounds import Bounds, everything, everywhere, exactly, may_compare
+from delta_ds.kernel.scan.bounds import Bounds, exact_bounds, may_compare, same_for_all, unknown_bounds
 from delta_ds.kernel.scan.partitions import PartitionTuples
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.types import (
@@ -41,7 +41,7 @@ _NONE = scalar_of(0, LONG)
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class StatisticsColumnRef:
     """A data column that may have statistics.
 
     Attributes
@@ -60,7 +60,7 @@ class Leaf:
     was_float: bool
 
 
-def resolve(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> Leaf | None:
+def resolve(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> StatisticsColumnRef | None:
     """The leaf at a logical path through structs; None where there is none with statistics of its own."""
     physical = physical_path(schema, path, mapping_mode)
     level: DataType = schema
@@ -74,7 +74,7 @@ def resolve(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> Lea
         return None
     changes = field_.metadata.get("delta.typeChanges") or []
     was_float = level == DOUBLE and any(change.get("fromType") == "float" for change in changes)
-    return Leaf(physical, level, not is_opaque(field_), was_float)
+    return StatisticsColumnRef(physical, level, not is_opaque(field_), was_float)
 
 
 def is_opaque(field_: StructField) -> bool:
@@ -88,7 +88,7 @@ def is_opaque(field_: StructField) -> bool:
 
 
 @dataclass(slots=True)
-class Evidence:
+class FilePruning:
     """What is known of some files, aligned with them; answers come as one boolean a file.
 
     Attributes
@@ -107,7 +107,7 @@ class Evidence:
 
     partitions: PartitionTuples
     statistics: Statistics | None = None
-    leaves: Mapping[tuple[str, ...], Leaf] = field(default_factory=dict)
+    leaves: Mapping[tuple[str, ...], StatisticsColumnRef] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     numbers: frozenset[tuple[str, ...]] = frozenset()
     counts_nan: Callable[[], bool] = lambda: False
@@ -149,7 +149,7 @@ class Evidence:
             out = bounds.cast(inner, expression.child.type, expression.type, self.partitions.timezone)
             if out is not None:
                 return out
-        return everything(len(self.partitions))
+        return unknown_bounds(len(self.partitions))
 
     def gaps(self, expression: Expression) -> Iterator[tuple[str, pa.BooleanArray]]:
         """What an expression asks that statistics do not say, and of which files."""
@@ -158,7 +158,7 @@ class Evidence:
                 continue
             leaf = self.leaves.get(column.path)
             if leaf is None or self.statistics is None:
-                yield f"{column} has no statistics", everywhere(True, len(self.partitions))
+                yield f"{column} has no statistics", same_for_all(True, len(self.partitions))
                 continue
             known = self.statistics.null_count[leaf.path].is_valid()
             if leaf.path in self.statistics.min:
@@ -166,7 +166,7 @@ class Evidence:
             yield f"no statistics on {column}", pc.invert(known)
 
     def _constant(self, value: bool) -> Bounds:
-        return exactly(scalar_of(value, BOOLEAN), len(self.partitions))
+        return exact_bounds(scalar_of(value, BOOLEAN), len(self.partitions))
 
     def _exact(self, expression: Expression) -> Bounds | None:
         values = self.partitions.values(expression)
@@ -174,7 +174,7 @@ class Evidence:
             return None
         if isinstance(values, pa.Array):
             self.used.add(_PARTITION_VALUES)
-        return exactly(values, len(self.partitions))
+        return exact_bounds(values, len(self.partitions))
 
     def _connected(self, expression: Call, wanted: bool) -> pa.BooleanArray:
         # AND is true where all parts are, OR false where all are; one part is enough for the other two.
@@ -188,7 +188,7 @@ class Evidence:
     def _column(self, column: Column) -> Bounds:
         leaf = self.leaves.get(column.path)
         if leaf is None or self.statistics is None:
-            return everything(len(self.partitions))
+            return unknown_bounds(len(self.partitions))
         low = high = None
         self.used.add(_NULL_COUNT)
         if leaf.comparable and leaf.path in self.statistics.min:
@@ -222,9 +222,9 @@ class Evidence:
         value, items = self.bounds(expression.args[0]), expression.args[1:]
         some = [item for item in items if not (isinstance(item, Literal) and item.value is None)]
         if not wanted and len(some) < len(items):
-            return everywhere(False, len(self.partitions))  # x NOT IN (..., NULL) is never true
+            return same_for_all(False, len(self.partitions))  # x NOT IN (..., NULL) is never true
         if wanted:
-            out = everywhere(False, len(self.partitions))
+            out = same_for_all(False, len(self.partitions))
             for covered in self._ranges(some):
                 out = pc.or_(out, may_compare("=", value, covered))
             return out
@@ -254,7 +254,7 @@ class Evidence:
             return values.may_be_value
         prefix, rest = pattern
         if rest == "":
-            same = exactly(scalar_of(prefix, STRING), len(self.partitions))
+            same = exact_bounds(scalar_of(prefix, STRING), len(self.partitions))
             return may_compare("=" if wanted else "<>", values, same)
         if wanted:
             return bounds.may_start_with(values, prefix)

@@ -49,20 +49,22 @@ def check_not_null(snapshot: TableVersion, rows: pa.Int64Array) -> None:
         A file has nulls in a NOT NULL column: it was written against the table's schema.
     """
     wanted = [f for f in snapshot.schema if not f.nullable and f.type != VOID]
-    open_rows = _unproven(snapshot, wanted, rows)
+    open_rows = _unproven_files(snapshot, wanted, rows)
     if not len(open_rows):
         return
     table = snapshot.live_files().table.take(open_rows)
     slices = file_slices(table, snapshot.physical_partition_columns)
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         for piece, column in zip(
-            slices, pool.map(lambda s: _broken(snapshot, wanted, s), slices), strict=True
+            slices, pool.map(lambda s: _first_broken_column(snapshot, wanted, s), slices), strict=True
         ):
             if column is not None:
                 raise _error(snapshot, piece, column)
 
 
-def _unproven(snapshot: TableVersion, wanted: Sequence[StructField], rows: pa.Int64Array) -> pa.Int64Array:
+def _unproven_files(
+    snapshot: TableVersion, wanted: Sequence[StructField], rows: pa.Int64Array
+) -> pa.Int64Array:
     """The files of which the log does not say that they have no nulls."""
     partitions = {name.lower() for name in snapshot.partition_columns}
     data = [f for f in wanted if f.name.lower() not in partitions]
@@ -103,7 +105,9 @@ def _partitions_set(
     return keep
 
 
-def _broken(snapshot: TableVersion, wanted: Sequence[StructField], piece: FileSlice) -> str | None:
+def _first_broken_column(
+    snapshot: TableVersion, wanted: Sequence[StructField], piece: FileSlice
+) -> str | None:
     """The first column with nulls in a file; None for none."""
     columns = [f for f in wanted if not _proven_by_footer(snapshot, f, piece)]
     if not columns:

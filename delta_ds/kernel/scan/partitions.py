@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
-from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shifted
+from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shift_instants
 from delta_ds.kernel.schema.types import LONG, TIMESTAMP, VOID, DataType
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PartitionTuples:
         values = self.table[name].chunk(0).take(self.code)
         low = high = None
         if column.type == TIMESTAMP:
-            low, high = shifted(values, -DAY_US), shifted(values, DAY_US)
+            low, high = shift_instants(values, -DAY_US), shift_instants(values, DAY_US)
         return Bounds(low, high, values.is_null(), values.is_valid())
 
     def _decide(self, expression: Expression) -> pa.Array | pa.Scalar | None:

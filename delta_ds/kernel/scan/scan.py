@@ -244,7 +244,7 @@ def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileS
     descriptors = (
         [None] * table.num_rows
         if vectors.null_count == table.num_rows
-        else [descriptor(v) for v in vectors.to_pylist()]
+        else [vector_descriptor(v) for v in vectors.to_pylist()]
     )
     return [
         FileSlice(
@@ -267,7 +267,7 @@ def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileS
     ]
 
 
-def descriptor(value: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
+def vector_descriptor(value: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
     """The deletion vector of a file action's struct; None for none.
 
     Raises

@@ -19,8 +19,14 @@ import pyarrow.compute as pc
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
-from delta_ds.kernel.scan.bounds import everywhere
-from delta_ds.kernel.scan.file_pruning import Evidence, Leaf, is_opaque, resolve, without_nan
+from delta_ds.kernel.scan.bounds import same_for_all
+from delta_ds.kernel.scan.file_pruning import (
+    FilePruning,
+    StatisticsColumnRef,
+    is_opaque,
+    resolve,
+    without_nan,
+)
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, DataType, StructType
@@ -97,7 +103,7 @@ def prune(
     by_partition, by_data = _split(predicate, schema, partition_columns, timezone)
     tuples = _tuples(files, [*by_partition, *by_data], schema, partition_columns, mapping_mode, timezone)
     first = _Steps(everyone)
-    first.apply(by_partition, Evidence(tuples))
+    first.apply(by_partition, FilePruning(tuples))
     left = first.kept_rows()
     leaves = _leaves(by_data, schema, partition_columns, mapping_mode)
     if not by_data or len(left) == 0:
@@ -106,7 +112,7 @@ def prune(
     second = _Steps(left)
     second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
     numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, by_data))
-    evidence = Evidence(tuples.take(left), statistics, leaves, numbers=numbers, counts_nan=counts_nan)
+    evidence = FilePruning(tuples.take(left), statistics, leaves, numbers=numbers, counts_nan=counts_nan)
     second.apply(by_data, evidence)
     undecided = second.undecided(by_data, evidence)
     return Pruning(second.kept_rows(), (*first.reasons, *second.reasons), undecided)
@@ -150,7 +156,7 @@ def _tuples(
 
 def _leaves(
     parts: Sequence[Expression], schema: StructType, partition_columns: Sequence[str], mapping_mode: str
-) -> dict[tuple[str, ...], Leaf]:
+) -> dict[tuple[str, ...], StatisticsColumnRef]:
     """The data columns with statistics that the conjuncts read, by logical path."""
     partitioned = {name.lower() for name in partition_columns}
     found = {}
@@ -165,7 +171,7 @@ def _leaves(
 
 def row_numbers(length: int) -> pa.Int64Array:
     """The numbers 0, 1, ... of that many rows."""
-    return pc.indices_nonzero(everywhere(True, length)).cast(pa.int64())
+    return pc.indices_nonzero(same_for_all(True, length)).cast(pa.int64())
 
 
 class _Steps:
@@ -173,13 +179,13 @@ class _Steps:
 
     def __init__(self, rows: pa.Int64Array) -> None:
         self.rows = rows
-        self.kept = everywhere(True, len(rows))
+        self.kept = same_for_all(True, len(rows))
         self.reasons: list[Reason] = []
 
     def kept_rows(self) -> pa.Int64Array:
         return self.rows.filter(self.kept)
 
-    def apply(self, parts: Sequence[Expression], evidence: Evidence) -> None:
+    def apply(self, parts: Sequence[Expression], evidence: FilePruning) -> None:
         for part in parts:
             evidence.used.clear()
             impossible = pc.invert(evidence.may_be(part, True))
@@ -192,7 +198,7 @@ class _Steps:
             self.reasons.append(Reason(rule, self.rows.filter(newly)))
             self.kept = pc.and_not(self.kept, mask)
 
-    def undecided(self, parts: Sequence[Expression], evidence: Evidence) -> tuple[Reason, ...]:
+    def undecided(self, parts: Sequence[Expression], evidence: FilePruning) -> tuple[Reason, ...]:
         out = []
         for part in parts:
             for rule, mask in evidence.gaps(part):

@@ -26,19 +26,19 @@ _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
 _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
-def declared(field: StructField) -> str | None:
+def declared_type(field: StructField) -> str | None:
     """The declared type of a column that is or holds a char or varchar, in Spark's words; else None."""
     text = field.metadata.get(DECLARED)
     return text if isinstance(text, str) else None
 
 
-def with_declared(field: StructField, text: str | None) -> StructField:
+def with_declared_type(field: StructField, text: str | None) -> StructField:
     """The field with that declared type; None for a plain string."""
     metadata = {k: v for k, v in field.metadata.items() if k != DECLARED}
     return replace(field, metadata=metadata if text is None else {**metadata, DECLARED: text})
 
 
-def limit(text: str | None) -> tuple[str, int] | None:
+def length_limit(text: str | None) -> tuple[str, int] | None:
     """`char` or `varchar` and its length, of a declared type that is nothing else; None otherwise."""
     match = _CHAR_VARCHAR.fullmatch(text.strip().lower()) if text else None
     return (match[1], int(match[2])) if match else None
@@ -54,21 +54,24 @@ def schema_of(node: Mapping[str, Any]) -> StructType:
     """
     import json
 
-    return parse_schema(json.dumps(_marked(dict(node))))
+    return parse_schema(json.dumps(_with_declared_types(dict(node))))
 
 
-def _marked(node: Any) -> Any:
+def _with_declared_types(node: Any) -> Any:
     """The JSON of a type with the declared type in the metadata of every field that holds a char or varchar."""
     if not isinstance(node, Mapping):
         return node
-    out = {k: _marked(v) if k in ("elementType", "keyType", "valueType") else v for k, v in node.items()}
+    out = {
+        k: _with_declared_types(v) if k in ("elementType", "keyType", "valueType") else v
+        for k, v in node.items()
+    }
     if "fields" in node:
-        out["fields"] = [_marked_field(f) for f in node["fields"]]
+        out["fields"] = [_field_with_declared_type(f) for f in node["fields"]]
     return out
 
 
-def _marked_field(node: Mapping[str, Any]) -> dict[str, Any]:
-    out = {**node, "type": _marked(node["type"])}
+def _field_with_declared_type(node: Mapping[str, Any]) -> dict[str, Any]:
+    out = {**node, "type": _with_declared_types(node["type"])}
     if _has_length(node["type"]):
         out["metadata"] = {**(node.get("metadata") or {}), DECLARED: _catalog(node["type"])}
     return out

@@ -157,10 +157,10 @@ def resolve(schema: StructType, path: Path, table: str) -> tuple[Path, StructFie
             and not find(schema, path[: length + 1])
         ):
             raise not_a_struct(path, above[0], above[1].type, table)
-    raise unresolved(schema, path, table)
+    raise unresolved_column(schema, path, table)
 
 
-def unresolved(schema: StructType, path: Path, table: str) -> SchemaError:
+def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError:
     """The error for a column that does not exist, with the nearest names of the level where it is missing."""
     level: StructType = schema
     above: Path = ()

@@ -42,7 +42,7 @@ _AS_DECIMAL: Mapping[DataType, DecimalType] = {
 }
 
 
-def enabled(properties: Mapping[str, str], features: frozenset[str], table: str) -> bool:
+def is_widening_enabled(properties: Mapping[str, str], features: frozenset[str], table: str) -> bool:
     """Whether types of this table may be widened now.
 
     Raises

@@ -70,14 +70,14 @@ def forget(filesystem: Any) -> None:
 def _key(address: Address, given: Mapping[str, Any]) -> Hashable:
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
     # Clients do not survive a fork, and Spark forks its Python workers.
-    return os.getpid(), address.scheme, address.authority, address.userinfo, _frozen(dict(given)), environment
+    return os.getpid(), address.scheme, address.authority, address.userinfo, _freeze(dict(given)), environment
 
 
-def _frozen(value: Any) -> Hashable:
+def _freeze(value: Any) -> Hashable:
     if isinstance(value, Mapping):
-        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+        return tuple(sorted((str(k), _freeze(v)) for k, v in value.items()))
     if isinstance(value, (list, tuple, set)):
-        return tuple(map(_frozen, value))
+        return tuple(map(_freeze, value))
     return repr(value) if isinstance(value, (str, int, float, bytes, type(None))) else f"object {id(value)}"
 
 

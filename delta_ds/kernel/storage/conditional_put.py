@@ -56,7 +56,7 @@ def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
     Raises
     ------
     Exception
-        Whatever the filesystem raises; `meaning` tells what it is.
+        Whatever the filesystem raises; `meaning_of_error` tells what it is.
     """
     _PUTS[scheme](fs, path, data)
 
@@ -84,7 +84,7 @@ def check(scheme: str, fs: Callable[[], Any], address: str) -> None:
         )
 
 
-def meaning(error: BaseException) -> Meaning:
+def meaning_of_error(error: BaseException) -> Meaning:
     """What an error of `put_if_absent` says.
 
     Returns

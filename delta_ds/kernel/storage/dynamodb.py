@@ -29,7 +29,7 @@ SCHEMES = ("s3a", "s3", "s3n")
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSettings:
+class DynamoDBSettings:
     """Where entries are kept, from the storage options.
 
     Attributes
@@ -52,7 +52,7 @@ class BrokerSettings:
     create_table: bool = False
 
 
-def broker_settings(options: Mapping[str, Any]) -> BrokerSettings:
+def dynamodb_settings(options: Mapping[str, Any]) -> DynamoDBSettings:
     """Read the settings out of storage options.
 
     Raises
@@ -72,7 +72,7 @@ def broker_settings(options: Mapping[str, Any]) -> BrokerSettings:
             f"invalid value {scheme!r} for the storage option {store_options.DDB_SCHEME!r}: "
             f"it is one of {', '.join(SCHEMES)}"
         )
-    return BrokerSettings(
+    return DynamoDBSettings(
         table=own.get(store_options.DDB_TABLE, _DEFAULT_TABLE),
         region=own.get(store_options.DDB_REGION, _DEFAULT_REGION),
         endpoint=own.get(store_options.DDB_ENDPOINT),
@@ -83,7 +83,7 @@ def broker_settings(options: Mapping[str, Any]) -> BrokerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommitEntry:
     """One commit, as DynamoDB knows it.
 
     Attributes
@@ -103,7 +103,7 @@ class Entry:
     complete: bool
     expire_time: int | None = None
 
-    def completed(self, now: float, ttl: int) -> Entry:
+    def completed(self, now: float, ttl: int) -> CommitEntry:
         """The same entry, complete; it may go `ttl` seconds after `now`."""
         return replace(self, complete=True, expire_time=int(now) + ttl)
 
@@ -112,7 +112,7 @@ class CommitEntries:
     """The entries of one Delta table. Connects when first needed, once per process."""
 
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
-        self.settings = broker_settings(options)
+        self.settings = dynamodb_settings(options)
         self._address = address
         self._options = options
         self._opened: tuple[int, Any] | None = None
@@ -121,7 +121,7 @@ class CommitEntries:
         """The hash key of the Delta table."""
         return f"{scheme or self.settings.scheme}://{self._address.authority}{self._address.path}"
 
-    def get(self, file_name: str) -> Entry | None:
+    def get(self, file_name: str) -> CommitEntry | None:
         """The entry of a commit, read consistently."""
         key = {"tablePath": {"S": self.table_path()}, "fileName": {"S": file_name}}
         with self._errors():
@@ -129,7 +129,7 @@ class CommitEntries:
         item = answer.get("Item")
         return _entry(item) if item else None
 
-    def latest(self, scheme: str | None = None) -> Entry | None:
+    def latest(self, scheme: str | None = None) -> CommitEntry | None:
         """The entry of the highest version that has one."""
         with self._errors():
             answer = self._client.query(
@@ -142,7 +142,7 @@ class CommitEntries:
             )
         return _entry(answer["Items"][0]) if answer["Items"] else None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CommitEntry) -> None:
         """Put an entry where there is none.
 
         Raises
@@ -161,12 +161,12 @@ class CommitEntries:
                 ConditionExpression="attribute_not_exists(fileName)",
             )
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: CommitEntry) -> None:
         """Put an entry over the one that is there."""
         with self._errors():
             self._client.put_item(TableName=self.settings.table, Item=self._item(entry))
 
-    def _item(self, entry: Entry) -> dict[str, dict[str, str]]:
+    def _item(self, entry: CommitEntry) -> dict[str, dict[str, str]]:
         item = {
             "tablePath": {"S": self.table_path()},
             "fileName": {"S": entry.file_name},
@@ -206,14 +206,14 @@ class CommitEntries:
                     "it does not exist; correct ddbTableName and ddbRegion, or set the storage option "
                     f"{store_options.DDB_CREATE_TABLE}=true to have it made"
                 )
-            if conditional_put.meaning(error) == "unknown":
+            if conditional_put.meaning_of_error(error) == "unknown":
                 raise UncertainWriteError(f"{where} gave no answer: {text}") from None
             raise StorageError(f"{where} cannot broker commits of {self._address}: {text}") from None
 
 
-def _entry(item: Mapping[str, Mapping[str, str]]) -> Entry:
+def _entry(item: Mapping[str, Mapping[str, str]]) -> CommitEntry:
     expires = item.get("expireTime")
-    return Entry(
+    return CommitEntry(
         item["fileName"]["S"],
         item["tempPath"]["S"],
         item["complete"]["S"] == "true",
@@ -221,7 +221,7 @@ def _entry(item: Mapping[str, Mapping[str, str]]) -> Entry:
     )
 
 
-def _connect(settings: BrokerSettings, address: Address, options: Mapping[str, Any]) -> Any:
+def _connect(settings: DynamoDBSettings, address: Address, options: Mapping[str, Any]) -> Any:
     try:
         from botocore.session import Session  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:

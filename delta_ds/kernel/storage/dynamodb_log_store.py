@@ -19,9 +19,9 @@ from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
-from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, Entry
+from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, CommitEntry
 from delta_ds.kernel.storage.filesystem import FileStatus
-from delta_ds.kernel.storage.log_store import LogStore, commit_path, uncertain
+from delta_ds.kernel.storage.log_store import LogStore, relative_commit_path, uncertain_error
 from delta_ds.kernel.storage.remote import RemoteStorage
 from delta_ds.kernel.storage.uri import Address
 
@@ -32,7 +32,7 @@ _ATTEMPTS = 4
 _COMMIT = re.compile(r"_delta_log/\d{20}\.json")
 
 
-class BrokeredStorage(RemoteStorage):
+class DynamoDBStorage(RemoteStorage):
     """A table on S3 whose newest commit may still have to be put in its place."""
 
     def __init__(self, address: Address, options: Mapping[str, Any] | None = None) -> None:
@@ -58,26 +58,26 @@ class BrokeredStorage(RemoteStorage):
     def check_create(self) -> None:
         """Nothing to check: DynamoDB decides."""
 
-    def log_store(self) -> BrokeredLogStore:
+    def log_store(self) -> DynamoDBLogStore:
         """Where its commits are published."""
-        return BrokeredLogStore(self)
+        return DynamoDBLogStore(self)
 
 
-class BrokeredLogStore(LogStore):
+class DynamoDBLogStore(LogStore):
     """Publishes by an entry in DynamoDB."""
 
-    def __init__(self, storage: BrokeredStorage) -> None:
+    def __init__(self, storage: DynamoDBStorage) -> None:
         self.storage = storage
         self.entries = storage.entries
 
     def publish(self, version: int, data: bytes) -> None:
-        path = commit_path(version)
+        path = relative_commit_path(version)
         name = path.rpartition("/")[2]
         if self.storage.exists(path):
             raise FileExistsError(f"{self.storage.describe(path)} exists already")
         with _about_another_commit():
             self._check_before(version, name)
-        entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
+        entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
         self.storage.write(f"{_LOG}/{entry.temp_path}", data)
         self._decide(version, entry)
         try:
@@ -89,7 +89,7 @@ class BrokeredLogStore(LogStore):
                 "commit_left_to_recovery table=%s version=%d reason=%s", self.storage.url, version, error.text
             )
 
-    def finish(self, entry: Entry) -> None:
+    def finish(self, entry: CommitEntry) -> None:
         """Put the commit of an incomplete entry in its place and mark it complete; else do nothing.
 
         Raises
@@ -105,7 +105,7 @@ class BrokeredLogStore(LogStore):
             self.storage.write(path, self._content(entry, path))
         self._complete(entry)
 
-    def _content(self, entry: Entry, path: str) -> bytes:
+    def _content(self, entry: CommitEntry, path: str) -> bytes:
         temporary = f"{_LOG}/{entry.temp_path}"
         try:
             return self.storage.read(temporary)
@@ -116,12 +116,12 @@ class BrokeredLogStore(LogStore):
                 parameters={"path": path},
             ) from None
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete(self, entry: CommitEntry) -> None:
         self.entries.put(entry.completed(time.time(), self.entries.settings.ttl))
 
     def _check_before(self, version: int, name: str) -> None:
         """See to it that the version before is in place, and that DynamoDB's entries belong to this table."""
-        before = commit_path(version - 1)
+        before = relative_commit_path(version - 1)
         entry = self.entries.get(before.rpartition("/")[2] if version else name)
         if entry is None:
             self._check_spelling()
@@ -134,8 +134,8 @@ class BrokeredLogStore(LogStore):
                 parameters={"table": self.storage.url, "version": version},
             )
         elif not version and entry is not None and entry.complete:
-            if self.storage.exists(commit_path(0)):  # by now: another writer was quicker
-                raise FileExistsError(f"{self.storage.describe(commit_path(0))} exists already")
+            if self.storage.exists(relative_commit_path(0)):  # by now: another writer was quicker
+                raise FileExistsError(f"{self.storage.describe(relative_commit_path(0))} exists already")
             raise StorageError(
                 f"table {self.storage.url}: DynamoDB still has entries of an earlier table at this path; nothing was "
                 f"written; delete the items with tablePath {self.entries.table_path()!r} from the DynamoDB table "
@@ -154,7 +154,7 @@ class BrokeredLogStore(LogStore):
                     parameters={"table": self.storage.url, "scheme": scheme},
                 )
 
-    def _decide(self, version: int, entry: Entry) -> None:
+    def _decide(self, version: int, entry: CommitEntry) -> None:
         """Add the entry, or raise `FileExistsError` if another writer's is there."""
         sent = False
         for attempt in range(_ATTEMPTS):
@@ -186,9 +186,9 @@ class BrokeredLogStore(LogStore):
             if refused is not None and not sent:
                 self._give_up(entry)
                 raise refused
-        raise uncertain(self.storage.url, version, problem) from problem
+        raise uncertain_error(self.storage.url, version, problem) from problem
 
-    def _give_up(self, entry: Entry) -> None:
+    def _give_up(self, entry: CommitEntry) -> None:
         """Delete the temporary file of a commit that lost."""
         try:
             self.storage.delete([f"{_LOG}/{entry.temp_path}"])

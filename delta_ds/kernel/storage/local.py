@@ -132,7 +132,7 @@ class LocalStorage(Storage):
         folder, name = self._target(path)
         try:
             unsafe = allows_unsafe_commits(self.options)
-            local_put_if_absent.create(folder, name, data, unsafe=unsafe, durable=durable)
+            local_put_if_absent.put_if_absent(folder, name, data, unsafe=unsafe, durable=durable)
         except FileExistsError:
             raise FileExistsError(f"{self.describe(path)} exists already") from None
         except local_put_if_absent.FolderNotFlushedError as error:
@@ -145,8 +145,8 @@ class LocalStorage(Storage):
                 f"{self.describe(path)} may or may not have been created: {error.strerror}",
                 parameters={"path": path},
             ) from error
-        except local_put_if_absent.NoExclusiveCreateError as error:
-            raise _no_exclusive_create(self.describe(path), error) from error
+        except local_put_if_absent.NoPutIfAbsentError as error:
+            raise _no_put_if_absent(self.describe(path), error) from error
         except OSError as error:
             raise cannot_write(self.describe(path), error) from error
 
@@ -167,14 +167,14 @@ class LocalStorage(Storage):
         return open_new(os.path.join(*self._target(path)), self.describe(path), durable=False)
 
     def settle(self, paths: Sequence[str]) -> None:
-        from delta_ds.kernel.storage.local_output import settle
+        from delta_ds.kernel.storage.local_output import fsync_files
 
-        settle(self.address.path, [os.path.join(*self._target(path)) for path in paths], self.url)
+        fsync_files(self.address.path, [os.path.join(*self._target(path)) for path in paths], self.url)
 
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
-        from delta_ds.kernel.storage.local_output import replacing
+        from delta_ds.kernel.storage.local_output import replace_on_close
 
-        return replacing(*self._target(path), self.describe(path))
+        return replace_on_close(*self._target(path), self.describe(path))
 
     def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -222,7 +222,7 @@ class LocalStorage(Storage):
             ) from error
 
 
-def _no_exclusive_create(address: str, error: OSError) -> StorageError:
+def _no_put_if_absent(address: str, error: OSError) -> StorageError:
     return StorageError(
         f"cannot write {address}: {error.strerror}, so two writers could take the same version; nothing was "
         f"written; put the table on another filesystem, or, if there is only ever one writer, set the storage "

@@ -73,7 +73,7 @@ class LocalOutput(io.BufferedWriter):
 
 
 @contextmanager
-def replacing(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
+def replace_on_close(folder: str, name: str, address: str) -> Iterator[LocalOutput]:
     """A stream whose content becomes `folder/name` when the block ends well; else nothing changes.
 
     Missing folders are made. Errors of the block itself pass through as they are; after an `UncertainWriteError` the
@@ -113,7 +113,7 @@ def open_new(path: str, address: str, outcome: str = NOT_REFERENCED, *, durable:
             return LocalOutput(path, address, outcome, durable=durable)
 
 
-def settle(root: str, files: Sequence[str], address: str) -> None:
+def fsync_files(root: str, files: Sequence[str], address: str) -> None:
     """Make closed files and their names survive a power failure.
 
     Parameters

@@ -36,7 +36,7 @@ _RENAME_NOREPLACE = 1  # renameat2(2), Linux
 _RENAME_EXCL = 4  # renamex_np(2), macOS
 
 
-class NoExclusiveCreateError(OSError):
+class NoPutIfAbsentError(OSError):
     """The filesystem has neither hard links nor a rename that spares an existing file."""
 
 
@@ -48,7 +48,7 @@ class FolderNotFlushedError(UnconfirmedError):
     """The file has its name, but the device did not confirm it: it may be gone after a power failure."""
 
 
-def create(folder: str, name: str, data: bytes, *, unsafe: bool = False, durable: bool = True) -> None:
+def put_if_absent(folder: str, name: str, data: bytes, *, unsafe: bool = False, durable: bool = True) -> None:
     """Create `folder/name` with these bytes; missing folders are made.
 
     Parameters
@@ -66,7 +66,7 @@ def create(folder: str, name: str, data: bytes, *, unsafe: bool = False, durable
     ------
     FileExistsError
         The name is taken; nothing was written.
-    NoExclusiveCreateError
+    NoPutIfAbsentError
         It cannot be done here, and `unsafe` is not set; nothing was written.
     UnconfirmedError
         The file may be there, or is, but perhaps not for good.
@@ -190,9 +190,7 @@ def _rename_exclusively(temporary: str, final: str, unsafe: bool) -> None:
     if number not in _NO_LINKS:
         raise OSError(number, os.strerror(number), final)
     if not unsafe:
-        raise NoExclusiveCreateError(
-            number, "the filesystem has no hard links and no exclusive rename", final
-        )
+        raise NoPutIfAbsentError(number, "the filesystem has no hard links and no exclusive rename", final)
     _log.warning("unsafe_commit path=%s reason=no_hard_links", final)
     if os.path.lexists(final):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), final)

@@ -21,7 +21,7 @@ _log = logging.getLogger("delta_ds")
 _ATTEMPTS = 5
 
 
-def commit_path(version: int) -> str:
+def relative_commit_path(version: int) -> str:
     """The path of a commit, relative to the table."""
     return f"_delta_log/{version:020}.json"
 
@@ -58,7 +58,7 @@ class ConditionalLogStore(LogStore):
         self.storage = storage
 
     def publish(self, version: int, data: bytes) -> None:
-        path = commit_path(version)
+        path = relative_commit_path(version)
         sent = False
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -75,7 +75,7 @@ class ConditionalLogStore(LogStore):
             except UncertainWriteError as error:
                 if self.storage.creates_exactly:
                     # It has looked already, and what a device has not confirmed can be read until the power fails.
-                    raise uncertain(self.storage.url, version, error) from error
+                    raise uncertain_error(self.storage.url, version, error) from error
                 problem, sent = error, True
             except StorageError as error:
                 if self.storage.creates_exactly:
@@ -91,7 +91,7 @@ class ConditionalLogStore(LogStore):
             _log.warning(
                 "commit_unconfirmed table=%s version=%d attempt=%d", self.storage.url, version, attempt + 1
             )
-        raise uncertain(self.storage.url, version, problem) from problem
+        raise uncertain_error(self.storage.url, version, problem) from problem
 
     def _is_ours(self, path: str, data: bytes) -> bool | None:
         """Whether the commit is there with these bytes; None if it cannot be read now.
@@ -112,7 +112,7 @@ class ConditionalLogStore(LogStore):
         return True
 
 
-def uncertain(table: str, version: int, problem: Exception) -> UncertainWriteError:
+def uncertain_error(table: str, version: int, problem: Exception) -> UncertainWriteError:
     """The error for a commit that may or may not have happened."""
     reason = problem.text if isinstance(problem, DeltaError) else str(problem)
     return UncertainWriteError(

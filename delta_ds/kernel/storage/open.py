@@ -9,7 +9,7 @@ from typing import Any
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
-from delta_ds.kernel.storage.store_options import is_brokered
+from delta_ds.kernel.storage.store_options import uses_dynamodb
 from delta_ds.kernel.storage.uri import Address, parse_address
 
 
@@ -47,10 +47,10 @@ def open_storage(
 
             check_local(storage_options)
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
-    if is_brokered(storage_options or {}):
-        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
+    if uses_dynamodb(storage_options or {}):
+        from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 
-        return BrokeredStorage(address, storage_options)
+        return DynamoDBStorage(address, storage_options)
     from delta_ds.kernel.storage.remote import RemoteStorage
 
     return RemoteStorage(address, storage_options)
@@ -64,11 +64,11 @@ def log_store_for(storage: Storage) -> LogStore:
     StorageError
         The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
     """
-    if storage.address.scheme == "s3" and is_brokered(storage.options):
-        from delta_ds.kernel.storage.dynamodb_log_store import BrokeredLogStore, BrokeredStorage
+    if storage.address.scheme == "s3" and uses_dynamodb(storage.options):
+        from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBLogStore, DynamoDBStorage
 
-        if isinstance(storage, BrokeredStorage):
-            return BrokeredLogStore(storage)
+        if isinstance(storage, DynamoDBStorage):
+            return DynamoDBLogStore(storage)
     storage.check_create()
     if storage.address.scheme == "s3":
         from delta_ds.kernel.storage.store_probe import check_endpoint

@@ -148,7 +148,7 @@ class RemoteStorage(Storage):
 
     def _judge(self, path: str, error: Exception) -> None:
         """Raise what an error of a conditional put comes to; return if it is to be asked again."""
-        meaning = conditional_put.meaning(error)
+        meaning = conditional_put.meaning_of_error(error)
         if meaning == "exists":
             raise FileExistsError(f"{self.describe(path)} exists already") from None
         text = f"{self.describe(path)}: {self._redacted(error)}"
@@ -200,7 +200,7 @@ class RemoteStorage(Storage):
 
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
         located = self._locate(self._inside(path))
-        return remote_output.replacing(
+        return remote_output.replace_on_close(
             lambda: self._fs,
             self.address.scheme,
             located,

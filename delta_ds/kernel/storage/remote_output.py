@@ -50,7 +50,7 @@ def put(fs: Any, scheme: str, path: str, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(
+def replace_on_close(
     fs: Callable[[], Any], scheme: str, path: str, errors: Errors, sending: Errors
 ) -> Iterator[BinaryIO]:
     """A stream that is kept on this machine and sent when the block ends well; else nothing happens.

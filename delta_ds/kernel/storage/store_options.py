@@ -45,7 +45,7 @@ def filesystem_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in options.items() if k.lower() not in _FOLDED}
 
 
-def is_brokered(options: Mapping[str, Any]) -> bool:
+def uses_dynamodb(options: Mapping[str, Any]) -> bool:
     """Whether DynamoDB decides which commit wins.
 
     Naming a DynamoDB table is enough: to ignore it would let commits past the other writers.

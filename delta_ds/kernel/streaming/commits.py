@@ -16,7 +16,7 @@ from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
 from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
 from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
-from delta_ds.kernel.log.segment import LogFileGoneError, read_files
+from delta_ds.kernel.log.segment import LogFileGoneError, read_log_files
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.log_files import CommitFiles, DatedFile
 
@@ -148,7 +148,7 @@ class CommitReader:
     def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[Commit]:
         names = [f"{file.path} of {self._storage.url}" for file, _ in chunk]
         try:
-            contents = read_files(self._storage, [file for file, _ in chunk])
+            contents = read_log_files(self._storage, [file for file, _ in chunk])
         except LogFileGoneError:
             # Cleaned up since it was listed: one by one, up to what is gone or leaving it out.
             if len(chunk) > 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
 from delta_ds.kernel.log.json_actions import find_actions
-from delta_ds.kernel.log.segment import read_files
+from delta_ds.kernel.log.segment import read_log_files
 from delta_ds.kernel.snapshot import Snapshot
 
 # Commits read at once, newest first: the last batch is mostly in the last few.
@@ -23,7 +23,7 @@ def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
     storage, segment = snapshot.storage, snapshot.segment
     for end in range(len(segment.commits), 0, -_COMMITS):
         files = segment.commits[max(0, end - _COMMITS) : end]
-        contents = read_files(storage, files)
+        contents = read_log_files(storage, files)
         for file, data in zip(reversed(files), reversed(contents), strict=True):
             where = f"{file.path} of {storage.url}"
             found = max(_batches(find_actions(data, ("txn",), where), query_id), default=None)

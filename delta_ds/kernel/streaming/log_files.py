@@ -17,7 +17,7 @@ from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.streaming.offsets import different_table
 
 logger = logging.getLogger("delta_ds")
@@ -99,7 +99,7 @@ class CommitFiles:
 
     def _file(self, version: int) -> LogFile | None:
         try:
-            return parse_name(self._storage.status(commit_path(version)))
+            return parse_name(self._storage.status(relative_commit_path(version)))
         except FileNotFoundError:
             return None
 

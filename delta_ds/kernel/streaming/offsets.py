@@ -118,7 +118,7 @@ class StreamOffset:
                 condition="DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
                 parameters={"found": form, "known": FORMAT},
             )
-        found = _checked(values, table)
+        found = _check_values(values, table)
         if found.table_id != table_id:
             raise different_table(table, table_id, found.table_id)
         return found
@@ -141,19 +141,19 @@ def _values(given: str | Mapping[str, Any], table: str) -> Mapping[str, Any]:
     try:
         parsed = parse_json(given)
     except ValueError as error:
-        raise _damaged(table, given) from error
+        raise _damaged_error(table, given) from error
     if not isinstance(parsed, dict):
-        raise _damaged(table, given)
+        raise _damaged_error(table, given)
     return parsed
 
 
-def _checked(values: Mapping[str, Any], table: str) -> StreamOffset:
+def _check_values(values: Mapping[str, Any], table: str) -> StreamOffset:
     if values.get(_FORMAT_KEY) != FORMAT or isinstance(values.get(_FORMAT_KEY), bool):
         if "reservoirId" in values:
-            raise _damaged(
+            raise _damaged_error(
                 table, values, "It was written by delta-spark, whose checkpoints cannot be continued here"
             )
-        raise _damaged(table, values)
+        raise _damaged_error(table, values)
     numbers = [values.get(key) for key in ("version", "index", "originVersion")]
     flags = [values.get(key) for key in ("isStartingSnapshot", "originIsSnapshot", "isOrigin")]
     if (
@@ -161,7 +161,7 @@ def _checked(values: Mapping[str, Any], table: str) -> StreamOffset:
         or not all(_is_number(n) for n in numbers)
         or not all(isinstance(flag, bool) for flag in flags)
     ):
-        raise _damaged(table, values)
+        raise _damaged_error(table, values)
     version, index, origin = numbers
     return StreamOffset(values["tableId"], version, index, flags[0], origin, flags[1], flags[2])  # type: ignore[arg-type]
 
@@ -170,7 +170,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _damaged(table: str, given: Any, more: str = "The checkpoint is damaged") -> LogError:
+def _damaged_error(table: str, given: Any, more: str = "The checkpoint is damaged") -> LogError:
     return LogError(
         f"The stored source offset format is invalid: the checkpoint of a stream from {table} holds {given!r:.200}. "
         f"{more}; begin with a new one",

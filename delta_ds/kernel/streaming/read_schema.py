@@ -17,7 +17,7 @@ from delta_ds.kernel.streaming.commits import Commit
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
-from delta_ds.kernel.streaming.schema_log import SchemaLog, differs, evolved
+from delta_ds.kernel.streaming.schema_log import SchemaLog, differs_from, evolved_error
 from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream
 from delta_ds.kernel.table_state import TableState
 
@@ -96,8 +96,8 @@ class ReadSchema:
             if not readable_with(before.metadata, first):
                 raise self.not_in_one_batch(start.version, last)
         log.append(first)
-        if differs(self.pinned, first.metadata, first.protocol):
-            raise evolved(first)
+        if differs_from(self.pinned, first.metadata, first.protocol):
+            raise evolved_error(first)
         self._tracked_until = first.version
 
     def _pinned_at(self, version: int) -> TableState:
@@ -119,10 +119,10 @@ class ReadSchema:
         except LogError:
             # Too old to be looked up, while the commits after it are there: the log is of this very stream.
             return
-        if differs(self.pinned, found.metadata, found.protocol):
+        if differs_from(self.pinned, found.metadata, found.protocol):
             assert self._log is not None
             self._log.append(found)
-            raise evolved(found)
+            raise evolved_error(found)
 
     def _check_start(self, version: int) -> None:
         """The schema before the first commit is not in any commit that is read: it is looked up."""
@@ -143,13 +143,13 @@ class ReadSchema:
         """Refuse a snapshot that the stream begins with, or in the middle of, as `check` does a commit."""
         if not self.is_tracking:
             self._check_metadata(snapshot.table_state)
-        elif snapshot.version > self._tracked_until and differs(
+        elif snapshot.version > self._tracked_until and differs_from(
             self.pinned, snapshot.metadata, snapshot.protocol
         ):
             # The first snapshot of a stream that was begun anew with the schema log of an earlier one.
             assert self._log is not None
             self._log.append(state_to_read(snapshot), replacing=True)
-            raise evolved(state_to_read(snapshot))
+            raise evolved_error(state_to_read(snapshot))
 
     def check(self, commit: Commit) -> None:
         """Refuse a commit whose schema or protocol the stream cannot read with.
@@ -207,14 +207,14 @@ class ReadSchema:
         table_id = self.pinned.metadata.id
         if commit.metadata is not None and commit.metadata.id != table_id:
             raise different_table(self._storage.url, commit.metadata.id, table_id)
-        return differs(self.pinned, commit.metadata, commit.protocol)
+        return differs_from(self.pinned, commit.metadata, commit.protocol)
 
     def evolve(self, commit: Commit) -> DeltaError:
         """Note what a commit brings in the schema log; returns the error that stops the stream."""
         assert self._log is not None
         after = self._after(commit)
         self._log.append(after)
-        return evolved(after)
+        return evolved_error(after)
 
     def not_in_one_batch(self, start: int, end: int) -> SchemaError:
         """The error for a batch of a checkpoint that no one schema can read."""

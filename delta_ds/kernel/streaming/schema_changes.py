@@ -99,7 +99,7 @@ def check_schema(pinned: TableState, metadata: Metadata, version: int, *, has_st
     if problem is None and metadata.partition_columns != pinned.metadata.partition_columns:
         problem = "the partition columns are others"
     if problem is not None:
-        raise _changed(pinned, metadata, version, problem, has_start)
+        raise _changed_error(pinned, metadata, version, problem, has_start)
 
 
 def readable_with(metadata: Metadata, later: TableState) -> bool:
@@ -124,7 +124,7 @@ def _needs_schema_log(
     )
 
 
-def _changed(
+def _changed_error(
     pinned: TableState, metadata: Metadata, version: int, problem: str, has_start: bool
 ) -> SchemaError:
     advice = "Start the query again with a new readStream...load(), which takes the new schema"

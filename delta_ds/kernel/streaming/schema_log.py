@@ -38,7 +38,7 @@ _VERSION_LINE = "v1"
 
 
 @dataclass(frozen=True)
-class Entry:
+class SchemaLogEntry:
     """One entry of the log.
 
     Attributes
@@ -78,7 +78,7 @@ class SchemaLog:
         )
         self.current = self._newest()
 
-    def _newest(self) -> Entry | None:
+    def _newest(self) -> SchemaLogEntry | None:
         try:
             names = [status.path for status in self._folder.list_from("")]
         except FileNotFoundError:
@@ -86,7 +86,7 @@ class SchemaLog:
         numbers = [int(name) for name in names if name.isdigit()]
         return self._read(max(numbers)) if numbers else None
 
-    def _read(self, number: int) -> Entry:
+    def _read(self, number: int) -> SchemaLogEntry:
         try:
             line, _, body = self._folder.read(str(number)).decode().partition("\n")
             if line.strip() != _VERSION_LINE:
@@ -101,7 +101,7 @@ class SchemaLog:
                 condition="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
             ) from error
 
-    def append(self, pinned: TableState, *, replacing: bool = False) -> Entry:
+    def append(self, pinned: TableState, *, replacing: bool = False) -> SchemaLogEntry:
         """Add an entry; the next start of the stream reads with it.
 
         Parameters
@@ -116,7 +116,7 @@ class SchemaLog:
         """
         number = 0 if self.current is None else self.current.number + 1
         previous = self._before(self.current) if replacing and self.current is not None else None
-        entry = Entry(number, pinned, previous)
+        entry = SchemaLogEntry(number, pinned, previous)
         data = f"{_VERSION_LINE}\n{json.dumps(_body(entry), separators=(',', ':'))}".encode()
         try:
             self._folder.create(str(number), data)
@@ -130,7 +130,7 @@ class SchemaLog:
         return entry
 
     @staticmethod
-    def _before(entry: Entry) -> int:
+    def _before(entry: SchemaLogEntry) -> int:
         return entry.number - 1 if entry.previous is None else entry.previous
 
     def check_agreed(self) -> None:
@@ -163,7 +163,7 @@ class SchemaLog:
             raise _not_agreed_error(changes, before.pinned.version, current.pinned, missing)
 
 
-def differs(pinned: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:
+def differs_from(pinned: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:
     """Whether a commit brings something else than a stream reads with; None: it does not say.
 
     Source: delta-spark, `hasMetadataOrProtocolChangeComparedToStreamMetadata`.
@@ -180,7 +180,7 @@ def differs(pinned: TableState, metadata: Metadata | None, protocol: Protocol | 
     )
 
 
-def evolved(pinned: TableState) -> SchemaError:
+def evolved_error(pinned: TableState) -> SchemaError:
     """The error that stops a stream once its schema log has a new entry."""
     return SchemaError(
         f"The schema, table configuration or protocol of {pinned.table} has changed in version {pinned.version} during "
@@ -215,7 +215,7 @@ def _not_agreed_error(
     )
 
 
-def _body(entry: Entry) -> dict[str, Any]:
+def _body(entry: SchemaLogEntry) -> dict[str, Any]:
     metadata = entry.pinned.metadata
     body = {
         "tableId": metadata.id,
@@ -232,7 +232,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     return body
 
 
-def _parse(number: int, body: Mapping[str, Any], table: TableState) -> Entry:
+def _parse(number: int, body: Mapping[str, Any], table: TableState) -> SchemaLogEntry:
     where = f"entry {number} of the schema log of {table.table}"
     if body["tableId"] != table.metadata.id:
         raise SchemaError(
@@ -252,4 +252,4 @@ def _parse(number: int, body: Mapping[str, Any], table: TableState) -> Entry:
         configuration=table.metadata.configuration if configuration is None else dict(configuration),
     )
     pinned = TableState(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
-    return Entry(number, pinned, body.get("previousMetadataSeqNum"))
+    return SchemaLogEntry(number, pinned, body.get("previousMetadataSeqNum"))

@@ -16,12 +16,12 @@ from typing import Any
 from delta_ds.exceptions import MetadataChangedException, StorageError
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.streaming.last_batch import last_batch
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import Operation, finish_write, staged_files
-from delta_ds.kernel.write.plan import WritePlan, newest
+from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
 from delta_ds.kernel.write.task import TaskResult
 
 logger = logging.getLogger("delta_ds")
@@ -79,13 +79,13 @@ def commit_batch(
         check_mode(mode)
         # Until the log has been read, an earlier attempt at this batch may have published its files.
         staged.outcome = Outcome.UNKNOWN
-        snapshot = newest(plan.storage)
+        snapshot = newest_snapshot(plan.storage)
         if snapshot is not None and _is_there(plan, snapshot, query_id, batch_id):
             staged.outcome = _outcome(plan, snapshot, staged)
             return None
         staged.outcome = Outcome.NOT_PUBLISHED
         _check_table(plan, snapshot)
-        plan, transaction = _based(plan, snapshot, engine_info)
+        plan, transaction = _move_to_newest(plan, snapshot, engine_info)
         if not paths and not _matters(plan, snapshot):
             return None
         return finish_write(
@@ -113,7 +113,7 @@ def _is_there(plan: WritePlan, snapshot: Snapshot, query_id: str, batch_id: int)
 def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcome:
     """What became of files whose batch is there: of a commit that gave no answer and is tried again, they are named."""
     # They were written after the plan was made.
-    since = [commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
+    since = [relative_commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
     try:
         named = any(staged.is_named_in(data) for data in plan.storage.read_many(since))
     except (FileNotFoundError, StorageError) as error:
@@ -134,7 +134,7 @@ def _check_table(plan: WritePlan, snapshot: Snapshot | None) -> None:
     )
 
 
-def _based(
+def _move_to_newest(
     plan: WritePlan, snapshot: Snapshot | None, engine_info: str | None
 ) -> tuple[WritePlan, Transaction | None]:
     """The plan on the newest version where that has the protocol and metadata that it was made for.

@@ -57,14 +57,14 @@ def snapshot_of_stream(storage: Storage, version: int) -> Snapshot:
     try:
         return open_snapshot(storage, version)
     except (VersionNotFoundError, TruncatedLogError) as error:
-        raise _lagging(storage, version, error) from error
+        raise _lagging_error(storage, version, error) from error
     except LogError as error:
         if error.condition != _GONE:
             raise
-        raise _lagging(storage, version, error) from error
+        raise _lagging_error(storage, version, error) from error
 
 
-def _lagging(storage: Storage, version: int, error: LogError | VersionNotFoundError) -> LogError:
+def _lagging_error(storage: Storage, version: int, error: LogError | VersionNotFoundError) -> LogError:
     return LogError(
         f"The stream from {storage.url} needs version {version}, which the log does not hold any more ({error.text}). "
         "If nobody deleted it, the query is lagging behind log retention: begin with a new checkpoint, and consider a "

@@ -113,7 +113,7 @@ def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot:
     if "partitionValues" not in files.table.column_names:
         return 0
     # Both sides at once: what a timestamp means can depend on how the others are written.
-    keys = _typed([*partitions, *files.table["partitionValues"].to_pylist()], snapshot)
+    keys = _typed_tuples([*partitions, *files.table["partitionValues"].to_pylist()], snapshot)
     wanted = set(keys[: len(partitions)])
     undecided = any(_UNKNOWN in key for key in wanted)
     for row, key in enumerate(keys[len(partitions) :]):
@@ -122,7 +122,7 @@ def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot:
     return None
 
 
-def _typed(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list[tuple[Hashable, ...]]:
+def _typed_tuples(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list[tuple[Hashable, ...]]:
     from delta_ds.kernel.data.values import partition_values
     from delta_ds.kernel.expressions.arrays import array_of
     from delta_ds.kernel.schema.types import STRING, TIMESTAMP
@@ -136,7 +136,10 @@ def _typed(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) -> list
         parsed = partition_values.parse(array_of(texts, STRING), field.type)
         mixed = field.type == TIMESTAMP and len({_names_zone(text) for text in texts if text}) > 1
         columns.append(
-            [_key(t, v, mixed) for t, v in zip(texts, partition_values.comparable(parsed), strict=True)]
+            [
+                _key(t, v, mixed)
+                for t, v in zip(texts, partition_values.comparable_values(parsed), strict=True)
+            ]
         )
     return list(zip(*columns, strict=True)) if columns else [()] * len(tuples)
 

@@ -55,20 +55,22 @@ def build(
     info: dict[str, Any] = {
         "timestamp": timestamp,
         "operation": pending.operation,
-        "operationParameters": _written(pending.table, "operationParameters", parameters, _parameter),
+        "operationParameters": _written_properties(
+            pending.table, "operationParameters", parameters, _parameter
+        ),
         "readVersion": version,
         "isolationLevel": level.value,
         "isBlindAppend": pending.blind,
-        "operationMetrics": _written(pending.table, "operationMetrics", known, as_text),
+        "operationMetrics": _written_properties(pending.table, "operationMetrics", known, as_text),
         "userMetadata": user_metadata,
-        "tags": _written(pending.table, "tags", tags, as_text) if tags else None,
+        "tags": _written_properties(pending.table, "tags", tags, as_text) if tags else None,
         "engineInfo": engine_info,
         "txnId": txn_id,
     }
     return {key: value for key, value in info.items() if value is not None}
 
 
-def _written(
+def _written_properties(
     table: str, name: str, values: Mapping[str, Any] | None, as_: Callable[[Any], Any]
 ) -> dict[str, Any]:
     try:

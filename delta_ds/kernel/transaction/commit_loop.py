@@ -18,7 +18,7 @@ from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
 from delta_ds.kernel.transaction.commit_info import not_json
 from delta_ds.kernel.transaction.pending import Body, Pending
-from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winners
+from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winning_commits
 
 logger = logging.getLogger("delta_ds")
 
@@ -48,7 +48,7 @@ def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool,
     DeltaConcurrentModificationException
         A commit that came first contradicts this one.
     CommitFailedError
-        So many others were quicker, or see `conflicts.follow`.
+        So many others were quicker, or see `conflicts.check_and_rebase`.
     StorageError
         The storage refused; nothing was written, unless it is an `UncertainWriteError`.
     """
@@ -86,7 +86,7 @@ def _pause(attempt: int) -> float:
 def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
     """Follow every commit that came first; the one that is this transaction's own, if one is."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
-    for winner in read_winners(storage, pending.version, columns):
+    for winner in read_winning_commits(storage, pending.version, columns):
         if winner.commit_info.get("txnId") == pending.commit_info["txnId"]:
             return winner
         if staged.is_named_in(winner.data):
@@ -94,7 +94,7 @@ def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) 
             staged.outcome = Outcome.PUBLISHED
         if not retry:
             raise conflicts.cannot_repeat(pending, winner)
-        conflicts.follow(pending, winner)
+        conflicts.check_and_rebase(pending, winner)
         logger.info(
             "commit_rebased table=%s version=%s winner=%s", pending.table, pending.version, winner.operation
         )

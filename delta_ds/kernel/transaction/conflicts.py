@@ -41,7 +41,7 @@ from delta_ds.kernel.transaction.winning_commit import WinningCommit
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
 
 
-def follow(pending: Pending, winner: WinningCommit) -> None:
+def check_and_rebase(pending: Pending, winner: WinningCommit) -> None:
     """Check a transaction against one commit that it has not read, and rebase it on top.
 
     Parameters
@@ -68,7 +68,7 @@ def follow(pending: Pending, winner: WinningCommit) -> None:
     row_ids.resolve_backfill(pending, winner)
     row_ids.rebase(pending, winner)
     _move_type_changes(pending, winner)
-    _check_appended(pending, winner)
+    _check_appends(pending, winner)
     _check_deleted_reads(pending, winner)
     _check_deleted_twice(pending, winner)
     in_commit_time.rebase(pending, winner)
@@ -150,7 +150,7 @@ def _check_metadata(pending: Pending, winner: WinningCommit) -> None:
         pending.metadata = after
         return
     before = pending.metadata
-    problem = metadata_changes.difference(before, after, pending.protocol)
+    problem = metadata_changes.incompatible_difference(before, after, pending.protocol)
     if problem is not None:
         raise _conflict(
             MetadataChangedException, pending, winner, f"changed the metadata of the table: {problem}"
@@ -209,7 +209,7 @@ def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
 # --- files
 
 
-def _check_appended(pending: Pending, winner: WinningCommit) -> None:
+def _check_appends(pending: Pending, winner: WinningCommit) -> None:
     sides = (pending.is_backfill, pending.is_unbackfill, winner.is_backfill, winner.is_unbackfill)
     if pending.snapshot is None or pending.blind or any(sides):
         return
@@ -235,7 +235,7 @@ def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
     snapshot = pending.snapshot
     if snapshot is None or pending.reads.nothing or not winner.removed_paths:
         return
-    path = pending.reads.first_read(_contested(pending, winner))
+    path = pending.reads.first_read(_contested_files(pending, winner))
     if path is not None:
         raise _file_conflict(
             ConcurrentDeleteReadException, pending, winner, path, partition_values(snapshot, path),
@@ -248,7 +248,7 @@ def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
         )  # fmt: skip
 
 
-def _contested(pending: Pending, winner: WinningCommit) -> list[str]:
+def _contested_files(pending: Pending, winner: WinningCommit) -> list[str]:
     """The files that the winner removed and this transaction must have left alone, by canonical path.
 
     delta-spark compares the texts of the log, so that a file removed under another spelling is no conflict there.
@@ -277,7 +277,7 @@ def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
         return
     import pyarrow.compute as pc
 
-    wanted = _contested(pending, winner)
+    wanted = _contested_files(pending, winner)
     own: dict[str, Any] = {
         canonical_path(str(body.get("path")), pending.storage): body.get("partitionValues")
         for body in pending.removes

@@ -24,12 +24,12 @@ from delta_ds.kernel.log.segment import (
     choose_segment,
     first_missing,
     list_log,
-    read_files,
+    read_log_files,
 )
-from delta_ds.kernel.snapshot import Opened, Snapshot, open_snapshot
+from delta_ds.kernel.snapshot import OpenedVersion, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.table_state import TableState
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
@@ -89,7 +89,7 @@ class Current:
             unchanged = self._storage.status(tip.path) == tip.status
         except FileNotFoundError:
             return False
-        return unchanged and not self._storage.exists(commit_path(known.version + 1))
+        return unchanged and not self._storage.exists(relative_commit_path(known.version + 1))
 
     def _following(self, known: Snapshot) -> Snapshot | None:
         """The newest version, from an older one; None if that does not lead to it."""
@@ -112,7 +112,7 @@ class Current:
             found = self._read(newer)
         except LogError:
             return None  # opening from scratch names what is wrong
-        return _advanced(known, listing, newer, found)
+        return _advance(known, listing, newer, found)
 
     def _read(self, files: Sequence[LogFile]) -> FoundActions:
         own = self._own
@@ -121,7 +121,7 @@ class Current:
             if own is not None and (file.version, file.status.size) == (own.version, own.size):
                 found[file.path] = own.actions
         missing = [file for file in files if file.path not in found]
-        for file, data in zip(missing, read_files(self._storage, missing), strict=True):
+        for file, data in zip(missing, read_log_files(self._storage, missing), strict=True):
             where = f"{file.path} of {self._storage.url}"
             if not is_whole(data):
                 raise LogError(f"{where} is empty or cut off")
@@ -129,7 +129,7 @@ class Current:
         return found
 
 
-def _advanced(
+def _advance(
     known: Snapshot, listing: LogListing, newer: Sequence[LogFile], found: FoundActions
 ) -> Snapshot | None:
     protocol, metadata = known.protocol, known.metadata
@@ -153,4 +153,4 @@ def _advanced(
     kept = {file.path for file in segment.commits}
     state = TableState(known.storage.url, segment.version, protocol, metadata)
     all_found = {path: a for path, a in {**known._opened.found, **found}.items() if path in kept}
-    return Snapshot(known.storage, segment, Opened(state, base, all_found))
+    return Snapshot(known.storage, segment, OpenedVersion(state, base, all_found))

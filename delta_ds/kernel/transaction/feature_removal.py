@@ -40,7 +40,7 @@ def removed_features(before: Protocol, after: Protocol) -> list[str]:
 def trace_of(feature: str, snapshot: Snapshot) -> str | None:
     """What of a feature a version still has, in words; None if the feature can go."""
     configuration = snapshot.metadata.configuration
-    if feature in features.required(configuration, snapshot.schema):
+    if feature in features.required_features(configuration, snapshot.schema):
         return "its properties or its schema ask for it"
     look = _TRACES.get(feature)
     return look(snapshot) if look is not None else None

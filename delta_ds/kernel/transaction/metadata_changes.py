@@ -42,7 +42,7 @@ _MAPPING_KEYS = frozenset([
 ])  # fmt: skip
 
 
-def difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
+def incompatible_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
     """What of a change cannot be adopted, in words; None if all of it can.
 
     Parameters
@@ -85,12 +85,12 @@ def _property_difference(before: Metadata, after: Metadata, protocol: Protocol) 
         if old.get(name) == new[name]:
             continue
         allowed = _ADOPTED.get(name)
-        if allowed is None or not allowed(_Change(name, old, new, protocol)):
+        if allowed is None or not allowed(_MetadataChange(name, old, new, protocol)):
             return f"property {name} was set to {new[name]!r}"
     return None
 
 
-class _Change:
+class _MetadataChange:
     """One property that was added or changed."""
 
     def __init__(self, name: str, old: Mapping[str, str], new: Mapping[str, str], protocol: Protocol) -> None:
@@ -99,11 +99,11 @@ class _Change:
         self.is_new = name not in old
 
 
-def _turned_on(feature: TableFeature) -> Callable[[_Change], bool]:
+def _is_turned_on(feature: TableFeature) -> Callable[[_MetadataChange], bool]:
     return lambda change: change.protocol.supports(feature) and _is_true(change.value)
 
 
-def _to_mapping_by_name(change: _Change) -> bool:
+def _to_mapping_by_name(change: _MetadataChange) -> bool:
     return change.protocol.supports(COLUMN_MAPPING) and _maps_by_name_now(change.old, change.new)
 
 
@@ -115,27 +115,27 @@ def _maps_by_name_now(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     return modes == ("none", "name")
 
 
-def _names_row_tracking_column(change: _Change) -> bool:
+def _names_row_tracking_column(change: _MetadataChange) -> bool:
     return _is_true(change.new.get(ENABLE_ROW_TRACKING.name))
 
 
-def _is_new(change: _Change) -> bool:
+def _is_new(change: _MetadataChange) -> bool:
     return change.is_new
 
 
-def _catalog_id(change: _Change) -> bool:
+def _catalog_id(change: _MetadataChange) -> bool:
     return change.is_new or not change.protocol.supports(CATALOG_MANAGED)
 
 
-_ADOPTED: dict[str, Callable[[_Change], bool]] = {
-    ENABLE_ROW_TRACKING.name: _turned_on(ROW_TRACKING),
+_ADOPTED: dict[str, Callable[[_MetadataChange], bool]] = {
+    ENABLE_ROW_TRACKING.name: _is_turned_on(ROW_TRACKING),
     ROW_ID_COLUMN.name: _names_row_tracking_column,
     ROW_COMMIT_VERSION_COLUMN.name: _names_row_tracking_column,
     COLUMN_MAPPING_MODE.name: _to_mapping_by_name,
     COLUMN_MAPPING_MAX_ID.name: lambda change: True,
-    ENABLE_DELETION_VECTORS.name: _turned_on(DELETION_VECTORS),
+    ENABLE_DELETION_VECTORS.name: _is_turned_on(DELETION_VECTORS),
     CHECKPOINT_POLICY.name: lambda change: change.protocol.supports(V2_CHECKPOINT) and change.value == "v2",
-    ENABLE_IN_COMMIT_TIMESTAMPS.name: _turned_on(IN_COMMIT_TIMESTAMP),
+    ENABLE_IN_COMMIT_TIMESTAMPS.name: _is_turned_on(IN_COMMIT_TIMESTAMP),
     ICT_ENABLEMENT_VERSION.name: _is_new,
     ICT_ENABLEMENT_TIMESTAMP.name: _is_new,
     "io.unitycatalog.tableId": _catalog_id,

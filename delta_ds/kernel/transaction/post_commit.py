@@ -145,7 +145,7 @@ def _summary(storage: Storage, committed: Committed) -> Summary | None:
     if not committed.removed_files and not checksum.counts_up(committed.actions):
         return None
     before = _before(storage, committed)
-    after = None if before is None else checksum.following(before, committed.actions)
+    after = None if before is None else checksum.next_summary(before, committed.actions)
     if after is None:
         return None
     files = after.num_files - committed.removed_files

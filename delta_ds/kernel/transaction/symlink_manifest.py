@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.data.write.paths import directory
-from delta_ds.kernel.data.write.written_files import list_written
+from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.storage.uri import has_scheme
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = Non
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         written = list(pool.map(lambda path: storage.write(path, wanted[path]), wanted))
     if partitions is None:
-        there = {path for path, _, _ in list_written(storage, FOLDER)}
+        there = {path for path, _, _ in list_written_files(storage, FOLDER)}
     else:
         there = {_path(folder) for folder in partitions}
     stale = sorted(there - wanted.keys())
@@ -121,7 +121,7 @@ def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, 
     UnsupportedOperationError, StorageError
         As `write_manifests`.
     """
-    if everything or not snapshot.partition_columns or not list_written(snapshot.storage, FOLDER):
+    if everything or not snapshot.partition_columns or not list_written_files(snapshot.storage, FOLDER):
         return write_manifests(snapshot)
     bodies = [body for action in actions for name, body in action.items() if name in ("add", "remove")]
     if any(body.get("partitionValues") is None for body in bodies):

@@ -19,7 +19,7 @@ from delta_ds.kernel.log.json_actions import find_actions, is_whole, iterate_act
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.replay import in_batches
-from delta_ds.kernel.log.segment import first_missing, list_log, read_files
+from delta_ds.kernel.log.segment import first_missing, list_log, read_log_files
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 
@@ -184,7 +184,9 @@ def parse_mark(configuration: str, where: str) -> int | None:
         ) from error
 
 
-def read_winners(storage: Storage, first: int, partition_columns: Sequence[str]) -> Iterator[WinningCommit]:
+def read_winning_commits(
+    storage: Storage, first: int, partition_columns: Sequence[str]
+) -> Iterator[WinningCommit]:
     """Every commit from a version on, ascending; only some of them are in memory at a time.
 
     Raises
@@ -203,5 +205,5 @@ def read_winners(storage: Storage, first: int, partition_columns: Sequence[str])
         )
     columns = tuple(partition_columns)
     for batch in in_batches([commits[version] for version in versions]):
-        for file, data in zip(batch, read_files(storage, batch), strict=True):
+        for file, data in zip(batch, read_log_files(storage, batch), strict=True):
             yield WinningCommit(storage, file, data, columns)

@@ -19,8 +19,8 @@ from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, Text, distinct_form, log_text
 from delta_ds.kernel.data.write import paths as partition_paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics
-from delta_ds.kernel.data.write.write_spec import FilePlan
-from delta_ds.kernel.data.write.written_files import list_written
+from delta_ds.kernel.data.write.write_spec import WriteSpec
+from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField
@@ -32,7 +32,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignFiles:
+class ParquetFiles:
     """What another writer left in a folder.
 
     Attributes
@@ -50,16 +50,9 @@ class ForeignFiles:
     empty: list[str]
 
 
-def read_adds(
-    storage: Storage, plan: FilePlan, folder: str, *, paths: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """The bodies of the `add` actions of the files in a folder: `read_files(...).adds`."""
-    return read_files(storage, plan, folder, paths=paths).adds
-
-
-def read_files(
-    storage: Storage, plan: FilePlan, folder: str, *, paths: Sequence[str] | None = None
-) -> ForeignFiles:
+def read_parquet_files(
+    storage: Storage, plan: WriteSpec, folder: str, *, paths: Sequence[str] | None = None
+) -> ParquetFiles:
     """Look at files that another writer put into a folder of the table, and find out all the log needs to know.
 
     Only footers are read where they say enough; see `footer_statistics`. Nothing is made durable: call
@@ -74,7 +67,7 @@ def read_files(
     folder
         Relative to the table. Below it are folders named after the partition columns, in order, by physical name.
     paths
-        The files, relative to the table and not encoded; by default all that `list_written` finds.
+        The files, relative to the table and not encoded; by default all that `list_written_files` finds.
 
     Raises
     ------
@@ -86,7 +79,7 @@ def read_files(
     statistics = FooterStatistics(storage, plan)
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         if paths is None:
-            written = list_written(storage, folder)
+            written = list_written_files(storage, folder)
         else:
             found = pool.map(storage.status, sorted(paths))
             written = [(status.path, status.size, status.modified_ms) for status in found]
@@ -108,13 +101,13 @@ def read_files(
                 "stats": text,
             }
         )
-    return ForeignFiles(adds, sum(rows for rows, _ in texts), empty)
+    return ParquetFiles(adds, sum(rows for rows, _ in texts), empty)
 
 
 class _Partitions:
     """Reads partition values off the folders of files, each folder once."""
 
-    def __init__(self, plan: FilePlan, folder: str) -> None:
+    def __init__(self, plan: WriteSpec, folder: str) -> None:
         fields = {field.name: field for field in plan.schema}
         self._plan = plan
         self._folder = folder.strip("/")
@@ -148,7 +141,7 @@ class _Partitions:
 class _Column:
     """One partition column."""
 
-    def __init__(self, field: StructField, plan: FilePlan) -> None:
+    def __init__(self, field: StructField, plan: WriteSpec) -> None:
         self.name = physical_name(field, plan.mapping_mode)
         self._field = field
         self._log_text: Text = log_text(field.type)

@@ -14,7 +14,7 @@ from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import newest, plan_write
+from delta_ds.kernel.write.plan import newest_snapshot, plan_write
 from delta_ds.kernel.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16
@@ -78,7 +78,7 @@ def write_batches(
         raise InvalidOptionError(f"the mode of a write is append or overwrite, not {mode!r}")
     overwrite = mode == "overwrite"
     if transaction is None:
-        transaction = Transaction(storage, newest(storage))
+        transaction = Transaction(storage, newest_snapshot(storage))
     parsed = parse_write_options({**(options or {}), "path": storage.url}, overwrite=overwrite)
     plan = plan_write(storage, transaction.snapshot, schema, parsed, overwrite=overwrite)
     return finish_write(plan, [write_rows(plan, batches)], transaction)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import STRING, StructField
 from delta_ds.kernel.storage.filesystem import Storage
@@ -30,7 +30,7 @@ class ChangeWriter:
         Below that of change files; none by default.
     """
 
-    def __init__(self, storage: Storage, plan: FilePlan, task: int = 0, folder: str = "") -> None:
+    def __init__(self, storage: Storage, plan: WriteSpec, task: int = 0, folder: str = "") -> None:
         extra = (*plan.extra_columns, StructField(CHANGE_TYPE, STRING))
         self._writer = FileWriter(
             storage,

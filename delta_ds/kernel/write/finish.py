@@ -16,10 +16,10 @@ from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.optimized_write import join_small_files
-from delta_ds.kernel.write.overwrite import Removed, remove_replaced
+from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
 from delta_ds.kernel.write.overwrite_scope import MATCHING, PARTITIONS
 from delta_ds.kernel.write.plan import WritePlan
-from delta_ds.kernel.write.save_mode import leaves_existing
+from delta_ds.kernel.write.save_mode import is_left_alone
 from delta_ds.kernel.write.task import TaskResult
 
 # Spark's save modes, as delta-spark's history shows them.
@@ -92,11 +92,11 @@ def finish_write(
             adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
             if plan.done:
                 return None
-            if plan.read_version >= 0 and leaves_existing(plan.options, plan.read_version, plan.storage.url):
+            if plan.read_version >= 0 and is_left_alone(plan.options, plan.read_version, plan.storage.url):
                 return None
             if transaction is None:
-                transaction = Transaction(plan.storage, _pinned(plan), engine_info=engine_info)
-            removed = Removed()
+                transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
+            removed = RemovedFiles()
             if transaction.snapshot is not None:
                 removed = remove_replaced(plan, transaction, transaction.snapshot, adds, staged)
             if _changes_nothing(plan, adds, removed):
@@ -105,7 +105,7 @@ def finish_write(
         except DeltaConcurrentModificationException as error:
             # Another one made the table since the write was planned.
             created = plan.read_version < 0
-            if created and leaves_existing(plan.options, error.winning_version or 0, plan.storage.url):
+            if created and is_left_alone(plan.options, error.winning_version or 0, plan.storage.url):
                 return None
             raise
 
@@ -115,11 +115,11 @@ def staged_files(plan: WritePlan, results: Sequence[TaskResult]) -> StagedFiles:
     return StagedFiles(plan.storage, [path for result in results for path in result.paths])
 
 
-def _pinned(plan: WritePlan) -> Snapshot | None:
+def _read_snapshot(plan: WritePlan) -> Snapshot | None:
     return open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
 
 
-def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: Removed) -> bool:
+def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: RemovedFiles) -> bool:
     """A write that neither adds nor removes files makes no version, as in delta-spark, unless it brings more."""
     described = plan.new_metadata or plan.new_protocol or plan.domains
     brings = described or plan.options.txn_app_id is not None
@@ -131,7 +131,7 @@ def _commit(
     transaction: Transaction,
     results: Sequence[TaskResult],
     adds: Sequence[dict[str, Any]],
-    removed: Removed,
+    removed: RemovedFiles,
     operation: Operation | None,
     staged: StagedFiles,
 ) -> int:
@@ -168,7 +168,7 @@ def set_table(
         transaction.set_domain_metadata(domain, configuration)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
-        transaction.set_metadata(_marked(plan.state.metadata, marks))
+        transaction.set_metadata(_with_identity_marks(plan.state.metadata, marks))
     return _IDENTITY_ONLY if marks and not plan.new_metadata else None
 
 
@@ -187,7 +187,7 @@ def _identity_marks(plan: WritePlan, results: Sequence[TaskResult]) -> dict[str,
     return marks
 
 
-def _marked(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
+def _with_identity_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metadata:
     if not marks:
         return metadata
 
@@ -221,7 +221,7 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
 
 
 def _metrics(
-    plan: WritePlan, results: Sequence[TaskResult], adds: Sequence[Mapping[str, Any]], removed: Removed
+    plan: WritePlan, results: Sequence[TaskResult], adds: Sequence[Mapping[str, Any]], removed: RemovedFiles
 ) -> dict[str, Any]:
     """The metrics of delta-spark's WRITE; a predicate's deletions are counted with it."""
     new = [*adds, *removed.adds]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.data.values.partition_values import comparable, parse
+from delta_ds.kernel.data.values.partition_values import comparable_values, parse
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Removed:
+class RemovedFiles:
     """What was taken away, and what of it was written anew because it stays.
 
     Attributes
@@ -63,7 +63,7 @@ def remove_replaced(
     snapshot: Snapshot,
     adds: Sequence[dict[str, Any]],
     staged: StagedFiles,
-) -> Removed:
+) -> RemovedFiles:
     """Record in a transaction what the write replaces, and what it reads to know that.
 
     Parameters
@@ -87,14 +87,16 @@ def remove_replaced(
         return _remove(plan, transaction, snapshot, _rows_in(snapshot, written, plan.rows.timezone))
     if scope == MATCHING:
         return _remove_matching(plan, transaction, snapshot, staged)
-    return Removed()
+    return RemovedFiles()
 
 
-def _remove(plan: WritePlan, transaction: Transaction, snapshot: Snapshot, rows: pa.Array | None) -> Removed:
+def _remove(
+    plan: WritePlan, transaction: Transaction, snapshot: Snapshot, rows: pa.Array | None
+) -> RemovedFiles:
     table = snapshot.live_files().table
     chosen = table if rows is None else table.take(rows)
     transaction.remove_live(rows, data_change=plan.options.data_change)
-    return Removed(files=chosen.num_rows, size=pc.sum(chosen["size"]).as_py() or 0)
+    return RemovedFiles(files=chosen.num_rows, size=pc.sum(chosen["size"]).as_py() or 0)
 
 
 def _distinct(partitions: Sequence[dict[str, str | None]]) -> list[dict[str, str | None]]:
@@ -121,13 +123,13 @@ def _keys(snapshot: Snapshot, texts: Sequence[pa.StringArray], timezone: str) ->
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
         parsed = parse(values, field.type, timezone)
-        columns.append([repr(value) for value in comparable(parsed)])
+        columns.append([repr(value) for value in comparable_values(parsed)])
     return list(zip(*columns, strict=True))
 
 
 def _remove_matching(
     plan: WritePlan, transaction: Transaction, snapshot: Snapshot, staged: StagedFiles
-) -> Removed:
+) -> RemovedFiles:
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     # At the time that the write's own rows are held against, not at that of now.
     assert plan.replacing.condition is not None

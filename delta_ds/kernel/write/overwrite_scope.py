@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
 from delta_ds.kernel.data.rows.checks import Condition, RowCheck
-from delta_ds.kernel.data.rows.expressions import read_clause
+from delta_ds.kernel.data.rows.expressions import read_row_expression
 from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.features import CHANGE_DATA_FEED
@@ -28,7 +28,7 @@ _MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 @dataclass(frozen=True, slots=True)
-class Replacing:
+class OverwriteScope:
     """What a write replaces.
 
     Attributes
@@ -93,7 +93,7 @@ class ReplaceCheck:
         )
 
 
-def plan_replacing(options: WriteOptions, state: TableState, overwrite: bool, zone: str) -> Replacing:
+def plan_overwrite(options: WriteOptions, state: TableState, overwrite: bool, zone: str) -> OverwriteScope:
     """What a write replaces, by its mode and options.
 
     Raises
@@ -104,9 +104,9 @@ def plan_replacing(options: WriteOptions, state: TableState, overwrite: bool, zo
         Options that contradict each other on this table.
     """
     if options.replace_where is not None:
-        return _matching(options, options.replace_where, state, overwrite, zone)
+        return _scope_of_predicate(options, options.replace_where, state, overwrite, zone)
     if not overwrite:
-        return Replacing(NOTHING)
+        return OverwriteScope(NOTHING)
     if options.dynamic_partitions and state.partition_columns:
         if options.overwrite_schema:
             raise InvalidOptionError(
@@ -114,17 +114,17 @@ def plan_replacing(options: WriteOptions, state: TableState, overwrite: bool, zo
                 "partitionOverwriteMode=dynamic; leave out one of them",
                 condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
             )
-        return Replacing(PARTITIONS)
-    return Replacing(EVERYTHING)
+        return OverwriteScope(PARTITIONS)
+    return OverwriteScope(EVERYTHING)
 
 
-def _matching(
+def _scope_of_predicate(
     options: WriteOptions,
     text: str,
     state: TableState,
     overwrite: bool,
     zone: str,
-) -> Replacing:
+) -> OverwriteScope:
     table = state.table
     condition, predicate = _read_predicate(text, state.schema, table, zone)
     partition_columns = {name.lower() for name in state.partition_columns}
@@ -142,7 +142,7 @@ def _matching(
             f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
             condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
         )
-    return Replacing(
+    return OverwriteScope(
         MATCHING if overwrite else NOTHING,
         condition,
         is_on(options.settings, CONSTRAINT_CHECK),
@@ -156,7 +156,7 @@ def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tup
     now = datetime.datetime.now(datetime.timezone.utc)
     owner = f"replaceWhere on {table}"
     try:
-        clause = read_clause(
+        clause = read_row_expression(
             owner, text, now, "DELTA_FAILED_RECOGNIZE_PREDICATE", "Write the predicate in other words."
         )
     except DeltaError as error:

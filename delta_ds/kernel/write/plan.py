@@ -1,7 +1,7 @@
 """The plan of a write, made on the driver before any row is read.
 
 The plan pins the version that the write starts from and holds all that tasks need: how rows become rows of the
-table (`RowPlan`) and how they are laid into files (`FilePlan`). What cannot be honoured is refused here.
+table (`RowPlan`) and how they are laid into files (`WriteSpec`). What cannot be honoured is refused here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
-from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
-from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
+from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
@@ -32,7 +32,7 @@ from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.overwrite_scope import Replacing, plan_replacing
+from delta_ds.kernel.write.overwrite_scope import OverwriteScope, plan_overwrite
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_write,
@@ -75,8 +75,8 @@ class WritePlan:
     new_protocol: bool
     new_metadata: bool
     rows: RowPlan
-    files: FilePlan
-    replacing: Replacing
+    files: WriteSpec
+    replacing: OverwriteScope
     domains: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
 
@@ -89,7 +89,7 @@ class WritePlan:
         """The same plan in the session time zone, which tasks know and planning may not."""
         if name == self.rows.timezone:
             return self
-        replacing = plan_replacing(self.options, self.state, self.overwrite, name)
+        replacing = plan_overwrite(self.options, self.state, self.overwrite, name)
         return replace(
             self,
             rows=replace(self.rows, timezone=name),
@@ -133,7 +133,7 @@ def plan_write(
     storage
         The table's, or where it shall be.
     snapshot
-        The version to start from, see `newest`; None for a new table.
+        The version to start from, see `newest_snapshot`; None for a new table.
     data
         The schema of the rows.
     options
@@ -168,13 +168,13 @@ def plan_write(
         if overwrite and options.data_change and not options.replace_table:
             check_may_remove(snapshot, "overwrite")
     if snapshot is None or options.replace_table:
-        outcome = _created(storage, data, options, snapshot)
+        outcome = _plan_new_table(storage, data, options, snapshot)
     else:
-        outcome = _evolved(
+        outcome = _plan_existing_table(
             snapshot, _cast(data, snapshot, options) if streaming else data, options, overwrite
         )
         if overwrite and not streaming:
-            outcome = _unclustered(outcome, options)
+            outcome = _without_clustering(outcome, options)
     zone = options.time_zone or timezone
     state = outcome.state
     metadata, supported = state.metadata, state.protocol.supported
@@ -189,7 +189,7 @@ def plan_write(
         columns_of=columns_of,
         implicit=streaming,
     )
-    files = file_plan(
+    files = write_spec(
         storage.url,
         state.version,
         metadata,
@@ -200,7 +200,7 @@ def plan_write(
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
-    replacing = plan_replacing(options, state, overwrite, zone)
+    replacing = plan_overwrite(options, state, overwrite, zone)
     return WritePlan(
         storage=storage,
         state=state,
@@ -238,7 +238,7 @@ def is_done(snapshot: Snapshot, options: WriteOptions) -> bool:
     return recorded is not None and recorded >= options.txn_version
 
 
-def newest(storage: Storage) -> Snapshot | None:
+def newest_snapshot(storage: Storage) -> Snapshot | None:
     """The newest version of the table, which a write starts from; None where there is no table."""
     try:
         return open_snapshot(storage)
@@ -246,7 +246,7 @@ def newest(storage: Storage) -> Snapshot | None:
         return None
 
 
-def _created(
+def _plan_new_table(
     storage: Storage, data: StructType, options: WriteOptions, replacing: Snapshot | None
 ) -> _Outcome:
     if not options.data_change:
@@ -269,7 +269,9 @@ def _created(
     return _Outcome(table.state, table.domains, replacing)
 
 
-def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool) -> _Outcome:
+def _plan_existing_table(
+    snapshot: Snapshot, data: StructType, options: WriteOptions, overwrite: bool
+) -> _Outcome:
     """Protocol and metadata of an existing table after the write."""
     before = snapshot.metadata
     name = snapshot.storage.url
@@ -303,12 +305,14 @@ def _evolved(snapshot: Snapshot, data: StructType, options: WriteOptions, overwr
             condition="DELTA_DATA_CHANGE_FALSE",
         )
     wanted_metadata = replace(before, schema_string=schema_to_json(schema), partition_columns=partitioning)
-    metadata = settle(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
-    state = replace(snapshot.table_state, protocol=upgraded(snapshot.protocol, metadata), metadata=metadata)
+    metadata = finalize_metadata(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
+    state = replace(
+        snapshot.table_state, protocol=upgrade_protocol(snapshot.protocol, metadata), metadata=metadata
+    )
     return _Outcome(state, {}, snapshot)
 
 
-def _unclustered(outcome: _Outcome, options: WriteOptions) -> _Outcome:
+def _without_clustering(outcome: _Outcome, options: WriteOptions) -> _Outcome:
     """A whole overwrite that does not say by what the table is clustered ends its clustering.
 
     Source: delta-spark, `ImplicitMetadataOperation.getNewDomainMetadata`.

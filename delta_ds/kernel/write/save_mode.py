@@ -6,7 +6,7 @@ from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel.options.write import ERROR, IGNORE, WriteOptions
 
 
-def leaves_existing(options: WriteOptions, version: int, table: str) -> bool:
+def keeps_existing_table(options: WriteOptions, version: int, table: str) -> bool:
     """Whether a write leaves the table that it found as it is.
 
     Parameters

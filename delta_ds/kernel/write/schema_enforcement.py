@@ -23,7 +23,7 @@ from delta_ds.kernel.schema.new_schema import (
     partition_column_not_found,
     partition_columns_of,
 )
-from delta_ds.kernel.schema.type_widening import enabled
+from delta_ds.kernel.schema.type_widening import is_widening_enabled
 from delta_ds.kernel.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
@@ -89,14 +89,14 @@ def check_write(
     properties = properties or {}
     incoming = data_schema(data)
     if overwrite_schema and overwrite and not replace_where:
-        return _overwritten(
+        return _overwrite_schema(
             table, incoming, partition_columns, partition_by, properties, features, table_name
         )
     _check_dependents(table, incoming, properties, table_name)
     merged = merge_schemas(
         table,
         incoming,
-        widening=enabled(properties, features, table_name),
+        widening=is_widening_enabled(properties, features, table_name),
         table_version=table_version if TYPE_WIDENING_PREVIEW.name in features else None,
     )
     wanted = partition_columns_of(incoming, partition_by, table_name)
@@ -165,7 +165,7 @@ def data_schema(data: StructType) -> StructType:
     return column_mapping.transform_fields(schema, bare)
 
 
-def _overwritten(
+def _overwrite_schema(
     table: StructType,
     data: StructType,
     partition_columns: Sequence[str],
@@ -205,24 +205,24 @@ def _check_dependents(
     table: StructType, data: StructType, properties: Mapping[str, str], table_name: str
 ) -> None:
     """Refuse other types for columns that constraints or generated columns are computed from."""
-    for path in _retyped(table, data, ()):
+    for path in _retyped_columns(table, data, ()):
         check_unused(
             table, properties, path, table_name, kind="DATA_TYPE_MISMATCH", change="written with another type"
         )
 
 
-def _retyped(table: DataType, data: DataType, path: Path) -> Iterator[Path]:
+def _retyped_columns(table: DataType, data: DataType, path: Path) -> Iterator[Path]:
     # Fields of structs are compared by their exact name, as delta-spark does here.
     if isinstance(table, StructType) and isinstance(data, StructType):
         incoming = {f.name: f for f in data}
         for field in table:
             if field.name in incoming:
-                yield from _retyped(field.type, incoming[field.name].type, (*path, field.name))
+                yield from _retyped_columns(field.type, incoming[field.name].type, (*path, field.name))
     elif isinstance(table, ArrayType) and isinstance(data, ArrayType):
-        yield from _retyped(table.element, data.element, (*path, "element"))
+        yield from _retyped_columns(table.element, data.element, (*path, "element"))
     elif isinstance(table, MapType) and isinstance(data, MapType):
-        yield from _retyped(table.key, data.key, (*path, "key"))
-        yield from _retyped(table.value, data.value, (*path, "value"))
+        yield from _retyped_columns(table.key, data.key, (*path, "key"))
+        yield from _retyped_columns(table.value, data.value, (*path, "value"))
     elif table != data:
         yield path
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.candidates import Files
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
 from delta_ds.spark.commands.dml_command import Change, affected, by_path
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
@@ -73,7 +73,7 @@ def matching(target: Target, frame: DataFrame, condition: str | Column, operatio
     return scope.predicate(condition, "condition")
 
 
-def _remove(change: Change, files: Files, predicate: Expression | None, text: str) -> int | None:
+def _remove(change: Change, files: CandidateFiles, predicate: Expression | None, text: str) -> int | None:
     """Remove whole files, without reading them."""
     if not len(files):
         return 0
@@ -86,7 +86,9 @@ def _remove(change: Change, files: Files, predicate: Expression | None, text: st
     return files.num_rows
 
 
-def _mark(change: Change, files: Files, hits: DataFrame, predicate: Expression | None, text: str) -> int:
+def _mark(
+    change: Change, files: CandidateFiles, hits: DataFrame, predicate: Expression | None, text: str
+) -> int:
     found = positions(hits)
     rows = sum(map(len, found.values()))
     if found:
@@ -100,7 +102,7 @@ def _mark(change: Change, files: Files, hits: DataFrame, predicate: Expression |
 
 
 def _rewrite(
-    change: Change, files: Files, condition: Resolved, predicate: Expression | None, *, keeps: bool
+    change: Change, files: CandidateFiles, condition: Resolved, predicate: Expression | None, *, keeps: bool
 ) -> int:
     """Write the other rows of the files anew in which rows match.
 

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata
-from delta_ds.kernel.commands.dml.candidates import Files
-from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder, is_done
-from delta_ds.kernel.commands.dml.plan import ChangePlan, check_changeable, plan_row_changes
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder, is_done
+from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
@@ -60,7 +60,7 @@ class Change(AbstractContextManager["Change"]):
         The table cannot be changed by this package, or not at all.
     """
 
-    plan: ChangePlan
+    plan: DmlPlan
 
     def __init__(self, handle: Handle, operation: str, *, removes: bool = True) -> None:
         self._started = time.monotonic()
@@ -84,7 +84,7 @@ class Change(AbstractContextManager["Change"]):
         generates: Collection[str] = (),
         after: TableState | None = None,
     ) -> None:
-        """Decide how rows are written; parameters as of `plan_row_changes`."""
+        """Decide how rows are written; parameters as of `plan_dml`."""
         folder = self.plan.folder if self._how else None
         self._how = {
             "computed": tuple(computed), "generates": tuple(generates), "after": after,
@@ -94,7 +94,7 @@ class Change(AbstractContextManager["Change"]):
         if folder is not None:
             self.plan = replace(self.plan, folder=folder)
 
-    def _planned(self, *, native: bool) -> ChangePlan:
+    def _planned(self, *, native: bool) -> DmlPlan:
         how = dict(self._how)
         if native:
             from delta_ds.spark.native.jvm import NotNative
@@ -102,7 +102,7 @@ class Change(AbstractContextManager["Change"]):
 
             with suppress(NotNative):  # the tasks then evaluate them
                 how["columns_of"] = columns_of(self.target.spark)
-        plan: ChangePlan = self.target.ask(partial(plan_row_changes, **how))
+        plan: DmlPlan = self.target.ask(partial(plan_dml, **how))
         return plan
 
     def __enter__(self) -> Change:
@@ -140,7 +140,7 @@ class Change(AbstractContextManager["Change"]):
         self._results += results
         return results
 
-    def _portable_plan(self) -> ChangePlan:
+    def _portable_plan(self) -> DmlPlan:
         """The plan for tasks that evaluate the table's expressions themselves."""
         return replace(self._planned(native=False), folder=self.plan.folder)
 
@@ -159,8 +159,8 @@ class Change(AbstractContextManager["Change"]):
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
     ) -> None:
-        """Commit what was written; arguments as of `RowChange`."""
-        change = RowChange(
+        """Commit what was written; arguments as of `DmlCommand`."""
+        change = DmlCommand(
             operation=self.operation,
             predicate=predicate,
             timezone=self.target.timezone,
@@ -179,12 +179,12 @@ class Change(AbstractContextManager["Change"]):
         self._committed = True
 
 
-def _commit(snapshot: Snapshot, change: RowChange, metadata: Metadata, settings: AutoCompaction) -> None:
-    commit_row_changes(snapshot, change)
+def _commit(snapshot: Snapshot, change: DmlCommand, metadata: Metadata, settings: AutoCompaction) -> None:
+    commit_dml(snapshot, change)
     compact_after(snapshot.storage, metadata, change.results, settings, change.timezone)
 
 
-def by_path(files: Files, found: Mapping[int, Any]) -> dict[str, Any]:
+def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
     """What is known of files by their numbers, by their paths."""
     paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
     return {paths[number]: value for number, value in found.items()}

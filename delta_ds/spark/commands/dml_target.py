@@ -11,7 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.dml.candidates import Files, candidates, partitions, understood
+from delta_ds.kernel.commands.dml.candidates import (
+    CandidateFiles,
+    candidate_files,
+    distinct_partitions,
+    usable_predicate,
+)
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.features import ROW_TRACKING
@@ -113,7 +118,7 @@ class Target:
         """Whether rows have ids that a change has to keep."""
         return self.state.enabled(ROW_TRACKING)
 
-    def frame(self, files: Files) -> DataFrame:
+    def frame(self, files: CandidateFiles) -> DataFrame:
         """The rows of some files, under the table's alias.
 
         Returns
@@ -152,7 +157,7 @@ class Target:
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame
 
-    def _native(self, files: Files) -> DataFrame | None:
+    def _native(self, files: CandidateFiles) -> DataFrame | None:
         if self._snapshot is None or is_off(self.spark, NATIVE_SCAN_CONF):
             return None
         from delta_ds.spark.native.file_scan_with_positions import numbered_rows
@@ -166,7 +171,7 @@ class Target:
             logger.warning("portable_scan reason=%s", why.reason)
             return None
 
-    def _portable(self, files: Files) -> DataFrame:
+    def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
         text = base64.b64encode(zlib.compress(pickle.dumps(chosen), 1)).decode()
@@ -176,17 +181,17 @@ class Target:
             return reader.load()
 
     @cached_property
-    def no_files(self) -> Files:
+    def no_files(self) -> CandidateFiles:
         """No file at all: a frame of it is good for resolving expressions."""
         import pyarrow as pa
 
         none = pa.nulls(0, pa.int64())
-        return Files(none, pa.nulls(0, pa.string()), none)
+        return CandidateFiles(none, pa.nulls(0, pa.string()), none)
 
     @cached_property
-    def all_files(self) -> Files:
+    def all_files(self) -> CandidateFiles:
         """All live files."""
-        found: Files = self.ask(candidates, None, self.timezone)
+        found: CandidateFiles = self.ask(candidate_files, None, self.timezone)
         return found
 
     def columns(self, frame: DataFrame) -> list[Column]:
@@ -197,27 +202,27 @@ class Target:
 
     def understood(self, parts: Sequence[Expression]) -> Expression | None:
         """See `candidates.understood`."""
-        found: Expression | None = self.ask(understood, list(parts), self.timezone)
+        found: Expression | None = self.ask(usable_predicate, list(parts), self.timezone)
         return found
 
-    def files(self, predicate: Expression | None) -> Files:
+    def files(self, predicate: Expression | None) -> CandidateFiles:
         """The files that may hold matching rows."""
         if predicate is None:
             return self.all_files
-        found: Files = self.ask(candidates, predicate, self.timezone)
+        found: CandidateFiles = self.ask(candidate_files, predicate, self.timezone)
         return found
 
-    def files_in_partitions(self, condition: Resolved) -> Files:
+    def files_in_partitions(self, condition: Resolved) -> CandidateFiles:
         """The files whose partition values match a condition that reads partition columns only, by Spark."""
         import pyarrow.compute as pc
 
-        tuples, codes = self.ask(partitions, self.timezone)
+        tuples, codes = self.ask(distinct_partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
         frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
         kept = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
         chosen = pc.is_in(codes, value_set=integers(kept))
         files = self.all_files
-        return Files(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
+        return CandidateFiles(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
 
 
 def is_hidden(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged
-from delta_ds.kernel.commands.optimize.metrics import result
+from delta_ds.kernel.commands.optimize.metrics import result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import (
     COMPACT,
@@ -190,7 +190,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
             said = spark.conf.get(USER_METADATA, None)
             with staged.publishing():
                 run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
-    metrics = result(plan, adds, started, time_ns() // 1_000_000, cores)
+    metrics = result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
     return frame_of(spark, [(path, metrics)], SCHEMA)
 

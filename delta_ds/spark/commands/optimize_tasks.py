@@ -22,7 +22,7 @@ from delta_ds.spark.arrow_tasks import map_in_arrow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.commands.optimize.range_ids import Curve
+    from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
     from delta_ds.kernel.data.read.plan import FileSlice
 
 Body = dict[str, Any]
@@ -70,7 +70,9 @@ def _shared(plan: OptimizePlan, numbers: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def _rewriting(rewrite: RewritePlan, curve: Curve | None) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
+def _rewriting(
+    rewrite: RewritePlan, curve: ClusteringCurve | None
+) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
     def work(group: list[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
         for number, files in group:
             yield (pickle.dumps(rewrite_bin(rewrite, curve, pickle.loads(files), number)),)
@@ -112,23 +114,23 @@ def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[lis
     return pack(slices, most_bytes, tasks)
 
 
-def _sample(spark: SparkSession, rewrite: RewritePlan, curve: Curve, files: Bin) -> pa.Table:
-    chosen = clustering_sort.sampled_slices(files.slices)
+def _sample(spark: SparkSession, rewrite: RewritePlan, curve: ClusteringCurve, files: Bin) -> pa.Table:
+    chosen = clustering_sort.sample_slices(files.slices)
     groups = [chosen[n::_SAMPLE_TASKS] for n in range(min(_SAMPLE_TASKS, len(chosen)))]
     rows = clustering_sort.SAMPLE_ROWS // len(groups)
 
     def work(group: list[FileSlice]) -> Iterator[tuple[Any, ...]]:
-        yield (clustering_sort.packed(clustering_sort.sample(rewrite, curve, group, rows)),)
+        yield (clustering_sort.rows_to_blob(clustering_sort.sample_rows(rewrite, curve, group, rows)),)
 
     found = _run(spark, groups, work, "sample binary").collect()
-    return pa.concat_tables([clustering_sort.unpacked(bytes(row[0])) for row in found])
+    return pa.concat_tables([clustering_sort.blob_to_rows(bytes(row[0])) for row in found])
 
 
 def _spreading(
     rewrite: RewritePlan, cuts: clustering_sort.Cuts
 ) -> Callable[[bytes], Iterator[tuple[Any, ...]]]:
     def work(group: bytes) -> Iterator[tuple[Any, ...]]:
-        for piece, blob in clustering_sort.spread(rewrite, cuts, pickle.loads(group)):
+        for piece, blob in clustering_sort.distribute(rewrite, cuts, pickle.loads(group)):
             yield cuts.output_of(piece), piece, blob
 
     return work

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.plan import ChangePlan
+from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
@@ -28,7 +28,7 @@ logger = logging.getLogger("delta_ds")
 
 
 def write_rows(
-    frame: DataFrame, plan: ChangePlan, target: Target, portable: Callable[[], ChangePlan]
+    frame: DataFrame, plan: DmlPlan, target: Target, portable: Callable[[], DmlPlan]
 ) -> list[TaskResult]:
     """Write what a command makes of the rows.
 
@@ -62,7 +62,7 @@ def write_rows(
     return [pickle.loads(row[0]) for row in results]
 
 
-def _native(frame: DataFrame, plan: ChangePlan, target: Target) -> TaskResult | None:
+def _native(frame: DataFrame, plan: DmlPlan, target: Target) -> TaskResult | None:
     if target.is_connect or is_off(target.spark, NATIVE_WRITE_CONF):
         return None
     from delta_ds.spark.native.jvm import NotNative
@@ -89,9 +89,7 @@ def before_columns(target: Target, frame: DataFrame) -> list[Column]:
     return [column.alias(f"{BEFORE}{n}") for n, column in enumerate(target.columns(frame))]
 
 
-def _task(
-    plan: ChangePlan, names: list[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(plan: DmlPlan, names: list[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark import TaskContext

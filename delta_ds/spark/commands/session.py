@@ -26,7 +26,7 @@ def is_set(spark: SparkSession, name: str, default: bool) -> bool:
     """
     text = str(spark.conf.get(name, str(default).lower()))
     try:
-        return values.boolean(text, values.zone_of("UTC"))
+        return values.boolean(text, values.zone_by_name("UTC"))
     except ValueError as error:
         raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
 

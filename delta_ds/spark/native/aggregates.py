@@ -9,7 +9,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.scan.aggregates import Aggregate, exact
+from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def answer(question: str) -> str | None:
     requests = [_request(index, item) for item in asked["aggregates"]]
     if not all(requests):
         return None
-    found = exact(index.snapshot, [request for request in requests if request is not None])
+    found = exact_aggregates(index.snapshot, [request for request in requests if request is not None])
     if found is None:
         return None
     _LOGGER.debug("aggregates_from_log table=%s", asked["index"])

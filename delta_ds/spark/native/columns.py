@@ -106,7 +106,11 @@ class ScanColumns:
         level: Any = self.table
         for name in path:
             found = _find(level, name, self.mode, self.by_id)
-            if found is None or _COLLATIONS in found.metadata or char_padding.declared(found) is not None:
+            if (
+                found is None
+                or _COLLATIONS in found.metadata
+                or char_padding.declared_char_type(found) is not None
+            ):
                 return None
             out.append(found.name)
             level = found.type

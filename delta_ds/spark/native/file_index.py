@@ -20,7 +20,7 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
 from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
-from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.scan.skipping import prune, row_numbers
 from delta_ds.kernel.schema.types import BINARY, INTEGER, StructField
 from delta_ds.spark.native.columns import ScanColumns, spark_schema
@@ -268,7 +268,7 @@ class DeltaFileIndex:
         first = self.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
         found = []
         for value in first:
-            vector = descriptor(value)
+            vector = vector_descriptor(value)
             found.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
         return found
 

@@ -23,7 +23,7 @@ from delta_ds.spark.native.projection import Projected, project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.data.rows.expressions import Clause
+    from delta_ds.kernel.data.rows.expressions import RowExpression
     from delta_ds.kernel.schema.types import StructType
 
 # The defaults of Spark 4, whatever the machine's or the application's configuration says.
@@ -99,7 +99,7 @@ class Analyst:
 
         return DataFrame(self.private.emptyDataFrame(), self.jvm.spark)
 
-    def resolve(self, frame: DataFrame, clause: Clause, text: str, *, predicate: bool = False) -> Any:
+    def resolve(self, frame: DataFrame, clause: RowExpression, text: str, *, predicate: bool = False) -> Any:
         """The Catalyst expression of a clause over the columns of a frame of the private session.
 
         Parameters
@@ -142,7 +142,7 @@ class Analyst:
             raise self._failure(clause, mismatch, predicate)
         return expression
 
-    def _refuse_functions(self, node: Any, clause: Clause, predicate: bool) -> None:
+    def _refuse_functions(self, node: Any, clause: RowExpression, predicate: bool) -> None:
         builtin = self.jvm.module("org.apache.spark.sql.catalyst.analysis.FunctionRegistry$").expressions()
         for found in walk(node):
             if _kind(found) == "UnresolvedFunction":
@@ -156,12 +156,12 @@ class Analyst:
 
     # --- errors
 
-    def _known(self, clause: Clause, predicate: bool) -> None:
+    def _known(self, clause: RowExpression, predicate: bool) -> None:
         """Raise what the kernel has to say against the clause, so that both paths say the same."""
         if not is_foreign(clause):
             clause.bound(self.table, self.timezone, predicate=predicate)
 
-    def _failure(self, clause: Clause, error: Exception, predicate: bool) -> DeltaError:
+    def _failure(self, clause: RowExpression, error: Exception, predicate: bool) -> DeltaError:
         try:
             self._known(clause, predicate)
         except DeltaError as known:
@@ -172,7 +172,7 @@ class Analyst:
         text = error.text if isinstance(error, DeltaError) else _first_paragraph(error)
         return clause.failure(PredicateError(text, condition=condition))
 
-    def _refusal(self, clause: Clause, predicate: bool, part: str) -> DeltaError:
+    def _refusal(self, clause: RowExpression, predicate: bool, part: str) -> DeltaError:
         try:
             self._known(clause, predicate)
         except DeltaError as known:

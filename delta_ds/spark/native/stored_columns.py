@@ -32,12 +32,12 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.data.write.write_spec import FilePlan
+    from delta_ds.kernel.data.write.write_spec import WriteSpec
 
 _PARQUET_ID = "parquet.field.id"
 
 
-def check(plan: FilePlan) -> None:
+def check(plan: WriteSpec) -> None:
     """Whether Spark's writer can make the files that a plan asks for.
 
     Raises
@@ -66,7 +66,7 @@ def check(plan: FilePlan) -> None:
             )
 
 
-def stored_columns(rows: DataFrame, plan: FilePlan) -> tuple[DataFrame, list[str]]:
+def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[str]]:
     """What is written, and the names of its last columns, by which it is split into folders.
 
     Parameters

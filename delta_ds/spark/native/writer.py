@@ -19,10 +19,10 @@ from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.add_from_parquet import ForeignFiles, read_files
+from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import is_done, newest, plan_write
-from delta_ds.kernel.write.save_mode import leaves_existing
+from delta_ds.kernel.write.plan import is_done, newest_snapshot, plan_write
+from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import as_delta_error
@@ -90,9 +90,9 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     told = with_session_settings(spark, options)
     parsed = parse_write_options(told, overwrite=overwrite, session_time_zone=zone)
     storage = open_storage(parsed.path, parsed.storage_options)
-    snapshot = newest(storage)
+    snapshot = newest_snapshot(storage)
     if snapshot is not None and (
-        is_done(snapshot, parsed) or leaves_existing(parsed, snapshot.version, storage.url)
+        is_done(snapshot, parsed) or keeps_existing_table(parsed, snapshot.version, storage.url)
     ):
         return None
     plan = plan_write(
@@ -154,7 +154,7 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
         with Staging(plan.storage.url) as staged:
             staged.deleted_by(lambda: _remove(jvm, target, plan))
             _write_files(jvm, rows, plan, target, hadoop_options)
-            found = read_files(plan.storage, plan.files, folder)
+            found = read_parquet_files(plan.storage, plan.files, folder)
             plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
             _tidy(jvm, target, plan, found)
             staged.release()
@@ -204,7 +204,7 @@ def _is_optimized(plan: WritePlan) -> bool:
     return bool(OPTIMIZE_WRITE.of(plan.state.properties) if wanted is None else wanted)
 
 
-def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ForeignFiles) -> None:
+def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
     """Take away what is no data file: files without rows, and Hadoop's checksums of local files."""
     if not found.adds:
         _remove(jvm, target, plan)

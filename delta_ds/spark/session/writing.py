@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, travelling
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, settings_for_tasks
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark import settings
 from delta_ds.spark.connect_bridge import is_connect
@@ -248,7 +248,7 @@ def with_settings(
     """
     found = settings.given(spark)
     said = {name: found[key] for name, key in stand_for.items() if key in found}
-    if carried := travelling(found):
+    if carried := settings_for_tasks(found):
         from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
 
         auto_compaction_of(carried)  # refused here, and not after the commit

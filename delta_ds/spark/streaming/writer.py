@@ -20,7 +20,7 @@ from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
+from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import tells_parameters
@@ -83,7 +83,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         # There the plan of the tasks is what counts.
         if not _in_commit_worker():
             data = schema_of(schema.jsonValue())
-            snapshot = newest(self._storage)
+            snapshot = newest_snapshot(self._storage)
             self._plan = plan_write(
                 self._storage, snapshot, data, parsed, overwrite=complete, timezone=zone, streaming=True
             )

@@ -18,10 +18,10 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.alter.columns import (
     add_columns,
-    added,
     alter_column,
     drop_columns,
-    dropped,
+    plan_added_columns,
+    plan_column_drop,
     rename_column,
 )
 from delta_ds.kernel.alter.schema_change import TableState
@@ -326,10 +326,12 @@ def test_added_and_dropped_again_leaves_the_schema(schema: StructType, data: st.
     protocol = Protocol(2, 5)
     state = TableState("T", 0, protocol, Metadata("x", schema_to_json(mapped), (), configuration))
     after = data.draw(st.sampled_from([None, *(f"`{name}`" for name in mapped.names)]))
-    more = added(state, struct(new=struct(z="date")), after is None and data.draw(st.booleans()), after)
+    more = plan_added_columns(
+        state, struct(new=struct(z="date")), after is None and data.draw(st.booleans()), after
+    )
     wider = TableState("T", 1, protocol, _with_ids(more.metadata))
     assert len(wider.schema) == len(mapped) + 1
-    assert dropped(wider, ["NEW"]).metadata.schema == mapped
+    assert plan_column_drop(wider, ["NEW"]).metadata.schema == mapped
 
 
 # --- change

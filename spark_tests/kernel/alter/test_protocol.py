@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import DeltaError, UnsupportedFeatureError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.alter.properties import add_feature_support, set_properties, upgrade_table_protocol
-from delta_ds.kernel.alter.protocol import least, minimal_protocol, upgraded
-from delta_ds.kernel.features import FEATURES, lacking, required, supported
+from delta_ds.kernel.alter.protocol import minimal_protocol, upgrade_protocol, weakest_protocol
+from delta_ds.kernel.features import FEATURES, missing_features, required_features, supported_features
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,
@@ -152,14 +152,14 @@ def test_columns_of_a_new_table_ask_for_features(
 
 
 def test_all_legacy_features_of_a_version_are_written_as_that_version() -> None:
-    assert least(supported(1, 4, None, None)) == Protocol(1, 4)
-    assert least(supported(2, 5, None, None)) == Protocol(2, 5)
+    assert weakest_protocol(supported_features(1, 4, None, None)) == Protocol(1, 4)
+    assert weakest_protocol(supported_features(2, 5, None, None)) == Protocol(2, 5)
 
 
 def test_an_upgrade_of_a_legacy_table_lists_what_its_versions_imply(tmp_path: Path) -> None:
     log = made(tmp_path, properties={"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"})
     set_properties(log, {"delta.enableDeletionVectors": "true"})
-    implied = sorted(supported(2, 5, None, None))
+    implied = sorted(supported_features(2, 5, None, None))
     assert protocol(log) == (
         3,
         7,
@@ -177,15 +177,17 @@ def test_an_upgrade_without_effect_writes_no_protocol(tmp_path: Path) -> None:
 def test_a_type_that_needs_a_feature_is_not_added_to_an_existing_table_silently() -> None:
     schema = StructType((StructField("t", TIMESTAMP_NTZ),))
     with pytest.raises(UnsupportedFeatureError, match=r"addFeatureSupport\('timestampNtz'\)") as caught:
-        upgraded(Protocol(1, 2), metadata(schema))
+        upgrade_protocol(Protocol(1, 2), metadata(schema))
     assert caught.value.condition == "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT"
-    assert upgraded(Protocol(1, 2), metadata(schema), {"timestampNtz"}).supports(FEATURES["timestampNtz"])
+    assert upgrade_protocol(Protocol(1, 2), metadata(schema), {"timestampNtz"}).supports(
+        FEATURES["timestampNtz"]
+    )
 
 
 def test_a_preview_feature_is_kept_where_its_property_is_set_again() -> None:
     names = frozenset({"typeWidening-preview"})
     before = Protocol(3, 7, names, names)
-    assert upgraded(before, metadata(properties={"delta.enableTypeWidening": "true"})) is before
+    assert upgrade_protocol(before, metadata(properties={"delta.enableTypeWidening": "true"})) is before
 
 
 @pytest.mark.parametrize("name", ["nosuch", "icebergCompatV1", "catalogManaged", "collations"])
@@ -229,7 +231,7 @@ def protocols(draw: st.DrawFn) -> Protocol:
     if draw(st.booleans()):
         return Protocol(*draw(st.sampled_from([(1, 1), (1, 2), (1, 3), (1, 4), (2, 3), (2, 5), (2, 6)])))
     names = draw(st.sets(st.sampled_from(WRITABLE), max_size=5))
-    return least(names | lacking((), names))
+    return weakest_protocol(names | missing_features((), names))
 
 
 @given(protocols(), CONFIGURATIONS, SCHEMAS, st.sets(st.sampled_from(WRITABLE), max_size=2))
@@ -237,22 +239,22 @@ def test_an_upgrade_supports_all_that_is_needed_loses_nothing_and_is_done_once(
     before: Protocol, properties: dict[str, str], schema: StructType, wanted: set[str]
 ) -> None:
     wanted_metadata = metadata(schema, properties)
-    after = upgraded(before, wanted_metadata, wanted)
+    after = upgrade_protocol(before, wanted_metadata, wanted)
     assert after.supported >= before.supported
-    assert not lacking(after.supported, required(properties, schema) | wanted)
-    assert upgraded(after, wanted_metadata, wanted) is after
+    assert not missing_features(after.supported, required_features(properties, schema) | wanted)
+    assert upgrade_protocol(after, wanted_metadata, wanted) is after
     assert (after.reader_features is not None) == (after.min_reader == 3)
     assert (after.writer_features is not None) == (after.min_writer == 7)
 
 
 @given(st.sets(st.sampled_from(WRITABLE)))
 def test_the_least_protocol_supports_exactly_its_features(names: set[str]) -> None:
-    whole = names | lacking((), names)
-    assert least(whole).supported == whole
+    whole = names | missing_features((), names)
+    assert weakest_protocol(whole).supported == whole
 
 
 @given(CONFIGURATIONS, SCHEMAS)
 def test_a_new_table_needs_no_upgrade(properties: dict[str, str], schema: StructType) -> None:
     new = metadata(schema, properties)
     made_for_it = minimal_protocol(new)
-    assert upgraded(made_for_it, new) is made_for_it
+    assert upgrade_protocol(made_for_it, new) is made_for_it

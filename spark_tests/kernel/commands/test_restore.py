@@ -25,7 +25,7 @@ from delta_ds.kernel.alter.clustering import cluster_by
 from delta_ds.kernel.alter.columns import add_columns
 from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
-from delta_ds.kernel.commands.restore import joined_protocol, restore, with_highest_marks
+from delta_ds.kernel.commands.restore import protocol_with_both, restore, with_highest_marks
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
@@ -186,9 +186,9 @@ def test_widened_types_go_back_and_forth(tmp_path: Path) -> None:
 
 def test_joined_protocols_support_what_either_does() -> None:
     old, new = Protocol(1, 4), Protocol(3, 7, frozenset(["deletionVectors"]), frozenset(["deletionVectors"]))
-    joined = joined_protocol(new, old)
+    joined = protocol_with_both(new, old)
     assert joined.supported == old.supported | new.supported
-    assert joined_protocol(joined, old) is joined
+    assert protocol_with_both(joined, old) is joined
 
 
 def test_the_version_that_is_there_already_is_no_commit(tmp_path: Path) -> None:

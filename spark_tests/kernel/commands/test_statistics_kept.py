@@ -15,10 +15,10 @@ import pytest
 from delta_ds import DeltaLog
 from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands.clone import shallow_clone
-from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes
+from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.data.values.statistics_text import members
+from delta_ds.kernel.data.values.statistics_text import json_members
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.testing import TableBuilder
@@ -47,7 +47,7 @@ ROWS = pa.table(
 def _delete(log: DeltaLog) -> DeltaLog:
     snapshot = log.snapshot()
     path = snapshot.files()["path"][0].as_py()
-    commit_row_changes(snapshot, RowChange("DELETE", deleted={path: np.array([0], np.uint64)}))
+    commit_dml(snapshot, DmlCommand("DELETE", deleted={path: np.array([0], np.uint64)}))
     return log
 
 
@@ -109,7 +109,7 @@ def test_statistics_that_stood_as_text_are_kept_to_the_letter(
     (found,) = _committed_again(command(log))
 
     if command is _delete:
-        assert members(found) == {**members(text), "tightBounds": "false"}
+        assert json_members(found) == {**json_members(text), "tightBounds": "false"}
     else:
         assert found == text
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.dependents import columns_of, dependent_columns, dependent_constraints
+from delta_ds.kernel.expressions.dependents import (
+    dependent_columns,
+    dependent_constraints,
+    referenced_columns,
+)
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
@@ -29,7 +33,7 @@ TABLE = struct(
     ],
 )
 def test_columns_of_an_expression_are_found(text: str, paths: set[Path]) -> None:
-    assert set(columns_of(parse_predicate(text), TABLE)) == paths
+    assert set(referenced_columns(parse_predicate(text), TABLE)) == paths
 
 
 @pytest.mark.parametrize(

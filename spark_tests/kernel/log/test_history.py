@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import CorruptLogFileError, DeltaLog, InvalidOptionError, TimestampOutOfRangeError
-from delta_ds.kernel.log.history import milliseconds, moment_of
+from delta_ds.kernel.log.history import datetime_of, milliseconds
 from delta_ds.testing import TableBuilder, commit_time, metadata_action
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -45,7 +45,7 @@ def test_an_aware_datetime_is_understood_and_a_naive_one_refused(table):
 def test_a_moment_is_not_rounded_down_to_the_millisecond_before():
     # Of such moments seconds as floats, times a thousand, are not always whole milliseconds.
     first = 2_159_000_000_000
-    assert [milliseconds(moment_of(time)) for time in range(first, first + 1000)] == [
+    assert [milliseconds(datetime_of(time)) for time in range(first, first + 1000)] == [
         *range(first, first + 1000)
     ]
 

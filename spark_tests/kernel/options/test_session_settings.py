@@ -18,7 +18,7 @@ from delta_ds.kernel.options.session_settings import (
     DEFAULTS_PREFIX,
     SETTINGS_OPTION,
     default_properties,
-    travelling,
+    settings_for_tasks,
 )
 
 ROWS = pa.table({"id": [1]})
@@ -50,7 +50,7 @@ def test_names_that_are_no_property_to_set_are_no_default(name: str) -> None:
 
 def test_only_what_processes_without_a_session_need_travels() -> None:
     needed = {DEFAULTS_PREFIX + "appendOnly": "true", AUTO_COMPACT_PREFIX + "enabled": "true"}
-    assert travelling({**needed, "spark.databricks.delta.stats.collect": "true"}) == needed
+    assert settings_for_tasks({**needed, "spark.databricks.delta.stats.collect": "true"}) == needed
 
 
 def test_rows_beyond_replace_where_are_taken_where_the_session_does_not_want_them_checked(

@@ -17,7 +17,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.scan.aggregates import Aggregate, exact
+from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -182,7 +182,7 @@ class TestLaw:
         with tempfile.TemporaryDirectory() as path:
             snapshot = _build(path, tables)
             rows = snapshot.scan().to_arrow().to_pylist()
-            answers = {request: exact(snapshot, [request]) for request in requests}
+            answers = {request: exact_aggregates(snapshot, [request]) for request in requests}
         known = {request: found[0].as_py() for request, found in answers.items() if found is not None}
         event(f"answered: {len(known) // 2 * 2} of {len(requests)}")
         # As texts, which tell the two zeros apart.
@@ -201,7 +201,7 @@ class TestLaw:
             if r.function == "count" or r.path[0] in {"i", "l", "dt", "dec", "p", "q", "day"} or r.path[1:] == ("x",)
         ]  # fmt: skip
         with tempfile.TemporaryDirectory() as path:
-            assert exact(_build(path, files), certain) is not None
+            assert exact_aggregates(_build(path, files), certain) is not None
 
 
 # --- by hand
@@ -234,7 +234,7 @@ def files_of(
 
 def value(snapshot: Snapshot, function: Any, *path: str) -> Any:
     """The answer in a list, to tell null from no answer."""
-    found = exact(snapshot, [Aggregate(function, path)])
+    found = exact_aggregates(snapshot, [Aggregate(function, path)])
     return None if found is None else [found[0].as_py()]
 
 
@@ -247,14 +247,13 @@ class TestAnswers:
 
     def test_nulls_are_not_counted_and_are_no_extremes(self, tmp_path: Path) -> None:
         snapshot = files_of(tmp_path, [[3, None], [None, None], [1]])
-        assert exact(snapshot, [Aggregate("count"), Aggregate("count", ("c",)), Aggregate("max", ("c",))]) == [
-            pa.scalar(5), pa.scalar(2), pa.scalar(3, pa.int32()),
-        ]  # fmt: skip
+        requests = [Aggregate("count"), Aggregate("count", ("c",)), Aggregate("max", ("c",))]
+        assert exact_aggregates(snapshot, requests) == [pa.scalar(5), pa.scalar(2), pa.scalar(3, pa.int32())]
 
     def test_one_uncertain_aggregate_makes_all_unanswered(self, tmp_path: Path) -> None:
         snapshot = one_file(tmp_path, "a" * 40, "b", kind=STRING)
         assert value(snapshot, "count") == [2]
-        assert exact(snapshot, [Aggregate("count"), Aggregate("min", ("c",))]) is None
+        assert exact_aggregates(snapshot, [Aggregate("count"), Aggregate("min", ("c",))]) is None
 
     def test_file_without_row_count_leaves_counting_to_the_scan(self, tmp_path: Path) -> None:
         assert value(one_file(tmp_path, 1, numRecords=None), "count") is None
@@ -386,7 +385,7 @@ class TestPartitionColumns:
         local = self.table(tmp_path / "local", TIMESTAMP, [("2024-01-01 00:00:00", 1)])
         assert value(local, "max", "p") is None
         assert value(local, "count", "p") == [1]
-        berlin = exact(local, [Aggregate("max", ("p",))], timezone="Europe/Berlin")
+        berlin = exact_aggregates(local, [Aggregate("max", ("p",))], timezone="Europe/Berlin")
         assert berlin is not None
         assert berlin[0].as_py() == dt.datetime(2023, 12, 31, 23, tzinfo=UTC)
 
@@ -410,6 +409,6 @@ def test_only_asked_columns_are_parsed(tmp_path: Path, monkeypatch: pytest.Monke
         aggregates, "load_statistics", lambda f, rows, leaves: asked.append(leaves) or load(f, rows, leaves)
     )
     snapshot = one_file(tmp_path, 1)
-    exact(snapshot, [Aggregate("count")])
-    exact(snapshot, [Aggregate("min", ("c",)), Aggregate("max", ("c",))])
+    exact_aggregates(snapshot, [Aggregate("count")])
+    exact_aggregates(snapshot, [Aggregate("min", ("c",)), Aggregate("max", ("c",))])
     assert asked == [[], [(("c",), INTEGER)]]

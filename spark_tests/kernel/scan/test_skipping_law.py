@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from delta_ds.kernel.data.values.statistics import Leaf, has_bounds
+from delta_ds.kernel.data.values.statistics import StatisticsLeaf, has_bounds
 from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.scan.skipping import prune
@@ -263,12 +263,12 @@ def _check(table: Table, timezone: str | None) -> None:
     _check_files(table, timezone, MemoryFiles(again, table.partitions))
 
 
-def _typed_leaves(schema: StructType) -> list[Leaf]:
+def _typed_leaves(schema: StructType) -> list[StatisticsLeaf]:
     columns = [c for c in _columns(schema) if c.path[0] not in PARTITION.names]
     bounded = [c for c in columns if has_bounds(c.type)]
-    sides = [Leaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
-    nulls = [Leaf(("nullCount", *c.path), LONG) for c in columns]
-    return [Leaf(("numRecords",), LONG), *sides, *nulls, Leaf(("tightBounds",), BOOLEAN)]
+    sides = [StatisticsLeaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
+    nulls = [StatisticsLeaf(("nullCount", *c.path), LONG) for c in columns]
+    return [StatisticsLeaf(("numRecords",), LONG), *sides, *nulls, StatisticsLeaf(("tightBounds",), BOOLEAN)]
 
 
 def _check_files(table: Table, timezone: str | None, files: MemoryFiles) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen, enabled, record_changes
+from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen, is_widening_enabled, record_changes
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,
@@ -84,7 +84,7 @@ def test_nothing_is_noted_where_nothing_widened() -> None:
 
 def test_property_without_the_feature_is_refused() -> None:
     on = {"delta.enableTypeWidening": "true"}
-    assert enabled(on, frozenset(["typeWidening"]), "T")
-    assert not enabled({}, frozenset(["typeWidening"]), "T")
+    assert is_widening_enabled(on, frozenset(["typeWidening"]), "T")
+    assert not is_widening_enabled({}, frozenset(["typeWidening"]), "T")
     with pytest.raises(UnsupportedOperationError):
-        enabled(on, frozenset(), "T")
+        is_widening_enabled(on, frozenset(), "T")

@@ -10,10 +10,10 @@ import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff
-from delta_ds.kernel.storage.dynamodb import Entry
-from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
+from delta_ds.kernel.storage.dynamodb import CommitEntry
+from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.uri import Address
 
 OURS, THEIRS = b"ours", b"theirs"
@@ -22,7 +22,7 @@ REFUSED, LOST, REPEATED = (
     "lost",
     "repeated",
 )  # not done; done without an answer; done, then refused
-PUT, NAME = commit_path(1), "00000000000000000001.json"
+PUT, NAME = relative_commit_path(1), "00000000000000000001.json"
 
 
 class Requests:
@@ -55,18 +55,18 @@ class Entries:
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
-        self.items: dict[str, Entry] = {}
+        self.items: dict[str, CommitEntry] = {}
 
     def table_path(self, scheme: str | None = None) -> str:
         return "s3a://bucket/t"
 
-    def latest(self, scheme: str | None = None) -> Entry | None:
+    def latest(self, scheme: str | None = None) -> CommitEntry | None:
         return None if scheme else self.items.get(max(self.items, default=""))
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> CommitEntry | None:
         return self._requests.run("get", lambda: self.items.get(name))
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CommitEntry) -> None:
         def action() -> None:
             if entry.file_name in self.items:
                 raise FileExistsError(entry.file_name)
@@ -74,15 +74,15 @@ class Entries:
 
         self._requests.run("add", action)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: CommitEntry) -> None:
         self._requests.run("complete", lambda: self.items.update({entry.file_name: entry}))
 
 
-class Store(BrokeredStorage):
+class Store(DynamoDBStorage):
     def __init__(self, requests: Requests) -> None:
         Storage.__init__(self, Address("s3", "bucket", "/t"), {})
         self._requests = requests
-        self.objects = {commit_path(0): b"0"}
+        self.objects = {relative_commit_path(0): b"0"}
         self.entries = Entries(requests)  # type: ignore[assignment]
 
     def exists(self, path: str) -> bool:
@@ -114,7 +114,7 @@ def test_a_commit_is_there_in_the_end_or_not_as_its_writer_was_told(
         store = Store(requests)
         if rival:
             store.objects["_delta_log/.tmp/rival"] = THEIRS
-            store.entries.items[NAME] = Entry(NAME, ".tmp/rival", complete=False)
+            store.entries.items[NAME] = CommitEntry(NAME, ".tmp/rival", complete=False)
         told: BaseException | None = None
         try:
             store.log_store().publish(1, OURS)

@@ -12,10 +12,10 @@ import pytest
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff
-from delta_ds.kernel.storage.dynamodb import CommitEntries, Entry
-from delta_ds.kernel.storage.dynamodb_log_store import BrokeredStorage
+from delta_ds.kernel.storage.dynamodb import CommitEntries, CommitEntry
+from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 
@@ -46,9 +46,9 @@ def options() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def storage(options: dict[str, Any]) -> BrokeredStorage:
+def storage(options: dict[str, Any]) -> DynamoDBStorage:
     storage = open_storage(f"s3a://{BUCKET}/{uuid.uuid4()}/t 1", options)
-    assert isinstance(storage, BrokeredStorage)
+    assert isinstance(storage, DynamoDBStorage)
     return storage
 
 
@@ -57,7 +57,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "_sleep", lambda seconds: None)
 
 
-def items(storage: BrokeredStorage) -> list[dict[str, Any]]:
+def items(storage: DynamoDBStorage) -> list[dict[str, Any]]:
     answer = storage.entries._client.query(
         TableName="commits",
         KeyConditionExpression="tablePath = :p",
@@ -75,14 +75,14 @@ class TestBrokeredWrites(WriteContract):
 
 
 @pytest.mark.slow
-def test_of_eight_processes_that_commit_one_version_one_wins_and_keeps_it(storage: BrokeredStorage) -> None:
+def test_of_eight_processes_that_commit_one_version_one_wins_and_keeps_it(storage: DynamoDBStorage) -> None:
     assert items(storage) == []
-    won = race_processes(storage, commit_path(0), 8)
+    won = race_processes(storage, relative_commit_path(0), 8)
     assert len(won) == 1
-    assert storage.read(commit_path(0)) == won[0]
+    assert storage.read(relative_commit_path(0)) == won[0]
 
 
-def test_an_entry_has_the_layout_of_delta_storage(storage: BrokeredStorage) -> None:
+def test_an_entry_has_the_layout_of_delta_storage(storage: DynamoDBStorage) -> None:
     before = int(time.time())
     log_store_for(storage).publish(0, b"1")
     (item,) = items(storage)
@@ -101,66 +101,69 @@ def test_an_entry_has_the_layout_of_delta_storage(storage: BrokeredStorage) -> N
 def test_the_time_that_entries_are_kept_can_be_set(options: dict[str, Any]) -> None:
     storage = open_storage(f"s3://{BUCKET}/{uuid.uuid4()}", {**options, "ddbTtlSeconds": "60"})
     log_store_for(storage).publish(0, b"1")
-    assert isinstance(storage, BrokeredStorage)
+    assert isinstance(storage, DynamoDBStorage)
     assert int(items(storage)[0]["expireTime"]["N"]) <= time.time() + 60
 
 
-def leave_incomplete(storage: BrokeredStorage, version: int, data: bytes) -> Entry:
+def leave_incomplete(storage: DynamoDBStorage, version: int, data: bytes) -> CommitEntry:
     """What another writer leaves that dies right after its entry."""
-    name = commit_path(version).rpartition("/")[2]
-    entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
+    name = relative_commit_path(version).rpartition("/")[2]
+    entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
     storage.write(f"_delta_log/{entry.temp_path}", data)
     storage.entries.add(entry)
     return entry
 
 
-def test_a_listing_finishes_the_commit_of_a_writer_that_died(storage: BrokeredStorage) -> None:
+def test_a_listing_finishes_the_commit_of_a_writer_that_died(storage: DynamoDBStorage) -> None:
     log_store_for(storage).publish(0, b"0")
     left = leave_incomplete(storage, 1, b"1")
-    assert not storage.exists(commit_path(1))
-    assert [s.path for s in storage.list_from("_delta_log")] == [commit_path(0), commit_path(1)]
-    assert storage.read(commit_path(1)) == b"1"
+    assert not storage.exists(relative_commit_path(1))
+    assert [s.path for s in storage.list_from("_delta_log")] == [
+        relative_commit_path(0),
+        relative_commit_path(1),
+    ]
+    assert storage.read(relative_commit_path(1)) == b"1"
     found = storage.entries.get(left.file_name)
     assert found is not None
     assert (found.complete, found.temp_path) == (True, left.temp_path)
 
 
-def test_a_first_commit_of_a_writer_that_died_is_finished_by_a_listing(storage: BrokeredStorage) -> None:
+def test_a_first_commit_of_a_writer_that_died_is_finished_by_a_listing(storage: DynamoDBStorage) -> None:
     leave_incomplete(storage, 0, b"0")
-    assert [s.path for s in storage.list_from("_delta_log")] == [commit_path(0)]
+    assert [s.path for s in storage.list_from("_delta_log")] == [relative_commit_path(0)]
 
 
-def test_the_next_commit_finishes_the_one_before(storage: BrokeredStorage) -> None:
+def test_the_next_commit_finishes_the_one_before(storage: DynamoDBStorage) -> None:
     leave_incomplete(storage, 0, b"0")
     log_store_for(storage).publish(1, b"1")
-    assert storage.read_many([commit_path(0), commit_path(1)]) == [b"0", b"1"]
+    assert storage.read_many([relative_commit_path(0), relative_commit_path(1)]) == [b"0", b"1"]
     assert [item["complete"]["S"] for item in items(storage)] == ["true", "true"]
 
 
-def test_a_version_with_an_incomplete_entry_belongs_to_that_writer(storage: BrokeredStorage) -> None:
+def test_a_version_with_an_incomplete_entry_belongs_to_that_writer(storage: DynamoDBStorage) -> None:
     left = leave_incomplete(storage, 0, b"theirs")
     with pytest.raises(FileExistsError):
         log_store_for(storage).publish(0, b"ours")
-    assert storage.read(commit_path(0)) == b"theirs"
+    assert storage.read(relative_commit_path(0)) == b"theirs"
     assert [s.path for s in storage.list_from("_delta_log/.tmp")] == [f"_delta_log/{left.temp_path}"]
 
 
-def test_a_finished_commit_is_not_copied_again(storage: BrokeredStorage) -> None:
+def test_a_finished_commit_is_not_copied_again(storage: DynamoDBStorage) -> None:
     entry = leave_incomplete(storage, 0, b"0")
-    storage.write(commit_path(0), b"0")
+    storage.write(relative_commit_path(0), b"0")
     storage.delete([f"_delta_log/{entry.temp_path}"])
     storage.list_from("_delta_log")
     assert items(storage)[0]["complete"]["S"] == "true"
 
 
-def test_an_entry_whose_content_is_gone_is_reported(storage: BrokeredStorage) -> None:
+def test_an_entry_whose_content_is_gone_is_reported(storage: DynamoDBStorage) -> None:
     entry = leave_incomplete(storage, 0, b"0")
     storage.delete([f"_delta_log/{entry.temp_path}"])
     with pytest.raises(StorageError, match=r"does not exist; restore it"):
         storage.list_from("_delta_log")
 
 
-def test_expired_entries_are_not_needed_to_go_on(storage: BrokeredStorage) -> None:
+def test_expired_entries_are_not_needed_to_go_on(storage: DynamoDBStorage) -> None:
     store = log_store_for(storage)
     store.publish(0, b"0")
     store.publish(1, b"1")
@@ -168,30 +171,30 @@ def test_expired_entries_are_not_needed_to_go_on(storage: BrokeredStorage) -> No
     with pytest.raises(FileExistsError):
         store.publish(1, b"other")
     store.publish(2, b"2")
-    assert [s.path for s in storage.list_from("_delta_log")] == [commit_path(v) for v in range(3)]
+    assert [s.path for s in storage.list_from("_delta_log")] == [relative_commit_path(v) for v in range(3)]
 
 
-def forget(storage: BrokeredStorage) -> None:
+def forget(storage: DynamoDBStorage) -> None:
     for item in items(storage):
         key = {name: item[name] for name in ("tablePath", "fileName")}
         storage.entries._client.delete_item(TableName="commits", Key=key)
 
 
-def test_a_gap_is_refused(storage: BrokeredStorage) -> None:
+def test_a_gap_is_refused(storage: DynamoDBStorage) -> None:
     log_store_for(storage).publish(0, b"0")
     with pytest.raises(StorageError, match=r"version 2 cannot be committed.*nothing was written"):
         log_store_for(storage).publish(2, b"2")
 
 
-def test_a_new_table_where_entries_of_an_old_one_are_left_is_refused(storage: BrokeredStorage) -> None:
+def test_a_new_table_where_entries_of_an_old_one_are_left_is_refused(storage: DynamoDBStorage) -> None:
     log_store_for(storage).publish(0, b"0")
-    storage.delete([commit_path(0)])
+    storage.delete([relative_commit_path(0)])
     with pytest.raises(StorageError, match="entries of an earlier table.*nothing was written"):
         log_store_for(storage).publish(0, b"0")
 
 
 def test_a_table_that_others_spell_differently_is_refused(
-    options: dict[str, Any], storage: BrokeredStorage
+    options: dict[str, Any], storage: DynamoDBStorage
 ) -> None:
     other = open_storage(storage.url, {**options, "ddbScheme": "s3"})
     log_store_for(other).publish(0, b"0")
@@ -216,30 +219,30 @@ def timing_out(real: Callable[..., Any], after: bool) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_entry_whose_answer_got_lost_is_recognised(
-    storage: BrokeredStorage, monkeypatch: pytest.MonkeyPatch, after: bool
+    storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr(storage.entries, "add", timing_out(storage.entries.add, after))
     log_store_for(storage).publish(0, b"0")
-    assert storage.read(commit_path(0)) == b"0"
+    assert storage.read(relative_commit_path(0)) == b"0"
     assert items(storage)[0]["complete"]["S"] == "true"
 
 
 def test_an_entry_that_the_client_sent_twice_is_recognised(
-    storage: BrokeredStorage, monkeypatch: pytest.MonkeyPatch
+    storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = storage.entries.add
 
-    def twice(entry: Entry) -> None:
+    def twice(entry: CommitEntry) -> None:
         real(entry)
         real(entry)
 
     monkeypatch.setattr(storage.entries, "add", twice)
     log_store_for(storage).publish(0, b"0")
-    assert storage.read(commit_path(0)) == b"0"
+    assert storage.read(relative_commit_path(0)) == b"0"
 
 
 def test_a_broker_that_never_answers_leaves_it_open(
-    storage: BrokeredStorage, monkeypatch: pytest.MonkeyPatch
+    storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_answer(*_: Any) -> Any:
         raise UncertainWriteError("time-out")
@@ -251,7 +254,7 @@ def test_a_broker_that_never_answers_leaves_it_open(
 
 @pytest.mark.parametrize("step", ["copy", "acknowledge"])
 def test_a_failure_after_the_entry_is_a_commit_that_the_next_listing_finishes(
-    storage: BrokeredStorage, monkeypatch: pytest.MonkeyPatch, step: str, caplog: pytest.LogCaptureFixture
+    storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: Any) -> None:
         raise StorageError("down")
@@ -260,13 +263,15 @@ def test_a_failure_after_the_entry_is_a_commit_that_the_next_listing_finishes(
     with monkeypatch.context() as patch:
         if step == "copy":
             patch.setattr(
-                storage, "write", lambda path, data: fails() if path == commit_path(0) else real(path, data)
+                storage,
+                "write",
+                lambda path, data: fails() if path == relative_commit_path(0) else real(path, data),
             )
         else:
             patch.setattr(storage.entries, "put", fails)
         log_store_for(storage).publish(0, b"0")
     assert "commit_left_to_recovery" in caplog.text
-    assert [s.path for s in storage.list_from("_delta_log")] == [commit_path(0)]
+    assert [s.path for s in storage.list_from("_delta_log")] == [relative_commit_path(0)]
     assert items(storage)[0]["complete"]["S"] == "true"
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.storage.dynamodb import BrokerSettings, broker_settings
+from delta_ds.kernel.storage.dynamodb import DynamoDBSettings, dynamodb_settings
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, settings_of_store, to_storage_options
-from delta_ds.kernel.storage.store_options import is_brokered
+from delta_ds.kernel.storage.store_options import uses_dynamodb
 
 BROKER = "io.delta.storage.S3DynamoDBLogStore"
 
@@ -22,13 +22,13 @@ def test_settings_of_the_dynamodb_log_store_are_understood(prefix: str) -> None:
     }
     assert all(is_hadoop_setting(name) for name in settings)
     options = to_storage_options(settings)
-    assert is_brokered(options)
-    assert broker_settings(options) == BrokerSettings(table="commits", region="eu-central-1", ttl=60)
+    assert uses_dynamodb(options)
+    assert dynamodb_settings(options) == DynamoDBSettings(table="commits", region="eu-central-1", ttl=60)
 
 
 def test_naming_a_dynamodb_table_is_enough() -> None:
-    assert is_brokered(to_storage_options({f"{BROKER}.ddb.tableName": "commits"}))
-    assert not is_brokered({"key": "x"})
+    assert uses_dynamodb(to_storage_options({f"{BROKER}.ddb.tableName": "commits"}))
+    assert not uses_dynamodb({"key": "x"})
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_other_settings_are_not_hadoops(name: str) -> None:
 @pytest.mark.parametrize("options", [{"ddbTtlSeconds": "-1"}, {"ddbScheme": "gs"}, {"ddbCreateTable": "yes"}])
 def test_broker_options_with_impossible_values_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(InvalidOptionError, match=next(iter(options))):
-        broker_settings(options)
+        dynamodb_settings(options)
 
 
 def test_settings_of_a_store_are_those_that_say_how_it_is_opened() -> None:

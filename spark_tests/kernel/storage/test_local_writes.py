@@ -15,7 +15,7 @@ import pytest
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import local_output, local_put_if_absent
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
 
@@ -186,7 +186,7 @@ def test_a_commit_that_the_device_does_not_confirm_is_uncertain_though_it_can_be
     ) as caught:
         log_store_for(storage).publish(1, b"2")
     assert caught.value.parameters == {"table": storage.url, "version": 1}
-    assert storage.read(commit_path(1)) == b"2"
+    assert storage.read(relative_commit_path(1)) == b"2"
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["unnamed", "hidden names"])
@@ -293,13 +293,13 @@ _NAMED_STEPS = ["open", "write", "_flush", "link", "unlink", "fsync", "close"]
 
 _DIE = """
 import os, signal, sys
-from delta_ds.kernel.storage import exclusive_create, local_output
+from delta_ds.kernel.storage import local_output, local_put_if_absent
 from delta_ds.kernel.storage.filesystem import open_storage
 table, step, when, named, nth = sys.argv[1:]
 storage = open_storage(table)
 if named == "named":
-    exclusive_create._UNNAMED = None
-owner = exclusive_create if step.startswith("_") else os
+    local_put_if_absent._UNNAMED = None
+owner = local_put_if_absent if step.startswith("_") else os
 real, calls = getattr(owner, step), []
 def dying(*args, **options):
     calls.append(1)

@@ -12,7 +12,7 @@ import pytest
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff, conditional_put, remote, store_probe
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from delta_ds.kernel.storage.remote import RemoteStorage
 
@@ -86,18 +86,18 @@ def refused_after_a_lost_answer(put: Callable[[], None]) -> None:
 def test_a_commit_that_is_there_in_the_end_succeeds(storage: LossyStorage, script: list[Any]) -> None:
     storage.script = list(script)
     log_store_for(storage).publish(7, OURS)
-    assert storage.read(commit_path(7)) == OURS
+    assert storage.read(relative_commit_path(7)) == OURS
 
 
 @pytest.mark.parametrize("script", [[], [lost_before], [lost_before, lost_before], [refused]])
 def test_a_version_that_another_writer_has_is_told_from_a_lost_answer(
     storage: LossyStorage, script: list[Any]
 ) -> None:
-    storage.write(commit_path(7), THEIRS)
+    storage.write(relative_commit_path(7), THEIRS)
     storage.script = list(script)
     with pytest.raises(FileExistsError, match="00000000000000000007"):
         log_store_for(storage).publish(7, OURS)
-    assert storage.read(commit_path(7)) == THEIRS
+    assert storage.read(relative_commit_path(7)) == THEIRS
 
 
 def test_a_commit_that_cannot_be_read_back_at_first_is_found(storage: LossyStorage) -> None:
@@ -132,14 +132,14 @@ def test_a_refusal_is_no_failure_while_the_commit_cannot_be_read_back(
         with pytest.raises(UncertainWriteError, match="version 7 was committed"):
             log_store_for(storage).publish(7, OURS)
     storage.reads = []
-    assert storage.read(commit_path(7)) == OURS
+    assert storage.read(relative_commit_path(7)) == OURS
 
 
 def test_a_refusal_is_passed_on(storage: LossyStorage) -> None:
     storage.script = [refused]
     with pytest.raises(StorageError, match="access denied"):
         log_store_for(storage).publish(7, OURS)
-    assert not storage.exists(commit_path(7))
+    assert not storage.exists(relative_commit_path(7))
 
 
 @pytest.mark.parametrize("scheme", ["hdfs", "sftp", "ftp", "github"])
@@ -160,8 +160,8 @@ def test_allowing_unsafe_commits_looks_and_then_writes(
     store.publish(0, OURS)
     with pytest.raises(FileExistsError):
         store.publish(0, THEIRS)
-    assert storage.read(commit_path(0)) == OURS
-    assert [s.path for s in storage.list_from("_delta_log")] == [commit_path(0)]
+    assert storage.read(relative_commit_path(0)) == OURS
+    assert [s.path for s in storage.list_from("_delta_log")] == [relative_commit_path(0)]
     assert "unsafe_commits" in caplog.text
 
 
@@ -229,7 +229,7 @@ class Answer(Exception):
 )
 def test_what_a_store_answers_is_understood(outer: Exception, cause: Exception | None, meaning: str) -> None:
     outer.__cause__ = cause
-    assert conditional_put.meaning(outer) == meaning
+    assert conditional_put.meaning_of_error(outer) == meaning
 
 
 @pytest.fixture

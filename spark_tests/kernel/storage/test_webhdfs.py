@@ -13,7 +13,7 @@ import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.kernel.storage.write_contract import race_threads
 
@@ -121,11 +121,11 @@ def test_a_commit_is_created_once_and_leaves_no_temporary_file(storage: Storage,
     store.publish(0, b"first")
     with pytest.raises(FileExistsError):
         store.publish(0, b"second")
-    assert namenode.files == {f"/t 1/{commit_path(0)}": b"first"}
+    assert namenode.files == {f"/t 1/{relative_commit_path(0)}": b"first"}
 
 
 def test_of_eight_threads_one_wins_and_keeps_it(storage: Storage, namenode: Namenode) -> None:
-    won = race_threads(storage, commit_path(0), 8)
+    won = race_threads(storage, relative_commit_path(0), 8)
     assert [*namenode.files.values()] == won
     assert len(won) == 1
 

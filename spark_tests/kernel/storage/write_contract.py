@@ -11,7 +11,7 @@ import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.storage.log_store import commit_path
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for
 
 
@@ -53,8 +53,8 @@ class WriteContract:
         with pytest.raises(FileExistsError, match="00000000000000000001"):
             store.publish(1, b"c")
         names = [s.path for s in storage.list_from("_delta_log")]
-        assert names == [commit_path(0), commit_path(1)]
-        assert storage.read(commit_path(1)) == b"b"
+        assert names == [relative_commit_path(0), relative_commit_path(1)]
+        assert storage.read(relative_commit_path(1)) == b"b"
 
     def test_many_committers_publish_every_commit_without_a_gap(self, storage: Storage) -> None:
         with ThreadPoolExecutor(self.committers) as pool:
@@ -65,7 +65,7 @@ class WriteContract:
             )
         found = [s.path for s in storage.list_from("_delta_log")]
         wanted = self.committers * self.commits_each
-        assert found == [commit_path(version) for version in range(wanted)]
+        assert found == [relative_commit_path(version) for version in range(wanted)]
         assert len(set(storage.read_many(found))) == wanted
 
     def test_a_written_object_replaces_the_old_one(self, storage: Storage) -> None:

@@ -27,7 +27,7 @@ from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming import sink
 from delta_ds.kernel.streaming.sink import commit_batch
-from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
+from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from spark_tests.kernel.streaming.streams import rows, table
 from spark_tests.kernel.write.tables import commit as actions_of
@@ -41,7 +41,7 @@ def planned(
     parsed = parse_stream_write_options({"path": str(path), **options}, mode=mode)
     schema = schema_from_arrow(data.schema)
     return plan_write(
-        storage, newest(storage), schema, parsed, overwrite=mode == "complete", streaming=streaming
+        storage, newest_snapshot(storage), schema, parsed, overwrite=mode == "complete", streaming=streaming
     )
 
 
@@ -274,15 +274,15 @@ def test_the_files_of_a_batch_whose_first_attempt_arrives_late_stay(
     batch(tmp_path, rows(1), 0)
     plan = planned(tmp_path, rows(2))
     results = staged(plan, rows(2))
-    based = sink._based
+    based = sink._move_to_newest
 
     def late(*args: Any) -> Any:
         found = based(*args)
-        monkeypatch.setattr(sink, "_based", based)
+        monkeypatch.setattr(sink, "_move_to_newest", based)
         assert commit_batch(plan, results, "q", 1, "append") == 1
         return found
 
-    monkeypatch.setattr(sink, "_based", late)
+    monkeypatch.setattr(sink, "_move_to_newest", late)
     with pytest.raises(ConcurrentTransactionException):
         commit_batch(plan, results, "q", 1, "append")
     assert ids(tmp_path) == [1, 2]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from delta_ds.kernel.actions import Metadata
-from delta_ds.kernel.transaction.metadata_changes import difference
+from delta_ds.kernel.transaction.metadata_changes import incompatible_difference
 from spark_tests.kernel.transaction.tables import LEGACY, SCHEMA, features, metadata
 
 EVERYTHING = features(
@@ -36,7 +36,7 @@ TRACKING = {"delta.enableRowTracking": "true", "delta.rowTracking.materializedRo
     ],
 )
 def test_harmless_change_is_adopted(after: Metadata) -> None:
-    assert difference(metadata(), after, EVERYTHING) is None
+    assert incompatible_difference(metadata(), after, EVERYTHING) is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_harmless_change_is_adopted(after: Metadata) -> None:
     ],
 )
 def test_other_change_is_named(after: Metadata, words: str) -> None:
-    assert words in (difference(metadata(), after, EVERYTHING) or "adopted")
+    assert words in (incompatible_difference(metadata(), after, EVERYTHING) or "adopted")
 
 
 def test_feature_must_be_supported_by_then() -> None:
@@ -70,13 +70,13 @@ def test_feature_must_be_supported_by_then() -> None:
         TRACKING,
         BY_NAME,
     ):
-        assert difference(metadata(), metadata(properties), LEGACY) is not None
+        assert incompatible_difference(metadata(), metadata(properties), LEGACY) is not None
 
 
 def test_unset_and_changed_properties_are_no_additions() -> None:
     since = {"delta.inCommitTimestampEnablementVersion": "1"}
-    assert "was unset" in (difference(metadata({"k": "v"}), metadata(), EVERYTHING) or "")
+    assert "was unset" in (incompatible_difference(metadata({"k": "v"}), metadata(), EVERYTHING) or "")
     moved = {"delta.inCommitTimestampEnablementVersion": "2"}
-    assert difference(metadata(since), metadata(moved), EVERYTHING) is not None
+    assert incompatible_difference(metadata(since), metadata(moved), EVERYTHING) is not None
     renamed = {**TRACKING, "delta.rowTracking.materializedRowIdColumnName": "_s"}
-    assert difference(metadata(TRACKING), metadata(renamed), EVERYTHING) is None
+    assert incompatible_difference(metadata(TRACKING), metadata(renamed), EVERYTHING) is None

@@ -18,8 +18,9 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.paths import directory, escape
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.schema.types import (
     BINARY,
     DATE,
@@ -34,7 +35,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.write.add_from_parquet import list_written, read_adds, read_files, unescape
+from delta_ds.kernel.write.add_from_parquet import read_parquet_files, unescape
 from spark_tests.full_form import examples
 from spark_tests.kernel.data.write.written_tables import (
     PRIMITIVES,
@@ -51,7 +52,7 @@ FEW = settings(deadline=None, max_examples=examples(40))
 XP = struct(x=LONG, p=STRING)
 
 
-def put(folder: Path, path: str, plan: FilePlan, rows: Sequence[dict[str, Any]]) -> Path:
+def put(folder: Path, path: str, plan: WriteSpec, rows: Sequence[dict[str, Any]]) -> Path:
     """Write rows to a file below the table's folder, partition columns left out."""
     batch = file_columns(plan).physical(batch_of(plan.schema, rows))
     target = folder / path
@@ -68,7 +69,7 @@ def test_the_actions_are_those_of_the_writer_of_the_same_rows(tmp_path: Path) ->
     files = [
         put(tmp_path, f"new/{directory([('p', row['p'])])}/part-0 é.parquet", plan, [row]) for row in rows
     ]
-    adds = read_adds(open_storage(str(tmp_path)), plan, "new")
+    adds = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert [add["path"] for add in adds] == [
         "new/p=%20a%252Fb%253Dc%2525%253A%2523+%C3%A9/part-0%20%C3%A9.parquet",
         "new/p=__HIVE_DEFAULT_PARTITION__/part-0%20%C3%A9.parquet",
@@ -110,7 +111,7 @@ def test_partition_values_of_any_type_are_those_of_the_writer(
     (wanted,) = writer.close()
     logged = wanted["partitionValues"]
     put(folder, f"new/{directory(logged.items())}/a.parquet", plan, [row])
-    (add,) = read_adds(open_storage(str(folder)), plan, "new")
+    (add,) = read_parquet_files(open_storage(str(folder)), plan, "new").adds
     assert add["partitionValues"] == logged
     assert list(add["partitionValues"]) == list(logged)
     assert add["stats"] == wanted["stats"]
@@ -127,7 +128,7 @@ def test_a_table_of_such_files_has_their_rows(
     for i, row in enumerate(rows):
         text = None if row["p"] is None else str(row["p"])
         put(folder, f"new/{directory([('p', text)])}/{i}.parquet", plan, [row])
-    log: DeltaLog = commit(folder, plan, read_adds(open_storage(str(folder)), plan, "new"))
+    log: DeltaLog = commit(folder, plan, read_parquet_files(open_storage(str(folder)), plan, "new").adds)
     found = log.snapshot().scan().to_arrow().to_pylist()
     assert sorted(map(repr, found)) == sorted(map(repr, batch_of(schema, rows).to_pylist()))
 
@@ -136,7 +137,7 @@ def test_files_without_rows_are_no_actions_but_told(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, struct(x=LONG))
     put(tmp_path, "new/a.parquet", plan, [])
     put(tmp_path, "new/b.parquet", plan, [{"x": 1}, {"x": 2}])
-    found = read_files(open_storage(str(tmp_path)), plan, "new")
+    found = read_parquet_files(open_storage(str(tmp_path)), plan, "new")
     assert [add["path"] for add in found.adds] == ["new/b.parquet"]
     assert found.empty == ["new/a.parquet"]
     assert found.rows == 2
@@ -146,10 +147,12 @@ def test_only_the_files_asked_for_are_taken(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, struct(x=LONG))
     for name in "abc":
         put(tmp_path, f"new/{name}.parquet", plan, [{"x": 1}])
-    found = read_adds(open_storage(str(tmp_path)), plan, "new", paths=["new/c.parquet", "new/a.parquet"])
+    found = read_parquet_files(
+        open_storage(str(tmp_path)), plan, "new", paths=["new/c.parquet", "new/a.parquet"]
+    ).adds
     assert [add["path"] for add in found] == ["new/a.parquet", "new/c.parquet"]
     with pytest.raises(FileNotFoundError):
-        read_adds(open_storage(str(tmp_path)), plan, "new", paths=["new/d.parquet"])
+        read_parquet_files(open_storage(str(tmp_path)), plan, "new", paths=["new/d.parquet"])
 
 
 def test_markers_checksums_and_attempts_are_not_listed(tmp_path: Path) -> None:
@@ -167,16 +170,16 @@ def test_markers_checksums_and_attempts_are_not_listed(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"12345")
         os.utime(tmp_path / name, ns=(0, 1_234_567_890))
     for folder in ("new", "new/"):
-        assert list_written(open_storage(str(tmp_path)), folder) == [
+        assert list_written_files(open_storage(str(tmp_path)), folder) == [
             ("new/.q=1/part-4.parquet", 5, 1234),
             ("new/_p x=1/part-3.parquet", 5, 1234),
         ]
 
 
 def test_a_folder_that_is_not_there_has_no_files(tmp_path: Path) -> None:
-    assert list_written(open_storage(str(tmp_path)), "new") == []
-    assert read_adds(open_storage(str(tmp_path)), plan_of(tmp_path, XP, ["p"]), "new") == []
-    assert list_written(open_storage("memory://nothing/here"), "new") == []
+    assert list_written_files(open_storage(str(tmp_path)), "new") == []
+    assert read_parquet_files(open_storage(str(tmp_path)), plan_of(tmp_path, XP, ["p"]), "new").adds == []
+    assert list_written_files(open_storage("memory://nothing/here"), "new") == []
 
 
 def test_files_in_a_store_are_found_as_on_a_disk(tmp_path: Path) -> None:
@@ -189,11 +192,11 @@ def test_files_in_a_store_are_found_as_on_a_disk(tmp_path: Path) -> None:
     there.write("newer/p=c/3.parquet", b"")
 
     def untimed(storage: Storage) -> list[dict[str, Any]]:
-        return [{**add, "modificationTime": 0} for add in read_adds(storage, plan, "new")]
+        return [{**add, "modificationTime": 0} for add in read_parquet_files(storage, plan, "new").adds]
 
     assert untimed(there) == untimed(here)
     assert len(untimed(here)) == 2
-    assert all(time_ms > 1_600_000_000_000 for _, _, time_ms in list_written(there, "new"))
+    assert all(time_ms > 1_600_000_000_000 for _, _, time_ms in list_written_files(there, "new"))
 
 
 @given(text=st.text(max_size=20))
@@ -220,7 +223,7 @@ def test_one_value_has_one_text_however_the_folder_spells_it(
 ) -> None:
     plan = plan_of(tmp_path, struct(x=LONG, p=kind), ["p"])
     put(tmp_path, f"new/p={text}/a.parquet", plan, [{"x": 1}])
-    (add,) = read_adds(open_storage(str(tmp_path)), plan, "new")
+    (add,) = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert add["partitionValues"] == {"p": logged}
 
 
@@ -245,7 +248,7 @@ def test_folders_that_are_no_partition_are_refused(
     plan = plan_of(tmp_path, schema, columns)
     put(tmp_path, f"{folder}/a.parquet", plan, [{"x": 1}])
     with pytest.raises(DataFileError, match=text) as caught:
-        read_adds(open_storage(str(tmp_path)), plan, "new")
+        read_parquet_files(open_storage(str(tmp_path)), plan, "new")
     assert "nothing was committed" in caught.value.text
     assert caught.value.parameters["table"] == str(tmp_path)
 
@@ -253,11 +256,11 @@ def test_folders_that_are_no_partition_are_refused(
 def test_partition_columns_that_files_hold_as_well_must_be_in_them(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, XP, ["p"], features=frozenset(["materializePartitionColumns"]))
     put(tmp_path, "new/p=a/a.parquet", plan, [{"x": 1, "p": "a"}])
-    (add,) = read_adds(open_storage(str(tmp_path)), plan, "new")
+    (add,) = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert add["partitionValues"] == {"p": "a"}
     put(tmp_path, "new/p=a/b.parquet", plan_of(tmp_path, XP, ["p"]), [{"x": 1}])
     with pytest.raises(DataFileError, match="instead of"):
-        read_adds(open_storage(str(tmp_path)), plan, "new")
+        read_parquet_files(open_storage(str(tmp_path)), plan, "new")
 
 
 def test_timestamps_of_any_age_are_read_from_folders(tmp_path: Path) -> None:
@@ -266,5 +269,5 @@ def test_timestamps_of_any_age_are_read_from_folders(tmp_path: Path) -> None:
     (wanted,) = write(tmp_path, plan.schema, [{"x": 1, "p": moment}], partition_columns=["p"])
     text = wanted["partitionValues"]["p"]
     put(tmp_path, f"new/p={escape(text)}/a.parquet", plan, [{"x": 1}])
-    (add,) = read_adds(open_storage(str(tmp_path)), plan, "new")
+    (add,) = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert add["partitionValues"] == {"p": text}

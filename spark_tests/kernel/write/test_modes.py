@@ -231,7 +231,7 @@ def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> 
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import newest, plan_write
+    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     options = parse_write_options(
@@ -239,7 +239,7 @@ def test_small_files_of_a_partition_are_joined_when_asked_to(tmp_path: Path) -> 
     )
     plan = plan_write(
         open_storage(tmp_path),
-        newest(open_storage(tmp_path)),
+        newest_snapshot(open_storage(tmp_path)),
         schema_from_arrow(FIVE.schema),
         options,
         overwrite=False,
@@ -262,11 +262,11 @@ def test_row_ids_survive_a_replace_where(tmp_path: Path) -> None:
 def _plan(path: Path, options: Any, data: pa.Table = FIVE, *, overwrite: bool = False) -> Any:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.write.plan import newest, plan_write
+    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
 
     storage = open_storage(path)
     schema = schema_from_arrow(data.schema)
-    return plan_write(storage, newest(storage), schema, options, overwrite=overwrite)
+    return plan_write(storage, newest_snapshot(storage), schema, options, overwrite=overwrite)
 
 
 def _row_ids(path: Path) -> dict[int, Any]:
@@ -281,7 +281,7 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     from delta_ds.kernel.schema.from_arrow import schema_from_arrow
     from delta_ds.kernel.storage.open import open_storage
     from delta_ds.kernel.write.finish import finish_write
-    from delta_ds.kernel.write.plan import newest, plan_write
+    from delta_ds.kernel.write.plan import newest_snapshot, plan_write
     from delta_ds.kernel.write.task import write_rows
 
     write(tmp_path, FIVE)
@@ -289,7 +289,7 @@ def test_commit_that_loses_deletes_its_files(tmp_path: Path) -> None:
     options = parse_write_options({"path": str(tmp_path)}, overwrite=False)
     plan = plan_write(
         open_storage(tmp_path),
-        newest(open_storage(tmp_path)),
+        newest_snapshot(open_storage(tmp_path)),
         schema_from_arrow(FIVE.schema),
         options,
         overwrite=False,

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -45,7 +45,7 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.uri import Address
-from delta_ds.kernel.write.add_from_parquet import read_adds, read_files
+from delta_ds.kernel.write.add_from_parquet import read_parquet_files
 from spark_tests.kernel.data.write.written_tables import UTC, batch_of, mapped, plan_of, struct
 
 TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
@@ -80,7 +80,7 @@ def save(rows: DataFrame, folder: Path, *partition_columns: str, **options: Any)
     writer.option("compression", "zstd").partitionBy(*partition_columns).parquet(str(folder / "new"))
 
 
-def wanted(folder: Path, plan: FilePlan, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def wanted(folder: Path, plan: WriteSpec, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The actions of `FileWriter` for the rows, without what is each file's own."""
     writer = FileWriter(open_storage(str(folder)), plan)
     writer.write(batch)
@@ -137,7 +137,7 @@ def test_every_type_has_the_statistics_of_the_writer(
     rows = rows.withColumn("v", F.expr("case when flag then parse_json('1') end")).coalesce(1)
     with confs(spark, TIMESTAMPS=kind, REBASE=calendar, INT96_REBASE=calendar, SHREDDING="false"):
         save(rows, tmp_path)
-    found = [shared(add) for add in read_adds(open_storage(str(tmp_path)), plan, "new")]
+    found = [shared(add) for add in read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds]
     assert found == wanted(tmp_path, plan, batch)
 
 
@@ -180,7 +180,7 @@ def test_many_files_of_many_row_groups_need_no_row_to_be_read(spark: SparkSessio
         rows = frame(spark, plain(6000), PLAIN).repartition(3)
         save(rows, tmp_path, **{"parquet.block.size": "4096", "parquet.page.size.row.check.min": "10"})
     storage = FootersOnly(Address("file", "", str(tmp_path)))
-    found = read_files(storage, plan, "new")
+    found = read_parquet_files(storage, plan, "new")
     assert found.rows == 6000
     assert len(found.adds) == 3
     for add in found.adds:
@@ -203,7 +203,7 @@ def test_partitions_of_odd_values_have_the_actions_of_the_writer(spark: SparkSes
     rows = [{"x": i, "p q/r": p, "_z": values[-i]} for i, p in enumerate(values)]
     batch = batch_of(plan.schema, rows)
     save(frame(spark, batch, plan.schema).coalesce(1), tmp_path, *plan.partition_columns)
-    found = read_adds(open_storage(str(tmp_path)), plan, "new")
+    found = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert sorted(map(repr, map(shared, found))) == sorted(map(repr, wanted(tmp_path, plan, batch)))
     for add in found:
         assert (tmp_path / open_storage(str(tmp_path)).resolve(add["path"])).stat().st_size == add["size"]
@@ -213,7 +213,7 @@ def test_the_empty_text_is_null_as_in_the_writer(spark: SparkSession, tmp_path: 
     plan = plan_of(tmp_path, struct(x=LONG, p=STRING), ["p"])
     batch = batch_of(plan.schema, [{"x": 1, "p": ""}, {"x": 2, "p": None}])
     save(frame(spark, batch, plan.schema).coalesce(1), tmp_path, "p")
-    found = read_adds(open_storage(str(tmp_path)), plan, "new")
+    found = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert [shared(add) for add in found] == wanted(tmp_path, plan, batch)
 
 
@@ -232,7 +232,9 @@ def test_texts_of_every_partition_type_come_through_folders(spark: SparkSession,
     (add,) = wanted(tmp_path, plan, batch)
     texts = struct(x=INTEGER, **dict.fromkeys(kinds, STRING))
     save(frame(spark, batch_of(texts, [{"x": 1, **add["partitionValues"]}]), texts), tmp_path, *kinds)
-    assert [shared(found) for found in read_adds(open_storage(str(tmp_path)), plan, "new")] == [add]
+    assert [shared(found) for found in read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds] == [
+        add
+    ]
 
 
 def test_mapped_columns_are_found_by_physical_name_and_need_their_ids(
@@ -246,18 +248,18 @@ def test_mapped_columns_are_found_by_physical_name_and_need_their_ids(
     physical = pa.Table.from_batches([file_columns(plan).physical(batch)])
     with_ids = spark.createDataFrame(physical, schema=SparkStructType.fromJson(json.loads(text)))
     save(with_ids.coalesce(1), tmp_path)
-    found = [shared(add) for add in read_adds(open_storage(str(tmp_path)), plan, "new")]
+    found = [shared(add) for add in read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds]
     assert found == wanted(tmp_path, plan, batch)
     without = tmp_path / "without"
     save(frame(spark, physical, stored).coalesce(1), without)
     with pytest.raises(DataFileError, match="has the field id None instead of 1"):
-        read_adds(open_storage(str(without)), plan, "new")
+        read_parquet_files(open_storage(str(without)), plan, "new")
 
 
 def test_a_frame_without_rows_leaves_a_file_to_delete(spark: SparkSession, tmp_path: Path) -> None:
     schema = struct(x=LONG, s=STRING)
     save(frame(spark, batch_of(schema, []), schema), tmp_path)
-    found = read_files(open_storage(str(tmp_path)), plan_of(tmp_path, schema), "new")
+    found = read_parquet_files(open_storage(str(tmp_path)), plan_of(tmp_path, schema), "new")
     assert found.adds == []
     assert found.rows == 0
     assert all((tmp_path / path).exists() for path in found.empty)
@@ -272,6 +274,8 @@ def test_shredded_variants_are_refused_where_the_table_may_not_have_them(
         save(rows.coalesce(1), tmp_path)
     storage = open_storage(str(tmp_path))
     with pytest.raises(DataFileError, match="column v is a shredded variant"):
-        read_adds(storage, plan_of(tmp_path, schema), "new")
-    (add,) = read_adds(storage, plan_of(tmp_path, schema, features=frozenset(["variantShredding"])), "new")
+        read_parquet_files(storage, plan_of(tmp_path, schema), "new")
+    (add,) = read_parquet_files(
+        storage, plan_of(tmp_path, schema, features=frozenset(["variantShredding"])), "new"
+    ).adds
     assert json.loads(add["stats"])["nullCount"] == {"x": 0, "v": 1}

@@ -21,11 +21,11 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.rows.plan import plan_rows
-from delta_ds.kernel.data.write.write_spec import file_plan
+from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.write.overwrite_scope import plan_replacing
-from delta_ds.kernel.write.plan import WritePlan, newest, plan_write
+from delta_ds.kernel.write.overwrite_scope import plan_overwrite
+from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.native.jvm import Jvm, NotNative
@@ -108,7 +108,7 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
     storage = open_storage(path)
     reader = columns_of(df.sparkSession) if native else None
     data = schemas.from_spark(df.schema)
-    snapshot = newest(storage)
+    snapshot = newest_snapshot(storage)
     assert snapshot is not None
     metadata, protocol = snapshot.metadata, snapshot.protocol
     # As `plan_write`, but types that schema enforcement refuses get here: rows may change theirs under way.
@@ -122,8 +122,8 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
         columns_of=reader,
     )
     state = replace(snapshot.table_state, table="t")
-    replacing = plan_replacing(parsed, state, overwrite, zone)
-    files = file_plan("t", 0, metadata, protocol.supported)
+    replacing = plan_overwrite(parsed, state, overwrite, zone)
+    files = write_spec("t", 0, metadata, protocol.supported)
     return WritePlan(
         storage,
         state,
@@ -645,9 +645,9 @@ def test_whole_plan_takes_what_only_spark_evaluates(spark: SparkSession, tmp_pat
     storage = open_storage(path)
     data, options = schemas.from_spark(df.schema), parse_write_options({"path": path}, overwrite=False)
     with pytest.raises(UnsupportedFeatureError):
-        plan_write(storage, newest(storage), data, options, overwrite=False)
+        plan_write(storage, newest_snapshot(storage), data, options, overwrite=False)
     planned = plan_write(
-        storage, newest(storage), data, options, overwrite=False, columns_of=columns_of(spark)
+        storage, newest_snapshot(storage), data, options, overwrite=False, columns_of=columns_of(spark)
     )
     assert stored_rows(df, planned).toArrow().to_pylist() == [{"i": 1, "g": [2]}, {"i": 2, "g": [3]}]
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark wraps around it

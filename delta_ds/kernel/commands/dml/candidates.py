@@ -18,7 +18,7 @@ from delta_ds.kernel.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class CandidateFiles:
     """Some live files of a version. Can be pickled.
 
     Attributes
@@ -38,10 +38,12 @@ class Files:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def only(self, numbers: Sequence[int]) -> Files:
+    def only(self, numbers: Sequence[int]) -> CandidateFiles:
         """Those with some of the numbers."""
         chosen = pc.is_in(self.numbers, value_set=integers(list(numbers)))
-        return Files(self.numbers.filter(chosen), self.paths.filter(chosen), self.rows.filter(chosen))
+        return CandidateFiles(
+            self.numbers.filter(chosen), self.paths.filter(chosen), self.rows.filter(chosen)
+        )
 
     @property
     def num_rows(self) -> int | None:
@@ -49,7 +51,7 @@ class Files:
         return None if self.rows.null_count else int(pc.sum(self.rows, min_count=0).as_py())
 
 
-def candidates(snapshot: Snapshot, predicate: Expression | None, timezone: str) -> Files:
+def candidate_files(snapshot: Snapshot, predicate: Expression | None, timezone: str) -> CandidateFiles:
     """The files that may hold rows for which a predicate is true; None: all.
 
     Parameters
@@ -63,20 +65,20 @@ def candidates(snapshot: Snapshot, predicate: Expression | None, timezone: str) 
     return files_of(snapshot, scan.pruning.rows)
 
 
-def files_of(snapshot: Snapshot, rows: pa.Int64Array) -> Files:
+def files_of(snapshot: Snapshot, rows: pa.Int64Array) -> CandidateFiles:
     """Live files by their rows."""
     live = snapshot.live_files()
     physical = load_statistics(live, rows, []).num_records
     deleted = pc.struct_field(live.table["deletionVector"].take(rows), "cardinality")
     left = pc.subtract(physical, pc.fill_null(deleted.cast(pa.int64()), integers([0])[0]))
-    return Files(rows, _one(live.table["path"].take(rows)), _one(left))
+    return CandidateFiles(rows, _one(live.table["path"].take(rows)), _one(left))
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def understood(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> Expression | None:
+def usable_predicate(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> Expression | None:
     """What of a predicate the kernel can use to choose files; None where that is nothing.
 
     Parameters
@@ -95,7 +97,7 @@ def understood(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -
     return conjunction(kept)
 
 
-def partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa.Int64Array]:
+def distinct_partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa.Int64Array]:
     """The distinct partition tuples of a version.
 
     Returns
@@ -114,7 +116,7 @@ def partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa.Int64Arr
     return found.table, _one(found.code)
 
 
-def counted(snapshot: Snapshot, files: Files) -> Files:
+def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles:
     """The same files with the number of their rows, read from them where the log does not say it."""
     import pyarrow.parquet as pq
 
@@ -132,10 +134,10 @@ def counted(snapshot: Snapshot, files: Files) -> Files:
             files.rows.to_pylist(), files.paths.to_pylist(), deleted.to_pylist(), strict=True
         )
     ]
-    return Files(files.numbers, files.paths, integers(rows))
+    return CandidateFiles(files.numbers, files.paths, integers(rows))
 
 
-def files_rows(snapshot: Snapshot, files: Files) -> pa.Int64Array:
+def files_rows(snapshot: Snapshot, files: CandidateFiles) -> pa.Int64Array:
     """The rows of files in `LiveFiles.table` of this process, which need not be their numbers."""
     known = _one(snapshot.live_files().table["path"])
     return pc.index_in(files.paths, value_set=known).cast(pa.int64())

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.commands.dml.plan import ChangePlan
-from delta_ds.kernel.data.values.statistics_text import members, with_wide_bounds
-from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
+from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.data.values.statistics_text import json_members, with_wide_bounds
+from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.features import CLUSTERING
-from delta_ds.kernel.live_adds import bodies, live_adds
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
@@ -39,7 +39,7 @@ MERGE = "MERGE"
 
 
 @dataclass(frozen=True, slots=True)
-class RowChange:
+class DmlCommand:
     """A change of rows that is ready to be committed. Can be pickled.
 
     Attributes
@@ -70,7 +70,7 @@ class RowChange:
     results: Sequence[TaskResult] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    plan: ChangePlan | None = None
+    plan: DmlPlan | None = None
     user_metadata: str | None = None
     engine_info: str | None = None
     txn: tuple[str, int] | None = None
@@ -81,7 +81,7 @@ class RowChange:
         return [path for result in self.results for path in result.paths]
 
 
-def commit_row_changes(snapshot: Snapshot, change: RowChange) -> int:
+def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
     """Commit a change of rows.
 
     Parameters
@@ -136,7 +136,7 @@ def discard_folder(snapshot: Snapshot, folder: str) -> None:
     Parameters
     ----------
     folder
-        See `ChangePlan`.
+        See `DmlPlan`.
     """
     for place in (folder, f"{FOLDER}/{folder}"):
         _discard_below(snapshot.storage, place)
@@ -183,12 +183,14 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     if not deleted:
         return _Marked()
     found = _bodies(snapshot, list(deleted))
-    before = {path: descriptor(_filled(body.get("deletionVector"))) for path, body in found.items()}
+    before = {
+        path: vector_descriptor(_vector_or_none(body.get("deletionVector"))) for path, body in found.items()
+    }
     records = {path: _physical_rows(snapshot, body) for path, body in found.items()}
     vectors: dict[str, npt.NDArray[np.uint64]] = {}
     emptied: list[str] = []
     for path, positions in deleted.items():
-        union = merged(snapshot.storage, before[path], positions)
+        union = merge_positions(snapshot.storage, before[path], positions)
         if len(union) >= records[path]:
             emptied.append(path)
         else:
@@ -218,7 +220,7 @@ def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
     return rows.cast(pa.int64())
 
 
-def _filled(vector: dict[str, Any] | None) -> dict[str, Any] | None:
+def _vector_or_none(vector: dict[str, Any] | None) -> dict[str, Any] | None:
     names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
     return None if vector is None else {name: vector.get(name) for name in names}
 
@@ -227,13 +229,13 @@ def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, dict[str, Any
     """The `add` actions of live files, by their paths."""
     wanted = texts(list(paths))
     found: dict[str, dict[str, Any]] = {}
-    for table in _described(snapshot, _rows(snapshot, paths), wanted):
-        for body in bodies(table):
+    for table in _describe_files(snapshot, _rows(snapshot, paths), wanted):
+        for body in add_bodies(table):
             found[body["path"]] = body
     return found
 
 
-def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:
+def _describe_files(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -> Iterator[pa.Table]:
     """Files with all that is known of them."""
     live = snapshot.live_files()
     stats = live.stats_json(rows)
@@ -253,7 +255,7 @@ def _described(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArray) -
 
 
 def _physical_rows(snapshot: Snapshot, body: Mapping[str, Any]) -> int:
-    records = members(body.get("stats") or "").get("numRecords", "")
+    records = json_members(body.get("stats") or "").get("numRecords", "")
     if records.isdecimal():
         return int(records)
     import pyarrow.parquet as pq
@@ -267,7 +269,7 @@ class _FileCounts:
     """What a change does to files, in delta-spark's metrics."""
 
     def __init__(
-        self, snapshot: Snapshot, rewritten: pa.Int64Array, change: RowChange, marked: _Marked
+        self, snapshot: Snapshot, rewritten: pa.Int64Array, change: DmlCommand, marked: _Marked
     ) -> None:
         table = snapshot.live_files().table.take(rewritten)
         vectors = table["deletionVector"]

@@ -9,15 +9,15 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from delta_ds.kernel.alter.protocol import upgraded
-from delta_ds.kernel.alter.table_metadata import settle
+from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.data.rows.generated import (
     CURRENT_DEFAULT,
     generation_expression,
 )
 from delta_ds.kernel.data.rows.identity import is_identity
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
-from delta_ds.kernel.data.write.write_spec import file_plan
+from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.features import (
     CHANGE_DATA_FEED,
     COLUMN_DEFAULTS,
@@ -34,12 +34,12 @@ from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_t
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.overwrite_scope import NOTHING, Replacing
+from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope
 from delta_ds.kernel.write.plan import WritePlan
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlan:
+class DmlPlan:
     """A planned change of rows. Can be pickled.
 
     Attributes
@@ -66,7 +66,7 @@ class ChangePlan:
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-def plan_row_changes(
+def plan_dml(
     snapshot: Snapshot,
     *,
     after: TableState | None = None,
@@ -75,7 +75,7 @@ def plan_row_changes(
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
     max_records_per_file: int | None = None,
-) -> ChangePlan:
+) -> DmlPlan:
     """Plan a change of rows of a version.
 
     Parameters
@@ -110,7 +110,7 @@ def plan_row_changes(
         table_name=name, timezone=timezone, columns_of=columns_of,
     )  # fmt: skip
     tracked = state.enabled(ROW_TRACKING)
-    files = file_plan(
+    files = write_spec(
         name, snapshot.version, state.metadata, supported, compression=None,
         max_records_per_file=max_records_per_file,
         target_file_size=TARGET_FILE_SIZE.of(properties), timezone=timezone,
@@ -122,9 +122,9 @@ def plan_row_changes(
     write = WritePlan(
         storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
-        rows=rows, files=files, replacing=Replacing(NOTHING),
+        rows=rows, files=files, replacing=OverwriteScope(NOTHING),
     )  # fmt: skip
-    return ChangePlan(
+    return DmlPlan(
         write=write,
         before=replace(rows, checks=(), identities=()),
         records_changes=state.enabled(CHANGE_DATA_FEED),
@@ -191,7 +191,7 @@ def special_columns(snapshot: Snapshot) -> SpecialColumns:
     )
 
 
-def evolved_table(snapshot: Snapshot, schema: StructType) -> TableState:
+def evolve_table(snapshot: Snapshot, schema: StructType) -> TableState:
     """A version once it has another schema.
 
     Raises
@@ -202,5 +202,7 @@ def evolved_table(snapshot: Snapshot, schema: StructType) -> TableState:
     before = snapshot.metadata
     wanted = replace(before, schema_string=schema_to_json(schema))
     supported = snapshot.protocol.supported
-    metadata = settle(wanted, before, snapshot.storage.url, supported, keep_names=False)
-    return replace(snapshot.table_state, protocol=upgraded(snapshot.protocol, metadata), metadata=metadata)
+    metadata = finalize_metadata(wanted, before, snapshot.storage.url, supported, keep_names=False)
+    return replace(
+        snapshot.table_state, protocol=upgrade_protocol(snapshot.protocol, metadata), metadata=metadata
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.dml.plan import ChangePlan
+from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.write.change_files import ChangeWriter
@@ -22,7 +22,7 @@ ROW_ID, ROW_VERSION = "__pydelta_row_id", "__pydelta_row_version"
 COPY, UPDATE, INSERT, DELETE = range(4)
 
 
-def write_changed_rows(plan: ChangePlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
+def write_changed_rows(plan: DmlPlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
     """Write the rows of a task.
 
     Parameters
@@ -55,7 +55,7 @@ def write_changed_rows(plan: ChangePlan, batches: Iterable[pa.RecordBatch], task
 
 
 class _Writer:
-    def __init__(self, plan: ChangePlan, task: int) -> None:
+    def __init__(self, plan: DmlPlan, task: int) -> None:
         write = plan.write
         self._plan = plan
         self._after = RowPipeline(write.rows, task)
@@ -90,7 +90,7 @@ class _Writer:
         self._rows += ready.num_rows
         if self._changes is not None and action is not None:
             for code, kind in ((UPDATE, "update_postimage"), (INSERT, "insert")):
-                for part in _chosen(ready, action == code):
+                for part in _filter_rows(ready, action == code):
                     self._changes.write(part, kind)
 
     def _write_before(self, batch: pa.RecordBatch, ids: list[pa.Array], action: np.ndarray) -> None:
@@ -125,7 +125,7 @@ class _Writer:
             self._changes.abort()
 
 
-def _chosen(rows: pa.RecordBatch, mask: np.ndarray) -> Iterator[pa.RecordBatch]:
+def _filter_rows(rows: pa.RecordBatch, mask: np.ndarray) -> Iterator[pa.RecordBatch]:
     if mask.all():
         yield rows
     elif mask.any():

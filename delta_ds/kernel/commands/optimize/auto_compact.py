@@ -133,7 +133,7 @@ def auto_compact(
         snapshot = log.start_transaction().snapshot
         if snapshot is None or not partitions or not is_enabled(snapshot.metadata.configuration, settings):
             return None
-        chosen = _crowded(snapshot, partitions, settings)
+        chosen = _crowded_partitions(snapshot, partitions, settings)
         if not chosen:
             return None
         sizes = OptimizeSettings(
@@ -147,7 +147,7 @@ def auto_compact(
         return None
 
 
-def _crowded(
+def _crowded_partitions(
     snapshot: Snapshot, partitions: Sequence[PartitionValues], settings: AutoCompaction
 ) -> tuple[PartitionValues, ...]:
     """Those of the partitions that have many small files."""

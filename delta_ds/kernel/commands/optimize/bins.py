@@ -28,7 +28,7 @@ def has_vector(table: pa.Table) -> Flags:
     return found
 
 
-def candidates(files: LiveFiles, rows: Numbers, settings: OptimizeSettings) -> Numbers:
+def compaction_candidates(files: LiveFiles, rows: Numbers, settings: OptimizeSettings) -> Numbers:
     """The files worth compacting: small ones, and those with many deleted rows or an unknown number of rows.
 
     Parameters
@@ -41,11 +41,11 @@ def candidates(files: LiveFiles, rows: Numbers, settings: OptimizeSettings) -> N
     asked = has_vector(table) & ~chosen
     if asked.any():
         places = np.flatnonzero(asked)
-        chosen[places] = _much_deleted(files, rows[places], settings.max_deleted_rows_ratio)
+        chosen[places] = _has_many_deletes(files, rows[places], settings.max_deleted_rows_ratio)
     return rows[chosen]
 
 
-def _much_deleted(files: LiveFiles, rows: Numbers, most: float) -> Flags:
+def _has_many_deletes(files: LiveFiles, rows: Numbers, most: float) -> Flags:
     taken = integers(rows)
     physical = load_statistics(files, taken, []).num_records
     deleted = pc.struct_field(files.table["deletionVector"].take(taken).combine_chunks(), "cardinality")
@@ -73,7 +73,7 @@ def partition_numbers(table: pa.Table, columns: tuple[str, ...]) -> Numbers:
     return codes
 
 
-def packed(sizes: Numbers, partitions: Numbers, most: int) -> list[Numbers]:
+def pack_bins(sizes: Numbers, partitions: Numbers, most: int) -> list[Numbers]:
     """Files of one partition together, in order, until the next one would not fit.
 
     Parameters

@@ -35,7 +35,7 @@ from delta_ds.kernel.schema.column_paths import Path, show
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.data.write.write_spec import FilePlan
+    from delta_ds.kernel.data.write.write_spec import WriteSpec
     from delta_ds.kernel.snapshot import Snapshot
 
 _NO_ORDER = frozenset(["variant", "geometry", "geography", "interval"])
@@ -72,7 +72,7 @@ def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str)
     """
     if not texts:
         return None
-    trees = [_parsed(text) for text in texts]
+    trees = [_parse_where(text) for text in texts]
     partitions = {name.lower() for name in snapshot.partition_columns}
     for column in (column for tree in trees for column in columns(tree)):
         if column.path[0].lower() not in partitions or len(column.path) > 1:
@@ -94,14 +94,14 @@ def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str)
     return whole
 
 
-def _parsed(text: str) -> Expression:
+def _parse_where(text: str) -> Expression:
     try:
         return parse_predicate(text)
     except PredicateError as error:
         raise FAILED_RECOGNIZE_PREDICATE(predicate=text, reason=error.text) from error
 
 
-def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: FilePlan | None) -> tuple[Path, ...]:
+def zorder_columns(snapshot: Snapshot, names: Sequence[str], files: WriteSpec | None) -> tuple[Path, ...]:
     """The logical paths of the columns to order by, in the schema's case; one that is named twice counts once.
 
     Parameters
@@ -152,7 +152,7 @@ def has_order(data_type: DataType) -> bool:
     return str(data_type).partition("(")[0].partition(" ")[0] not in _NO_ORDER
 
 
-def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: FilePlan) -> None:
+def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: WriteSpec) -> None:
     collected = {column.path for column in statistics_columns(files, file_columns(files))}
     mode = snapshot.mapping_mode
     lacking = [show(path) for path in paths if physical_path(snapshot.schema, path, mode) not in collected]

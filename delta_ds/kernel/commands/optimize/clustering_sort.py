@@ -17,8 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.optimize.range_ids import Curve, Ranges, column_at, ranges_of
-from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, only, read_rows, written
+from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve, CurveRanges, column_at, ranges_of
+from delta_ds.kernel.commands.optimize.rewriting import (
+    Bin,
+    Body,
+    RewritePlan,
+    read_rows,
+    with_columns,
+    write_bin,
+)
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.write.columns import file_columns
@@ -33,7 +40,7 @@ _GATHERED_BYTES = 128 << 20
 _BATCH_ROWS = 1 << 16
 
 
-def sampled_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
+def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
     """So many of the files, spread evenly over all, that about so many bytes are read."""
     total = sum(piece.size for piece in slices)
     if total <= most_bytes:
@@ -52,9 +59,11 @@ def sampled_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES
     return out
 
 
-def sample(plan: RewritePlan, curve: Curve, slices: Sequence[FileSlice], rows: int = SAMPLE_ROWS) -> pa.Table:
+def sample_rows(
+    plan: RewritePlan, curve: ClusteringCurve, slices: Sequence[FileSlice], rows: int = SAMPLE_ROWS
+) -> pa.Table:
     """About so many rows of files, evenly spread: the columns of a curve, numbered from 0 on."""
-    reading = only(plan, [path[0] for path in curve.columns])
+    reading = with_columns(plan, [path[0] for path in curve.columns])
     kept: list[pa.RecordBatch] = []
     count, step = 0, 1
     for batch in read_rows(reading, slices):
@@ -68,7 +77,7 @@ def sample(plan: RewritePlan, curve: Curve, slices: Sequence[FileSlice], rows: i
     return pa.Table.from_batches(kept) if kept else _no_rows(plan, curve)
 
 
-def _no_rows(plan: RewritePlan, curve: Curve) -> pa.Table:
+def _no_rows(plan: RewritePlan, curve: ClusteringCurve) -> pa.Table:
     empty = file_columns(plan.files).rows.empty_table()
     return pa.table({str(i): column_at(empty, path) for i, path in enumerate(curve.columns)})
 
@@ -79,7 +88,7 @@ def _every(batch: pa.RecordBatch, step: int) -> pa.RecordBatch:
     return batch.take(integers(np.arange(0, batch.num_rows, step, dtype=np.int64)))
 
 
-def arrange_in_memory(plan: RewritePlan, curve: Curve, files: Bin, task: int = 0) -> list[Body]:
+def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int = 0) -> list[Body]:
     """Read the files of a bin, sort their rows along a curve, and write them; see `rewrite_files`."""
     table = pa.Table.from_batches(list(read_rows(plan, files.slices)), schema=file_columns(plan.files).rows)
     table = table.combine_chunks()
@@ -91,7 +100,7 @@ def arrange_in_memory(plan: RewritePlan, curve: Curve, files: Bin, task: int = 0
     adds: list[Body] = []
     with StagedFiles(plan.storage) as staged:
         for number, rows in enumerate(np.split(order, bounds[1:-1])):
-            new = written(plan, partial(_write, table, rows), files, task + number)
+            new = write_bin(plan, partial(_write, table, rows), files, task + number)
             staged.add(add["path"] for add in new)
             adds += new
         staged.release()
@@ -122,7 +131,7 @@ class Cuts:
         How many files there shall be; every one has the same number of pieces, more or less.
     """
 
-    ranges: Ranges
+    ranges: CurveRanges
     limits: Numbers
     outputs: int
 
@@ -135,7 +144,7 @@ class Cuts:
         return piece * self.outputs // self.pieces
 
 
-def cuts_of(curve: Curve, taken: pa.Table, files: Bin) -> Cuts:
+def cuts_of(curve: ClusteringCurve, taken: pa.Table, files: Bin) -> Cuts:
     """How to cut the rows of a bin, by a sample of them."""
     ranges = ranges_of(curve, taken)
     outputs = files.outputs or 1
@@ -149,7 +158,7 @@ def cuts_of(curve: Curve, taken: pa.Table, files: Bin) -> Cuts:
     return Cuts(ranges, limits, min(outputs, len(limits) + 1))
 
 
-def spread(plan: RewritePlan, cuts: Cuts, slices: Sequence[FileSlice]) -> Iterator[tuple[int, bytes]]:
+def distribute(plan: RewritePlan, cuts: Cuts, slices: Sequence[FileSlice]) -> Iterator[tuple[int, bytes]]:
     """The rows of files as blobs, each with the number of its piece."""
     gathered: list[pa.RecordBatch] = []
     size = 0
@@ -169,10 +178,10 @@ def _blobs(cuts: Cuts, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, byt
     order = np.argsort(pieces, kind="stable")
     found, starts = np.unique(pieces[order], return_index=True)
     for piece, start, end in zip(found.tolist(), starts, [*starts[1:], len(order)], strict=True):
-        yield piece, packed(table.take(integers(order[start:end])))
+        yield piece, rows_to_blob(table.take(integers(order[start:end])))
 
 
-def packed(rows: pa.Table) -> bytes:
+def rows_to_blob(rows: pa.Table) -> bytes:
     """Rows as a blob."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -181,7 +190,7 @@ def packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(blob: bytes) -> pa.Table:
+def blob_to_rows(blob: bytes) -> pa.Table:
     """The rows of a blob."""
     return pa.ipc.open_stream(blob).read_all()
 
@@ -194,7 +203,7 @@ def write_pieces(
     Parameters
     ----------
     blobs
-        From `spread`, of any number of tasks, in the order of pieces.
+        From `distribute`, of any number of tasks, in the order of pieces.
 
     Returns
     -------
@@ -203,14 +212,14 @@ def write_pieces(
     """
 
     def write(writer: FileWriter) -> None:
-        for parts in _grouped(blobs):
-            table = pa.concat_tables([unpacked(blob) for blob in parts]).combine_chunks()
+        for parts in _blobs_by_piece(blobs):
+            table = pa.concat_tables([blob_to_rows(blob) for blob in parts]).combine_chunks()
             _write(table, np.argsort(cuts.ranges.keys(table)), writer)
 
-    return written(plan, write, files, task)
+    return write_bin(plan, write, files, task)
 
 
-def _grouped(blobs: Iterable[tuple[int, bytes]]) -> Iterator[list[bytes]]:
+def _blobs_by_piece(blobs: Iterable[tuple[int, bytes]]) -> Iterator[list[bytes]]:
     """The blobs of each piece; one of equal keys, that no cut could make smaller, in parts."""
     current, size = -1, 0
     parts: list[bytes] = []

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
-from delta_ds.kernel.commands.optimize.metrics import result
+from delta_ds.kernel.commands.optimize.metrics import result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
-from delta_ds.kernel.commands.optimize.range_ids import Curve
+from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
+class OptimizeResult:
     """What an OPTIMIZE did.
 
     Attributes
@@ -47,7 +47,7 @@ def optimize(
     *,
     threads: int | None = None,
     engine_info: str | None = None,
-) -> Optimized:
+) -> OptimizeResult:
     """Rewrite files of a table, as one commit; its rows stay what they are.
 
     Parameters
@@ -84,7 +84,7 @@ def optimize(
     cores = threads or os.cpu_count() or 1
     adds = rewrite_all(plan, cores)
     version = commit_optimize(log, plan, adds, engine_info=engine_info)
-    return Optimized(version, result(plan, adds, started, time_ns() // 1_000_000, cores))
+    return OptimizeResult(version, result_metrics(plan, adds, started, time_ns() // 1_000_000, cores))
 
 
 def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
@@ -114,7 +114,7 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
     return adds
 
 
-def rewrite_bin(plan: RewritePlan, curve: Curve | None, files: Bin, task: int) -> list[Body]:
+def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, task: int) -> list[Body]:
     """Rewrite the files of one bin, in one task.
 
     Parameters
@@ -136,13 +136,13 @@ def rewrite_bin(plan: RewritePlan, curve: Curve | None, files: Bin, task: int) -
     return _arrange_on_disk(plan, curve, files, task)
 
 
-def _arrange_on_disk(plan: RewritePlan, curve: Curve, files: Bin, task: int) -> list[Body]:
-    taken = clustering_sort.sample(plan, curve, clustering_sort.sampled_slices(files.slices))
+def _arrange_on_disk(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int) -> list[Body]:
+    taken = clustering_sort.sample_rows(plan, curve, clustering_sort.sample_slices(files.slices))
     cuts = clustering_sort.cuts_of(curve, taken, files)
     with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
-        for number, (piece, blob) in enumerate(clustering_sort.spread(plan, cuts, files.slices)):
+        for number, (piece, blob) in enumerate(clustering_sort.distribute(plan, cuts, files.slices)):
             _put(Path(folder, f"{piece:08}-{number:08}"), blob)
-        return _written_from(plan, cuts, files, Path(folder), task)
+        return _record_written(plan, cuts, files, Path(folder), task)
 
 
 def _put(path: Path, blob: bytes) -> None:
@@ -152,7 +152,7 @@ def _put(path: Path, blob: bytes) -> None:
         raise cannot_write(f"a temporary file in {path.parent}", error, NOTHING_COMMITTED) from error
 
 
-def _written_from(
+def _record_written(
     plan: RewritePlan, cuts: clustering_sort.Cuts, files: Bin, folder: Path, task: int
 ) -> list[Body]:
     names = sorted(path.name for path in folder.iterdir())

@@ -17,11 +17,11 @@ from delta_ds.kernel import features
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
-from delta_ds.kernel.commands.optimize.metrics import operation, operation_metrics, operation_parameters
+from delta_ds.kernel.commands.optimize.metrics import operation_metrics, operation_name, operation_parameters
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.reorg import Description
 from delta_ds.kernel.commands.optimize.rewriting import rewrite_plan
-from delta_ds.kernel.scan.scan import descriptor
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _commit(
         transaction.read_whole_table()
         _describe(transaction, plan.description)
     return transaction.commit(
-        operation(plan),
+        operation_name(plan),
         operation_parameters(plan),
         operation_metrics(plan, adds),
         user_metadata=user_metadata,
@@ -138,7 +138,7 @@ def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
     if len(rows) != len(wanted):
         return None
     found = table.select(["path", "deletionVector"]).take(rows)
-    vectors = [descriptor(value) for value in found["deletionVector"].to_pylist()]
+    vectors = [vector_descriptor(value) for value in found["deletionVector"].to_pylist()]
     same = all(wanted[p] == v for p, v in zip(found["path"].to_pylist(), vectors, strict=True))
     return rows if same else None
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP
-from delta_ds.kernel.commands.optimize.zcubes import CubeStats, columns_text
+from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 from delta_ds.kernel.schema.column_paths import show
 
 Body = Mapping[str, Any]
 
 
-def result(
+def result_metrics(
     plan: OptimizePlan, adds: Sequence[Body], started_ms: int, ended_ms: int, cores: int
 ) -> dict[str, Any]:
     """The struct `metrics` of the row that users get, under delta-spark's names.
@@ -92,7 +92,7 @@ def _zorder(plan: OptimizePlan, removed: Sequence[int]) -> dict[str, Any] | None
     }
 
 
-def _clustering(found: CubeStats, cubes: int) -> dict[str, Any]:
+def _clustering(found: ZCubeStats, cubes: int) -> dict[str, Any]:
     def files(counted: tuple[int, int]) -> dict[str, int]:
         return {"numFiles": counted[0], "size": counted[1]}
 
@@ -105,7 +105,7 @@ def _clustering(found: CubeStats, cubes: int) -> dict[str, Any]:
     }
 
 
-def operation(plan: OptimizePlan) -> str:
+def operation_name(plan: OptimizePlan) -> str:
     """The name of the operation in the history."""
     if plan.request.kind == UNMAP:
         return "REMOVE COLUMN MAPPING"

@@ -17,11 +17,11 @@ from delta_ds.kernel import features
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
-from delta_ds.kernel.commands.optimize.range_ids import Curve
+from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
-from delta_ds.kernel.commands.optimize.zcubes import CubeStats
+from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.features import CLUSTERING
@@ -69,10 +69,10 @@ class OptimizePlan:
     rewrite: RewritePlan
     version: int
     bins: tuple[Bin, ...]
-    curve: Curve | None
+    curve: ClusteringCurve | None
     considered: int
     partitions: int
-    zcubes: CubeStats | None
+    zcubes: ZCubeStats | None
     columns_with_statistics: int
     description: Description | None = None
 
@@ -114,7 +114,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     description = without_mapping(snapshot, request.mode_property) if request.kind == UNMAP else None
     rewrite = rewrite_plan(snapshot, request.timezone, description)
     curve = _curve(snapshot, request, rewrite)
-    rows = _considered(snapshot, request)
+    rows = _files_to_consider(snapshot, request)
     table = snapshot.live_files().table
     partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
     places, found = _places(snapshot, request, curve, rows)
@@ -140,16 +140,16 @@ def file_size(properties: Mapping[str, str], request: OptimizeRequest) -> int:
     return int(own or request.settings.max_file_size or _DEFAULT_FILE_SIZE)
 
 
-def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -> Curve | None:
+def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -> ClusteringCurve | None:
     if request.kind == ZORDER and request.columns:
         files = rewrite.files if request.settings.check_statistics else None
-        return Curve(ZORDER, zorder_columns(snapshot, request.columns, files))
+        return ClusteringCurve(ZORDER, zorder_columns(snapshot, request.columns, files))
     if request.kind not in REORG and snapshot.protocol.supports(CLUSTERING) and snapshot.clustering_columns:
-        return Curve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
+        return ClusteringCurve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
     return None
 
 
-def _considered(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
+def _files_to_consider(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
     """The files that the request speaks of, as row numbers."""
     predicate = partition_predicate(snapshot, request.where, request.timezone)
     if predicate is not None:
@@ -184,8 +184,8 @@ def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | No
 
 
 def _places(
-    snapshot: Snapshot, request: OptimizeRequest, curve: Curve | None, rows: Numbers
-) -> tuple[list[Numbers], CubeStats | None]:
+    snapshot: Snapshot, request: OptimizeRequest, curve: ClusteringCurve | None, rows: Numbers
+) -> tuple[list[Numbers], ZCubeStats | None]:
     """The files of each bin, as places among `rows`."""
     files = snapshot.live_files()
     table = files.table.take(integers(rows))
@@ -194,25 +194,25 @@ def _places(
     settings = request.settings
     target = file_size(snapshot.metadata.configuration, request)
     if curve is not None and curve.kind == HILBERT:
-        known = zcubes.cubes_of(snapshot, [show(path) for path in curve.columns])
-        taken, found = zcubes.chosen(known, sizes, settings.min_cube_size, request.kind == FULL)
+        known = zcubes.zcubes_of(snapshot, [show(path) for path in curve.columns])
+        taken, found = zcubes.choose_files(known, sizes, settings.min_cube_size, request.kind == FULL)
         most = max(settings.target_cube_size, settings.min_cube_size)
-        return [taken[b] for b in bins.packed(sizes[taken], partitions[taken], most)], found
+        return [taken[b] for b in bins.pack_bins(sizes[taken], partitions[taken], most)], found
     if curve is not None:
-        return bins.packed(sizes, partitions, int(sizes.sum())), None
+        return bins.pack_bins(sizes, partitions, int(sizes.sum())), None
     if request.kind in REORG:
         taken = to_rewrite(snapshot, request.kind, table)
         if snapshot.clustering_columns:
             return [taken[i : i + 1] for i in range(len(taken))], None
     else:
-        taken = np.searchsorted(rows, bins.candidates(files, rows, settings)).astype(np.int64)
+        taken = np.searchsorted(rows, bins.compaction_candidates(files, rows, settings)).astype(np.int64)
     taken = taken[bins.by_size(sizes[taken])]
-    packed = [taken[b] for b in bins.packed(sizes[taken], partitions[taken], target)]
+    packed = [taken[b] for b in bins.pack_bins(sizes[taken], partitions[taken], target)]
     return [b for b in packed if len(b) > 1 or request.kind in REORG], None
 
 
 def _bins(
-    snapshot: Snapshot, request: OptimizeRequest, curve: Curve | None, chosen: Sequence[Numbers]
+    snapshot: Snapshot, request: OptimizeRequest, curve: ClusteringCurve | None, chosen: Sequence[Numbers]
 ) -> tuple[Bin, ...]:
     """The chosen files as Python objects: the only ones that ever are."""
     if not chosen:

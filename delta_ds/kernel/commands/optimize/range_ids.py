@@ -30,7 +30,7 @@ _VIEWS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ClusteringCurve:
     """Along what rows are arranged.
 
     Attributes
@@ -51,10 +51,10 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class CurveRanges:
     """A curve, and the boundaries of the ranks of its columns. Can be pickled."""
 
-    curve: Curve
+    curve: ClusteringCurve
     boundaries: tuple[pa.Array, ...]
 
     def keys(self, rows: Rows) -> Numbers:
@@ -71,11 +71,11 @@ class Ranges:
         """The same, by the values of the curve's columns."""
         bits = self.curve.bits
         counted = list(zip(columns, self.boundaries, strict=True))[: zorder_curve.KEY_BITS // bits]
-        ranks = [scaled(ranked(values, limits), len(limits), bits) for values, limits in counted]
+        ranks = [scale_to_bits(range_ids(values, limits), len(limits), bits) for values, limits in counted]
         return zorder_curve.curve_keys(self.curve.kind, ranks, bits)
 
 
-def ranges_of(curve: Curve, sample: pa.Table) -> Ranges:
+def ranges_of(curve: ClusteringCurve, sample: pa.Table) -> CurveRanges:
     """The ranges that a sample of rows suggests.
 
     Parameters
@@ -84,7 +84,7 @@ def ranges_of(curve: Curve, sample: pa.Table) -> Ranges:
         The columns of the curve, numbered from 0 on.
     """
     most = (1 << curve.bits) - 2
-    return Ranges(curve, tuple(boundaries(column, most) for column in sample.columns))
+    return CurveRanges(curve, tuple(range_boundaries(column, most) for column in sample.columns))
 
 
 def column_at(rows: Rows, path: Sequence[str]) -> pa.Array:
@@ -97,13 +97,13 @@ def column_at(rows: Rows, path: Sequence[str]) -> pa.Array:
     return found
 
 
-def boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
+def range_boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
     """At most so many distinct values, in order, that split a sample into parts of about equal size.
 
     Returns
     -------
     pa.Array
-        Of the type in which `ranked` compares: the sample's own for text and bytes, else int64 or double.
+        Of the type in which `range_ids` compares: the sample's own for text and bytes, else int64 or double.
     """
     values = _comparable(sample.combine_chunks() if isinstance(sample, pa.ChunkedArray) else sample)
     values = values.drop_null()
@@ -115,11 +115,11 @@ def boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
     return pc.unique(ordered.take(integers(picked)))
 
 
-def ranked(values: pa.Array, limits: pa.Array) -> Numbers:
+def range_ids(values: pa.Array, limits: pa.Array) -> Numbers:
     """The ranks of values: 0 for null, else one more than the number of limits at or below it."""
     comparable = _comparable(values)
     if _is_text(comparable.type):
-        ranks = _ranked_texts(comparable, limits)
+        ranks = _range_ids_of_texts(comparable, limits)
     else:
         ranks = np.searchsorted(_data(limits), _data(comparable), side="right").astype(np.int64)
     ranks += 1
@@ -128,7 +128,7 @@ def ranked(values: pa.Array, limits: pa.Array) -> Numbers:
     return ranks
 
 
-def scaled(ranks: Numbers, limits: int, bits: int) -> Numbers:
+def scale_to_bits(ranks: Numbers, limits: int, bits: int) -> Numbers:
     """Ranks spread over all numbers of some bits: a column of few values has its say in the highest bits too."""
     return ranks * ((1 << bits) - 1) // (limits + 1)
 
@@ -163,7 +163,7 @@ def _data(values: pa.Array) -> np.ndarray[Any, Any]:
     )
 
 
-def _ranked_texts(values: pa.Array, limits: pa.Array) -> Numbers:
+def _range_ids_of_texts(values: pa.Array, limits: pa.Array) -> Numbers:
     """The number of limits at or below each text, by one sort of the distinct texts together with the limits."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary

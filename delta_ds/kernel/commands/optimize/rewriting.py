@@ -16,7 +16,7 @@ import pyarrow as pa
 from delta_ds.kernel.actions import clustering_paths
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
+from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.features import CLUSTERING, ROW_TRACKING
 from delta_ds.kernel.properties import (
@@ -73,7 +73,7 @@ class RewritePlan:
 
     storage: Storage
     reading: ReadPlan
-    files: FilePlan
+    files: WriteSpec
     tracking: tuple[str, ...] = ()
     folder: str = ""
 
@@ -114,7 +114,7 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
         row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
     )
     clustered = snapshot.protocol.supports(CLUSTERING)
-    files = file_plan(
+    files = write_spec(
         storage.url,
         snapshot.version,
         metadata if after is None else after.metadata,
@@ -162,20 +162,24 @@ def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[Body]:
     StorageError
         A file cannot be written; the same.
     """
-    return write_rows(plan, read_rows(plan, files.slices), files, task)
+    return write_bin_rows(plan, read_rows(plan, files.slices), files, task)
 
 
-def write_rows(plan: RewritePlan, batches: Iterator[pa.RecordBatch], files: Bin, task: int = 0) -> list[Body]:
+def write_bin_rows(
+    plan: RewritePlan, batches: Iterator[pa.RecordBatch], files: Bin, task: int = 0
+) -> list[Body]:
     """Write rows to one file; parameters, result and errors as `rewrite_files`."""
-    return written(plan, lambda writer: _copy(batches, writer), files, task)
+    return write_bin(plan, lambda writer: _copy(batches, writer), files, task)
 
 
-def written(plan: RewritePlan, action: Callable[[FileWriter], None], files: Bin, task: int = 0) -> list[Body]:
+def write_bin(
+    plan: RewritePlan, action: Callable[[FileWriter], None], files: Bin, task: int = 0
+) -> list[Body]:
     """What an action writes, as `add` actions of a bin; nothing is left behind where it fails."""
     writer = FileWriter(plan.storage, plan.files, task=task, folder=plan.folder)
     try:
         action(writer)
-        return [finished(body, files) for body in writer.close()]
+        return [optimized_add(body, files) for body in writer.close()]
     except BaseException:
         # Also when Spark kills the task: nothing refers to these files, and nothing ever will.
         writer.abort()
@@ -187,7 +191,7 @@ def _copy(batches: Iterator[pa.RecordBatch], writer: FileWriter) -> None:
         writer.write(batch)
 
 
-def finished(body: Body, files: Bin) -> Body:
+def optimized_add(body: Body, files: Bin) -> Body:
     """An `add` as OPTIMIZE commits it."""
     more: Body = {"tags": dict(files.tags)} if files.tags else {}
     if files.clustering_provider is not None:
@@ -195,7 +199,7 @@ def finished(body: Body, files: Bin) -> Body:
     return {**body, "dataChange": False, **more}
 
 
-def only(plan: RewritePlan, columns: Sequence[str]) -> RewritePlan:
+def with_columns(plan: RewritePlan, columns: Sequence[str]) -> RewritePlan:
     """The same reading of some top-level columns, without row tracking."""
     fields = tuple(f for f in plan.reading.schema if f.name in set(columns))
     schema = type(plan.reading.schema)(fields)

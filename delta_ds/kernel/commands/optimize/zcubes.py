@@ -31,7 +31,7 @@ _ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 
 
 @dataclass(frozen=True, slots=True)
-class Cubes:
+class ZCubes:
     """The cubes of the live files, in the order of the files.
 
     Attributes
@@ -50,7 +50,7 @@ class Cubes:
 
 
 @dataclass(frozen=True, slots=True)
-class CubeStats:
+class ZCubeStats:
     """Cubes and files that a clustering found and chose: counts, and bytes; as delta-spark reports them."""
 
     cube_files: tuple[int, int] = (0, 0)
@@ -84,7 +84,7 @@ def kept_tags(snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[dict[str, 
     return [found.get(path, ({}, None)) for path in paths]
 
 
-def cubes_of(snapshot: Snapshot, columns: Sequence[str]) -> Cubes:
+def zcubes_of(snapshot: Snapshot, columns: Sequence[str]) -> ZCubes:
     """What the log says of the live files of a clustered table.
 
     Parameters
@@ -105,7 +105,7 @@ def cubes_of(snapshot: Snapshot, columns: Sequence[str]) -> Cubes:
         parts.append(pa.table(columns_found))
     live = snapshot.live_files().table
     if not parts:
-        return Cubes(
+        return ZCubes(
             np.full(live.num_rows, -1, np.int64), np.ones(live.num_rows, bool), np.ones(live.num_rows, bool)
         )
     found = pa.concat_tables(parts).combine_chunks()
@@ -122,7 +122,7 @@ def cubes_of(snapshot: Snapshot, columns: Sequence[str]) -> Cubes:
     same = pc.equal(_compact(found["columns"].combine_chunks()), scalar_of(wanted, STRING)).fill_null(TRUE)
     ours = pc.equal(found["provider"].combine_chunks(), scalar_of(PROVIDER, STRING)).fill_null(TRUE)
     id_numbers = numbers(ids)
-    return Cubes(id_numbers, flags(same) | (id_numbers < 0), flags(ours))
+    return ZCubes(id_numbers, flags(same) | (id_numbers < 0), flags(ours))
 
 
 def _compact(values: pa.StringArray) -> pa.StringArray:
@@ -155,7 +155,7 @@ def _column(table: pa.Table, name: str) -> pa.Array:
     return table[name].combine_chunks().cast(pa.string())
 
 
-def chosen(cubes: Cubes, sizes: Numbers, min_cube_size: int, full: bool) -> tuple[Numbers, CubeStats]:
+def choose_files(cubes: ZCubes, sizes: Numbers, min_cube_size: int, full: bool) -> tuple[Numbers, ZCubeStats]:
     """The files to cluster, those of no cube first, then cube by cube.
 
     Parameters
@@ -176,28 +176,28 @@ def chosen(cubes: Cubes, sizes: Numbers, min_cube_size: int, full: bool) -> tupl
     fits = (cubes.same_columns & cubes.ours)[order]
     ids, ordered_sizes = cubes.ids[order], sizes[order]
     candidates = order[fits]
-    small = candidates[~_in_complete_cube(cubes.ids[candidates], sizes[candidates], min_cube_size)]
+    small = candidates[~_in_complete_zcube(cubes.ids[candidates], sizes[candidates], min_cube_size)]
     if full and not fits.all():
         taken = np.concatenate([small, order[~fits]])
     else:
         in_cubes = np.unique(cubes.ids[small])
         taken = small if len(in_cubes) > 1 or -1 in in_cubes else small[:0]
     matching = (ids >= 0) & (full | cubes.same_columns[order])
-    stats = CubeStats(
-        cube_files=_counted(ordered_sizes[matching]),
-        other_files=_counted(ordered_sizes[~matching]),
+    stats = ZCubeStats(
+        cube_files=_files_and_bytes(ordered_sizes[matching]),
+        other_files=_files_and_bytes(ordered_sizes[~matching]),
         cubes=len(np.unique(ids[matching])),
-        merged=_counted(sizes[taken]),
+        merged=_files_and_bytes(sizes[taken]),
     )
     return taken, stats
 
 
-def _in_complete_cube(ids: Numbers, sizes: Numbers, least: int) -> Flags:
+def _in_complete_zcube(ids: Numbers, sizes: Numbers, least: int) -> Flags:
     distinct, places = np.unique(ids, return_inverse=True)
     totals = np.zeros(len(distinct), np.int64)
     np.add.at(totals, places, sizes)
     return (totals[places] >= least) & (ids >= 0)
 
 
-def _counted(sizes: Numbers) -> tuple[int, int]:
+def _files_and_bytes(sizes: Numbers) -> tuple[int, int]:
     return len(sizes), int(sizes.sum())

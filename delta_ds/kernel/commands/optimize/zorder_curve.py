@@ -52,13 +52,13 @@ def curve_keys(curve: str, ranks: Sequence[Numbers], bits: int) -> Numbers:
     # Piece by piece: the many steps work on what a processor's cache holds.
     for start in range(0, len(keys), _AT_ONCE):
         part = [values[start : start + _AT_ONCE] for values in counted]
-        keys[start : start + _AT_ONCE] = interleaved(
-            hilbert_axes(part, bits) if curve == HILBERT else part, bits
+        keys[start : start + _AT_ONCE] = interleave_bits(
+            hilbert_index_axes(part, bits) if curve == HILBERT else part, bits
         )
     return keys
 
 
-def interleaved(ranks: Sequence[Numbers], bits: int) -> Numbers:
+def interleave_bits(ranks: Sequence[Numbers], bits: int) -> Numbers:
     """The bits of all dimensions by turns, the highest bit of the first dimension first."""
     keys = np.zeros(len(ranks[0]), np.int64)
     for bit in range(bits - 1, -1, -1):
@@ -68,7 +68,7 @@ def interleaved(ranks: Sequence[Numbers], bits: int) -> Numbers:
     return keys
 
 
-def hilbert_axes(ranks: Sequence[Numbers], bits: int) -> list[Numbers]:
+def hilbert_index_axes(ranks: Sequence[Numbers], bits: int) -> list[Numbers]:
     """Points turned and mirrored such that their interleaved bits count along the Hilbert curve."""
     axes = [values.copy() for values in ranks]
     _undo_excess_work(axes, bits)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import integers, texts
-from delta_ds.kernel.commands.vacuum.paths import Hidden, parents, with_ancestors
+from delta_ds.kernel.commands.vacuum.paths import Hidden, parent_folders, with_ancestors
 
 # Of the files that are looked up at once; more where more are needed, since each look-up hashes those first.
 _ROWS = 131_072
@@ -43,7 +43,7 @@ def no_files() -> pa.Table:
     return pa.table({"path": pa.nulls(0, pa.string()), "size": integers([])})
 
 
-def without(files: pa.Table, needed: pa.ChunkedArray) -> pa.Table:
+def exclude_paths(files: pa.Table, needed: pa.ChunkedArray) -> pa.Table:
     """The files whose path is not among the needed ones."""
     if not (files.num_rows and len(needed)):
         return files
@@ -68,7 +68,7 @@ class _Folders:
 
     def see_files(self, files: pa.Table) -> None:
         if files.num_rows:
-            self._of_files |= parents(files["path"])
+            self._of_files |= parent_folders(files["path"])
 
     def empty(self) -> tuple[str, ...]:
         """Those older than the horizon in which, at any depth, there is nothing that stays and no file."""
@@ -90,7 +90,7 @@ def is_old(rows: pa.Table, cutoff_ms: int) -> pa.ChunkedArray:
     return pc.and_(pc.less(times, integers([cutoff_ms])[0]), pc.greater(times, integers([0])[0]))
 
 
-def unneeded(
+def find_candidates(
     batches: Iterable[pa.RecordBatch], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
     """What of a listing is older than the horizon and not needed.
@@ -120,7 +120,7 @@ def unneeded(
             files = files.filter(pc.invert(hidden.mask(files["path"])))
             yield files.select(["path", "size"])
 
-    found = [without(group, needed) for group in _grouped(old_files(), max(_ROWS, len(needed)))]
+    found = [exclude_paths(group, needed) for group in _tables_of_rows(old_files(), max(_ROWS, len(needed)))]
     files = pa.concat_tables(found) if found else no_files()
     return Candidates(files, _beside(checksums, files), folders.empty(), folders.count())
 
@@ -139,7 +139,7 @@ def checksums_beside(files: pa.Table) -> pa.ChunkedArray:
     return pc.replace_substring_regex(files["path"], "(^|/)([^/]+)$", r"\1.\2.crc")
 
 
-def _grouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+def _tables_of_rows(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """Tables joined until they have so many rows."""
     group: list[pa.Table] = []
     for table in tables:

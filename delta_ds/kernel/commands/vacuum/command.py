@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel import features
 from delta_ds.kernel.commands.vacuum import lite
-from delta_ds.kernel.commands.vacuum.candidates import Candidates, unneeded, without
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, exclude_paths, find_candidates
 from delta_ds.kernel.commands.vacuum.deletion import delete_files
 from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
 from delta_ds.kernel.commands.vacuum.paths import Hidden
-from delta_ds.kernel.commands.vacuum.references import named_since, needed_paths
+from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
 from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
 from delta_ds.kernel.log.segment import list_log
 
@@ -134,7 +134,7 @@ def vacuum(
     configuration = snapshot.metadata.configuration
     features.check_writable(snapshot.protocol, configuration, log.storage.url, snapshot.schema)
     horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
-    tell = progress or _silent
+    tell = progress or _report_nothing
     found, reached = _candidates(snapshot, horizon, mode, inventory, tell)
     if dry_run:
         return _result(found, dry_run=True)
@@ -144,7 +144,7 @@ def vacuum(
     return result
 
 
-def _silent(what: str, done: int, total: int | None) -> None:
+def _report_nothing(what: str, done: int, total: int | None) -> None:
     """Say nothing."""
 
 
@@ -159,16 +159,16 @@ def _candidates(
     if mode == "lite":
         commits = lite.commits_to_read(storage, listing, last)
         needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
-        return lite.removed(storage, commits, needed, hidden, horizon.cutoff_ms), last
+        return lite.find_removed_files(storage, commits, needed, hidden, horizon.cutoff_ms), last
     if inventory is not None:
         batches = iter(read_inventory(inventory, storage).to_batches())
     else:
         batches = storage.list_below("", lambda folder: folder not in hidden)
     needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
-    return unneeded(_told(batches, tell), needed, hidden, horizon.cutoff_ms), last
+    return find_candidates(_report_progress(batches, tell), needed, hidden, horizon.cutoff_ms), last
 
 
-def _told(batches: Iterator[pa.RecordBatch], tell: Progress) -> Iterator[pa.RecordBatch]:
+def _report_progress(batches: Iterator[pa.RecordBatch], tell: Progress) -> Iterator[pa.RecordBatch]:
     seen = 0
     for batch in batches:
         seen += batch.num_rows
@@ -200,7 +200,9 @@ def _delete(
             },
         )
     try:
-        found = replace(found, files=without(found.files, named_since(log.storage, read, started)))
+        found = replace(
+            found, files=exclude_paths(found.files, paths_added_since(log.storage, read, started))
+        )
         # Checksums first: without its file nothing would tell that one is not needed any more.
         delete_files(log.storage, found.checksums, lambda done, total: None)
         delete_files(log.storage, found.files["path"], lambda done, total: tell("deleting", done, total))

@@ -50,7 +50,9 @@ def read_inventory(inventory: Inventory, storage: Storage) -> pa.Table:
     InvalidOptionError
         It has other columns.
     """
-    table = _checked(inventory if isinstance(inventory, pa.Table) else _table(inventory, storage), storage)
+    table = _check_columns(
+        inventory if isinstance(inventory, pa.Table) else _table(inventory, storage), storage
+    )
     paths = table["path"]
     relative = pa.nulls(len(paths), pa.string())
     for root in _roots(storage):
@@ -94,7 +96,7 @@ def _roots(storage: Storage) -> list[str]:
     return [f"{scheme}{rest}/" for scheme in _SPELLINGS.get(address.scheme, (address.scheme,))]
 
 
-def _checked(table: pa.Table, storage: Storage) -> pa.Table:
+def _check_columns(table: pa.Table, storage: Storage) -> pa.Table:
     missing = [name for name in COLUMNS if name not in table.column_names]
     wrong = []
     columns = []

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from delta_ds.conditions.maintenance import CANNOT_VACUUM_LITE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files, without
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, exclude_paths, no_files
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
-from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_rows, vector_paths
+from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_log_rows, vector_paths
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
@@ -102,7 +102,7 @@ def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> 
     return [listing.commits[version] for version in range(start, last + 1)]
 
 
-def removed(
+def find_removed_files(
     storage: Storage, commits: Sequence[LogFile], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
     """The files that commits removed before the horizon, and their change files, but for those needed.
@@ -110,14 +110,14 @@ def removed(
     Some may be gone already.
     """
     tables = [no_files()]
-    for rows in read_rows(storage, commits, "remove", "cdc"):
+    for rows in read_log_rows(storage, commits, "remove", "cdc"):
         old = rows.filter(pc.invert(is_young(rows, cutoff_ms)))
         tables.append(_inside(pc.struct_field(old, "path"), pc.struct_field(old, "size"), storage))
         vectors = pc.struct_field(old, "deletionVector").drop_null()
         sizes = pc.struct_field(vectors, "sizeInBytes").cast(pa.int64())
         tables.append(_inside(vector_paths(vectors), sizes, storage))
     whole = pa.concat_tables(tables).group_by("path").aggregate([("size", "max")])
-    files = without(pa.table({"path": whole["path"], "size": whole["size_max"]}), needed)
+    files = exclude_paths(pa.table({"path": whole["path"], "size": whole["size_max"]}), needed)
     files = files.filter(pc.invert(hidden.mask(files["path"])))
     local = storage.address.scheme == "file"
     return Candidates(files, checksums_beside(files if local else files[:0]), (), 1)

@@ -29,7 +29,7 @@ _INDEX_FOLDER = "_delta_index"
 _ICEBERG_FOLDER = "metadata"
 
 
-def needed_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+def listing_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
     """What a listing may call the files that actions name: every form that could be meant.
 
     An absolute path counts as inside the table whatever the spelling of its store is, and local links of folders
@@ -150,7 +150,7 @@ class Hidden:
         return hidden
 
 
-def parents(paths: pa.ChunkedArray) -> set[str]:
+def parent_folders(paths: pa.ChunkedArray) -> set[str]:
     """The folders that hold files, and all above them; "" is the table's own."""
     direct = pc.replace_substring_regex(paths, "/?[^/]*$", "").unique().to_pylist()
     return set(with_ancestors(direct))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
-from delta_ds.kernel.commands.vacuum.paths import needed_forms
+from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
 from delta_ds.kernel.log.checkpoint import (
     UnreadableCheckpointError,
@@ -31,7 +31,7 @@ from delta_ds.kernel.log.file_actions import deletion_vector_type
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import check_whole, parse_file_actions
 from delta_ds.kernel.log.replay import in_batches
-from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log, read_files
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log, read_log_files
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -78,18 +78,18 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
     if checkpoint is not None:
         checkpoint, removes = _tombstones(snapshot, checkpoint)
         segment_base = checkpoint.version if checkpoint is not None else -1
-        found += [part for rows in removes for part in _named(_young(rows, cutoff_ms))]
+        found += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
     first = first_within(listing, snapshot.version, cutoff_ms)
     before = [f for v, f in listing.commits.items() if segment_base < v < first]
     within = [f for v, f in listing.commits.items() if v >= first]
-    for rows in read_rows(storage, before, "remove"):
-        found += _named(_young(rows, cutoff_ms))
-    for rows in read_rows(storage, within, "add", "remove", "cdc"):
-        found += _named(rows)
+    for rows in read_log_rows(storage, before, "remove"):
+        found += _named_paths(_young(rows, cutoff_ms))
+    for rows in read_log_rows(storage, within, "add", "remove", "cdc"):
+        found += _named_paths(rows)
     return _distinct(found, storage)
 
 
-def named_since(storage: Storage, version: int, below: int | None = None) -> pa.ChunkedArray:
+def paths_added_since(storage: Storage, version: int, below: int | None = None) -> pa.ChunkedArray:
     """The files that commits after a version name as added, as a listing calls them.
 
     Parameters
@@ -99,14 +99,14 @@ def named_since(storage: Storage, version: int, below: int | None = None) -> pa.
     """
     commits = list_log(storage, version + 1).commits
     files = [file for v, file in commits.items() if v > version and (below is None or v < below)]
-    found = [part for rows in read_rows(storage, files, "add", "cdc") for part in _named(rows)]
+    found = [part for rows in read_log_rows(storage, files, "add", "cdc") for part in _named_paths(rows)]
     return _distinct(found, storage)
 
 
 def _distinct(parts: Sequence[pa.ChunkedArray], storage: Storage) -> pa.ChunkedArray:
     chunks = [chunk for part in parts for chunk in part.chunks]
     paths = pa.chunked_array([pa.chunked_array(chunks, type=pa.string()).unique()])
-    return pa.chunked_array([needed_forms(paths, storage).unique()])
+    return pa.chunked_array([listing_forms(paths, storage).unique()])
 
 
 def first_within(listing: LogListing, read: int, cutoff_ms: int) -> int:
@@ -115,18 +115,18 @@ def first_within(listing: LogListing, read: int, cutoff_ms: int) -> int:
     return min([*young, read + 1])
 
 
-def read_rows(storage: Storage, files: Sequence[LogFile], *actions: str) -> Iterator[pa.StructArray]:
+def read_log_rows(storage: Storage, files: Sequence[LogFile], *actions: str) -> Iterator[pa.StructArray]:
     """The file actions of commits, in batches: structs of path, size, deletionTimestamp, deletionVector."""
     for batch in in_batches(sorted(files, key=lambda file: file.version)):
         contents = []
-        for file, data in zip(batch, read_files(storage, batch), strict=True):
+        for file, data in zip(batch, read_log_files(storage, batch), strict=True):
             where = f"{file.path} of {storage.url}"
             check_whole(data, where)
             contents.append((where, data))
-        yield from _parsed(contents, *actions)
+        yield from _parse_vectors(contents, *actions)
 
 
-def _parsed(contents: list[tuple[str, bytes]], *actions: str) -> Iterator[pa.StructArray]:
+def _parse_vectors(contents: list[tuple[str, bytes]], *actions: str) -> Iterator[pa.StructArray]:
     for table in parse_file_actions(contents, _schema(*actions)):
         for name in actions:
             rows = table[name].drop_null().combine_chunks()
@@ -144,7 +144,7 @@ def is_young(rows: pa.StructArray, cutoff_ms: int) -> pa.BooleanArray:
     return pc.greater_equal(times, integers([cutoff_ms])[0])
 
 
-def _named(rows: pa.StructArray) -> list[pa.ChunkedArray]:
+def _named_paths(rows: pa.StructArray) -> list[pa.ChunkedArray]:
     vectors = pc.struct_field(rows, "deletionVector")
     return [pa.chunked_array([pc.struct_field(rows, "path")]), _vectors(pa.chunked_array([vectors]))]
 
@@ -176,7 +176,7 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
     files = locate_files(storage, checkpoint)
     if files is None:
         manifest = inline_actions(storage, checkpoint) or b""
-        yield from _parsed([(checkpoint.files[0].path, manifest)], "remove")
+        yield from _parse_vectors([(checkpoint.files[0].path, manifest)], "remove")
         return
     wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     for path in files.paths:
@@ -194,10 +194,10 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
         for rows in table["remove"].chunks:
             rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
             if len(rows):
-                yield pa.StructArray.from_arrays(_conformed(rows, wanted), fields=list(wanted))
+                yield pa.StructArray.from_arrays(_conform_removes(rows, wanted), fields=list(wanted))
 
 
-def _conformed(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+def _conform_removes(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
     """The fields of removes in a checkpoint; some writers store a struct of nulls where there is no vector."""
     path, time, vector = fields_of(_without_vector(rows), wanted)
     names = {f.name for f in rows.type}

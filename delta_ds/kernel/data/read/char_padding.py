@@ -19,13 +19,13 @@ _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 _CHAR = re.compile(r"char\(\s*(\d+)\s*\)")
 
 
-def declared(field: StructField) -> str | None:
+def declared_char_type(field: StructField) -> str | None:
     """The declared type of a column that holds a `char` somewhere, else None."""
     text = field.metadata.get(_DECLARED)
     return text if isinstance(text, str) and re.search(r"\bchar\(", text) else None
 
 
-def width(text: str | None) -> int | None:
+def char_width(text: str | None) -> int | None:
     """n of `char(n)`; None for any other declared type."""
     match = _CHAR.fullmatch(text.strip()) if text else None
     return int(match[1]) if match else None

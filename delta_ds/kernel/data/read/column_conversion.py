@@ -190,7 +190,7 @@ def _compile_fields(
     found = match_fields(fields, wanted, rules.mapping_mode)
     for n, (index, field) in enumerate(zip(found, wanted, strict=True)):
         where = f"{path}.{field.name}" if path else field.name
-        char = chars[n] if chars else char_padding.declared(field)
+        char = chars[n] if chars else char_padding.declared_char_type(field)
         if index is None:
             parts.append((None, _absent(field, rules.timezone)))
         else:
@@ -221,15 +221,15 @@ def _compile(
     if isinstance(file_type, pa.BaseExtensionType):
         return _then(lambda array: array.storage, _compile(file_type.storage_type, wanted, rules, path, char))
     if wanted == VARIANT:
-        return variant_shredding.converter(file_type, path)
+        return variant_shredding.variant_converter(file_type, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(file_type):
         return _struct(file_type, wanted, rules, path, char)
     if isinstance(wanted, ArrayType) and is_list(file_type):
         return _list(file_type, wanted, rules, path, char)
     if isinstance(wanted, MapType) and pa.types.is_map(file_type):
         return _map(file_type, wanted, rules, path, char)
-    converter = primitive_conversion.converter(file_type, wanted, rules.rebase, path)
-    width = char_padding.width(char)
+    converter = primitive_conversion.primitive_converter(file_type, wanted, rules.rebase, path)
+    width = char_padding.char_width(char)
     return converter if width is None else _then(converter, char_padding.pad(width))
 
 

@@ -20,7 +20,9 @@ Converter = Callable[[pa.Array], pa.Array]
 _WIDTHS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
-def converter(file_type: pa.DataType, wanted: DataType, rebase: Rebase, path: str) -> Converter | None:
+def primitive_converter(
+    file_type: pa.DataType, wanted: DataType, rebase: Rebase, path: str
+) -> Converter | None:
     """The conversion of a primitive column, or None where the file's array is already what is wanted.
 
     Raises

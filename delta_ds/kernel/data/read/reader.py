@@ -91,8 +91,8 @@ def read_slices(
         A file is missing, damaged, or holds a column of a type that is not the table's.
     """
     schema = output_schema(plan)
-    streams = (_named(storage, plan, piece, schema, batch_rows, use_threads) for piece in slices)
-    with closing(_started_ahead(streams) if _is_remote(storage) else streams) as ready:
+    streams = (_read_naming_file(storage, plan, piece, schema, batch_rows, use_threads) for piece in slices)
+    with closing(_prefetch(streams) if _is_remote(storage) else streams) as ready:
         for stream in ready:
             with closing(stream):
                 yield from stream
@@ -105,13 +105,13 @@ def _is_remote(storage: Storage) -> bool:
     return ":/" in storage.url
 
 
-def _started_ahead(streams: Iterator[_Batches]) -> Generator[_Batches, None, None]:
+def _prefetch(streams: Iterator[_Batches]) -> Generator[_Batches, None, None]:
     """The same streams, the next few already at their first batch: small remote files cost mostly waiting."""
     waiting: deque[Future[_Batches]] = deque()
     with ThreadPoolExecutor(_FILES_AHEAD) as pool:
         try:
             for stream in streams:
-                waiting.append(pool.submit(_started, stream))
+                waiting.append(pool.submit(_start, stream))
                 if len(waiting) > _FILES_AHEAD:
                     yield waiting.popleft().result()
             while waiting:
@@ -122,7 +122,7 @@ def _started_ahead(streams: Iterator[_Batches]) -> Generator[_Batches, None, Non
                     future.result().close()
 
 
-def _started(stream: _Batches) -> _Batches:
+def _start(stream: _Batches) -> _Batches:
     first = next(stream, None)
 
     def resumed() -> _Batches:
@@ -134,13 +134,13 @@ def _started(stream: _Batches) -> _Batches:
     return resumed()
 
 
-def _named(
+def _read_naming_file(
     storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
 ) -> _Batches:
     """The batches of one slice; what goes wrong in reading it, not in using it, is told with its name."""
     with closing(_read_slice(storage, plan, piece, schema, batch_rows, use_threads)) as batches:
         while True:
-            with _naming(plan, piece):
+            with _errors_name_file(plan, piece):
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -148,7 +148,7 @@ def _named(
 
 
 @contextmanager
-def _naming(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
+def _errors_name_file(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
     """Errors of reading a file as a DataFileError that names the file, the table and the version."""
     place = f"data file {piece.path} of table {plan.table} at version {plan.version}"
     parameters = {"path": piece.path, "table": plan.table, "version": plan.version}
@@ -199,7 +199,7 @@ def _row_groups(
     metadata = file.metadata
     groups = row_groups.in_range(metadata, piece.start, piece.length, piece.size)
     if piece.selection is not None:
-        groups = row_groups.holding(groups, starts, piece.selection)
+        groups = row_groups.groups_of_positions(groups, starts, piece.selection)
     if plan.predicate is not None and groups:
         statistics = row_groups.StatisticsFilter(
             plan.predicate, columns.wanted, columns.rules, file.schema_arrow
@@ -332,5 +332,5 @@ def _constant(value: Any, field: StructField) -> pa.Array:
 
 def _partition_value(field: StructField, text: str | None, timezone: str) -> pa.Array:
     one = partition_values.parse(array_of([text], STRING), field.type, timezone)
-    width = char_padding.width(char_padding.declared(field))
+    width = char_padding.char_width(char_padding.declared_char_type(field))
     return one if width is None else char_padding.pad(width)(one)

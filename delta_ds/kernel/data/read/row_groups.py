@@ -54,7 +54,7 @@ def _middle(group: Any) -> int:
     return start + size // 2
 
 
-def holding(
+def groups_of_positions(
     groups: Sequence[int], starts: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]
 ) -> list[int]:
     """The row groups that hold at least one of the sorted positions."""
@@ -91,7 +91,7 @@ class StatisticsFilter:
         firsts = column_conversion.first_leaves(file)
         for field, index in zip(schema, found, strict=True):
             readable = index is not None and _same_values(file.field(index).type, field.type, rules)
-            if index is not None and readable and char_padding.declared(field) is None:
+            if index is not None and readable and char_padding.declared_char_type(field) is None:
                 self._leaves[field.name] = firsts[index]
 
     def matching(self, metadata: pq.FileMetaData, groups: Sequence[int]) -> list[int]:

@@ -27,7 +27,7 @@ Converter = Callable[[pa.Array], pa.Array]
 _NO_NAMES = scalar_of(b"\1\0\0", BINARY)
 
 
-def converter(file_type: pa.DataType, path: str) -> Converter:
+def variant_converter(file_type: pa.DataType, path: str) -> Converter:
     """The conversion of a file's variant column to `struct<value, metadata>`.
 
     Raises
@@ -146,15 +146,15 @@ def _objects(typed: pa.StructArray, rest: pa.Array, names: _Names) -> pa.Array:
     ids = [names.ids(name, columns.valid(field)) for name, field in fields.items()]
     encoded = columns.objects(list(fields.values()), np.stack(ids, axis=1))
     is_object, has_rest = columns.valid(typed), columns.valid(rest)
-    encoded = pc.coalesce(columns.nulled(encoded, is_object), rest)
+    encoded = pc.coalesce(columns.null_where_absent(encoded, is_object), rest)
     both = np.flatnonzero(is_object & has_rest)
     if not len(both):
         return encoded
-    merged = [_merged(fields, rest, int(row), names.of(int(row))) for row in both]
+    merged = [_merge_object(fields, rest, int(row), names.of(int(row))) for row in both]
     return pc.replace_with_mask(encoded, mask(is_object & has_rest), array_of(merged, BINARY))
 
 
-def _merged(fields: dict[str, pa.Array], rest: pa.Array, row: int, names: Dictionary) -> bytes:
+def _merge_object(fields: dict[str, pa.Array], rest: pa.Array, row: int, names: Dictionary) -> bytes:
     """The object of one row whose `value` holds fields too; shredded ones win."""
     entries = dict(_rest_fields(rest[row].as_py(), names))
     for name, field in fields.items():
@@ -175,7 +175,7 @@ def _arrays(typed: pa.ListArray, names: _Names) -> pa.Array:
     present = columns.valid(typed)
     counts = np.where(present, np.diff(columns.numbers(typed.offsets, "<i4")), 0).astype(np.int64)
     elements = _node(typed.flatten(), names.repeated(counts))
-    return columns.nulled(columns.arrays(elements, counts), present)
+    return columns.null_where_absent(columns.arrays(elements, counts), present)
 
 
 def _object(entries: dict[str, bytes], names: Dictionary) -> bytes:

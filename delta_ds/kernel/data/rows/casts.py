@@ -238,9 +238,10 @@ def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str
     if source is None or not can_store(source, wanted, casting.implicit):
         raise _unstorable(str(source or found), wanted, path)
     if source == wanted:
-        return primitive_conversion.converter(found, wanted, Rebase(), path)
+        return primitive_conversion.primitive_converter(found, wanted, Rebase(), path)
     return _then(
-        primitive_conversion.converter(found, source, Rebase(), path), _cast(source, wanted, casting, path)
+        primitive_conversion.primitive_converter(found, source, Rebase(), path),
+        _cast(source, wanted, casting, path),
     )
 
 

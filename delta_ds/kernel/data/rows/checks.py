@@ -22,7 +22,7 @@ from delta_ds.conditions.data import (
     UNSUPPORTED_INVARIANT_NON_STRUCT,
 )
 from delta_ds.exceptions import InvariantViolationError
-from delta_ds.kernel.data.rows.expressions import Clause, read_clause
+from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.casts import cast_value
 from delta_ds.kernel.expressions.coercion import is_nested
@@ -61,7 +61,7 @@ class Condition:
     """
 
     name: str
-    clause: Clause
+    clause: RowExpression
     absent: tuple[tuple[str, ...], ...] = ()
 
     def finder(self, table: StructType, timezone: str) -> Finder | None:
@@ -127,7 +127,7 @@ def value_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
 # --- what a table asks for
 
 
-def constraints(
+def table_constraints(
     properties: Mapping[str, str], table_name: str, now: datetime.datetime
 ) -> Iterator[Condition]:
     """The CHECK constraints of a table, by name.
@@ -145,10 +145,10 @@ def constraints(
             remedy = "Drop the constraint, say it in other words, or write with an engine that knows it."
             owner = f"CHECK constraint {name} of {table_name}"
             condition = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
-            yield Condition(name, read_clause(owner, properties[key], now, condition, remedy))
+            yield Condition(name, read_row_expression(owner, properties[key], now, condition, remedy))
 
 
-def on_table(condition: Condition, table: StructType) -> Condition:
+def name_table(condition: Condition, table: StructType) -> Condition:
     """A constraint on the columns that a table has: those that an overwrite of the schema took away are null.
 
     Raises
@@ -210,7 +210,7 @@ def _invariant(path: tuple[str, ...], rule: object, table_name: str, now: dateti
     except (ValueError, KeyError, TypeError) as error:
         raise UNRECOGNIZED_INVARIANT(owner=owner, rule=rule) from error
     remedy = "Remove the invariant from the schema, or write with an engine that knows it."
-    clause = read_clause(owner, text, now, "DELTA_UNRECOGNIZED_INVARIANT", remedy)
+    clause = read_row_expression(owner, text, now, "DELTA_UNRECOGNIZED_INVARIANT", remedy)
     return Condition(f"EXPRESSION({text})", clause)
 
 

@@ -22,7 +22,7 @@ from delta_ds.kernel.schema.types import DATE, TIMESTAMP, DataType, StructType
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class RowExpression:
     """An expression out of the table's metadata.
 
     Attributes
@@ -90,7 +90,7 @@ class Clause:
             condition = "CAST_OVERFLOW" if "not in range" in error.text else "ARITHMETIC_OVERFLOW"
         return PredicateError(message, condition=condition, parameters=error.parameters)
 
-    def cast_to(self, data_type: DataType) -> Clause:
+    def cast_to(self, data_type: DataType) -> RowExpression:
         """The same expression as another type."""
         return replace(self, tree=Cast(self.tree, data_type))
 
@@ -98,13 +98,15 @@ class Clause:
         return f"{self.owner} ({self.text})"
 
 
-def read_clause(owner: str, text: object, now: datetime.datetime, condition: str, remedy: str) -> Clause:
+def read_row_expression(
+    owner: str, text: object, now: datetime.datetime, condition: str, remedy: str
+) -> RowExpression:
     """Parse an expression of the table's metadata.
 
     Parameters
     ----------
     owner, condition, remedy
-        See `Clause`.
+        See `RowExpression`.
     text
         The SQL.
     now
@@ -125,7 +127,7 @@ def read_clause(owner: str, text: object, now: datetime.datetime, condition: str
             condition=condition,
             parameters={"expression": text},
         ) from error
-    return Clause(owner, str(text), _at_moment(tree, now), condition, remedy)
+    return RowExpression(owner, str(text), _at_timestamp(tree, now), condition, remedy)
 
 
 def _check_patterns(node: Expression) -> None:
@@ -145,13 +147,13 @@ def _check_patterns(node: Expression) -> None:
         format_time(datetime.datetime(1970, 1, 1), pattern)
 
 
-def _at_moment(node: Expression, now: datetime.datetime) -> Expression:
+def _at_timestamp(node: Expression, now: datetime.datetime) -> Expression:
     """The tree with the current time as a constant, the same in every task and time zone."""
     if isinstance(node, Cast):
-        return replace(node, child=_at_moment(node.child, now))
+        return replace(node, child=_at_timestamp(node.child, now))
     if not isinstance(node, Call):
         return node
     if node.name in ("current_timestamp", "current_date") and not node.args:
         moment = Literal(now, TIMESTAMP)
         return moment if node.name == "current_timestamp" else Cast(moment, DATE)
-    return replace(node, args=tuple(_at_moment(a, now) for a in node.args))
+    return replace(node, args=tuple(_at_timestamp(a, now) for a in node.args))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from delta_ds.conditions.data import GENERATED_COLUMNS_OF_EACH_OTHER
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_GENERATED
 from delta_ds.exceptions import PredicateError, UnsupportedFeatureError
-from delta_ds.kernel.data.rows.expressions import Clause, read_clause
+from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.evaluate import constant
@@ -32,7 +32,7 @@ class Generated:
     """A generated column and its expression, cast to the column's type."""
 
     column: str
-    clause: Clause
+    clause: RowExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Default:
 
     column: str
     type: DataType
-    clause: Clause
+    clause: RowExpression
 
     def value(self, timezone: str) -> pa.Array:
         """The value as an array of length one.
@@ -76,7 +76,7 @@ def read_generated(field: StructField, text: str, now: datetime.datetime, table_
     UnsupportedFeatureError
         The expression cannot be parsed.
     """
-    clause = read_clause(
+    clause = read_row_expression(
         f"generated column {field.name} of {table_name}",
         text,
         now,
@@ -86,14 +86,16 @@ def read_generated(field: StructField, text: str, now: datetime.datetime, table_
     return Generated(field.name, clause)
 
 
-def verification(generated: Generated) -> Clause:
+def verification_condition(generated: Generated) -> RowExpression:
     """The condition that given values of a generated column must meet."""
     clause = generated.clause
     tree = Call("<=>", (Column((generated.column,)), clause.tree))
     return replace(clause, tree=tree, text=f"{generated.column} <=> {clause.text}")
 
 
-def in_order(missing: Sequence[Generated], table: StructType, available: Collection[str]) -> list[Generated]:
+def dependency_order(
+    missing: Sequence[Generated], table: StructType, available: Collection[str]
+) -> list[Generated]:
     """The columns to compute, each after those that its expression reads.
 
     Parameters
@@ -149,7 +151,7 @@ def read_default(
     text = field.metadata.get(CURRENT_DEFAULT)
     if COLUMN_DEFAULTS.name not in features or text is None:
         return None
-    clause = read_clause(
+    clause = read_row_expression(
         f"default of column {field.name} of {table_name}",
         text,
         now,

@@ -87,7 +87,7 @@ class RowPipeline:
         arrays = [self._column(n, part, batch) for n, part in enumerate(parts)]
         for values in self._identities:
             place = self._places[values.identity.column]
-            arrays[place] = _numbered(arrays[place], values, count)
+            arrays[place] = _assign_identities(arrays[place], values, count)
         rows = self._batch(arrays, count)
         for column, compute in self._generated:
             arrays[self._places[column]] = compute(rows)
@@ -142,7 +142,7 @@ class RowPipeline:
             raise worst[1].violation(rows, worst[0], self._plan.table, self._plan.timezone)
 
 
-def _numbered(given: pa.Array, values: IdentityValues, count: int) -> pa.Array:
+def _assign_identities(given: pa.Array, values: IdentityValues, count: int) -> pa.Array:
     if not values.identity.only_missing:
         return values.next(count)
     missing = given.is_null()

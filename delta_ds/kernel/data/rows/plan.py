@@ -23,20 +23,20 @@ from delta_ds.kernel.data.rows.checks import (
     CONSTRAINT_PREFIX,
     Condition,
     RowCheck,
-    constraints,
-    on_table,
+    name_table,
     schema_checks,
+    table_constraints,
 )
-from delta_ds.kernel.data.rows.expressions import Clause
+from delta_ds.kernel.data.rows.expressions import RowExpression
 from delta_ds.kernel.data.rows.generated import (
     CURRENT_DEFAULT,
     Default,
     Generated,
+    dependency_order,
     generation_expression,
-    in_order,
     read_default,
     read_generated,
-    verification,
+    verification_condition,
 )
 from delta_ds.kernel.data.rows.identity import Identity, plan_identities
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
@@ -134,10 +134,10 @@ def plan_rows(
     Source: protocol-checklist ID-*, GEN-*, CON-*, DEF-*.
     """
     now = datetime.datetime.now(datetime.timezone.utc)
-    given = _given(data, table, implicit)
+    given = _given_columns(data, table, implicit)
     identities = plan_identities(table, given, features, table_name)
     _refuse_partitioning(identities, partition_columns, table_name)
-    generated, verified = _generated(table, given, features, now, table_name, columns_of)
+    generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
     filled = given | {i.column for i in identities} | {g.column for g in generated}
     missing = [f for f in table if f.name not in filled]
     found = [d for f in missing if (d := _default(f, features, now, table_name, columns_of))]
@@ -155,7 +155,7 @@ def plan_rows(
         timezone,
         tuple(found),
         identities,
-        tuple(in_order(generated, table, filled - {g.column for g in generated})),
+        tuple(dependency_order(generated, table, filled - {g.column for g in generated})),
         tuple(checks),
         implicit,
     )
@@ -195,7 +195,7 @@ def plan_changed_rows(
     """
     now = datetime.datetime.now(datetime.timezone.utc)
     given = frozenset(f.name for f in table) - frozenset(computed)
-    generated, verified = _generated(table, given, features, now, table_name, columns_of)
+    generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
     identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
     checks: list[RowCheck] = [
         *_constraints(properties, table, table_name, now, columns_of),
@@ -203,14 +203,14 @@ def plan_changed_rows(
         *lengths(table),
         *verified,
     ]
-    ordered = tuple(in_order(generated, table, given))
+    ordered = tuple(dependency_order(generated, table, given))
     plan = RowPlan(table_name, table, timezone, (), identities, ordered, tuple(checks))
     if columns_of is None:
         _try_out(plan)
     return plan
 
 
-def is_foreign(clause: Clause) -> bool:
+def is_foreign(clause: RowExpression) -> bool:
     """Whether the kernel could not read the expression: its tree only names the columns that it reads."""
 
     def found(node: Expression) -> bool:
@@ -221,7 +221,7 @@ def is_foreign(clause: Clause) -> bool:
     return found(clause.tree)
 
 
-def _read(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None) -> _Owner:
+def _read_condition(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None) -> _Owner:
     """What `read` makes of an SQL text, even of one that only another engine understands, where one is there."""
     try:
         return read(text)
@@ -248,10 +248,10 @@ def _constraints(
         if key.lower().startswith(CONSTRAINT_PREFIX):
 
             def read(text: str, key: str = key) -> Condition:
-                (condition,) = constraints({key: text}, table_name, now)
+                (condition,) = table_constraints({key: text}, table_name, now)
                 return condition
 
-            yield on_table(_read(read, properties[key], columns_of), table)
+            yield name_table(_read_condition(read, properties[key], columns_of), table)
 
 
 def _default(
@@ -270,10 +270,10 @@ def _default(
         assert found is not None
         return found
 
-    return _read(read, text, columns_of)
+    return _read_condition(read, text, columns_of)
 
 
-def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
+def _given_columns(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
     """The columns of the table that the rows bring."""
     given = set[str]()
     for field, at in zip(table, match_names(data.names, table), strict=True):
@@ -288,7 +288,7 @@ def _given(data: StructType, table: StructType, implicit: bool) -> frozenset[str
     return frozenset(given)
 
 
-def _generated(
+def _plan_generated(
     table: StructType,
     given: Collection[str],
     features: Collection[str],
@@ -307,9 +307,9 @@ def _generated(
         def read(text: str, field: StructField = field) -> Generated:
             return read_generated(field, text, now, name)
 
-        generated = _read(read, text, columns_of)
+        generated = _read_condition(read, text, columns_of)
         if field.name in given:
-            verified.append(Condition(VERIFICATION, verification(generated)))
+            verified.append(Condition(VERIFICATION, verification_condition(generated)))
         else:
             missing.append(generated)
     return missing, verified

@@ -82,7 +82,7 @@ def parse(values: pa.Array | pa.ChunkedArray, data_type: DataType, timezone: str
     return _typed(parsed, data_type).take(encoded.indices)
 
 
-def comparable(values: pa.Array) -> list[Any]:
+def comparable_values(values: pa.Array) -> list[Any]:
     """What `parse` gave as Python values that compare as Spark's do: dates and moments as numbers.
 
     Python's own dates end with the year 9999.

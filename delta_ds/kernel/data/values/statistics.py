@@ -71,7 +71,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class StatisticsLeaf:
     """One number per file: where it stands in the statistics, and the type it is to have."""
 
     path: Path
@@ -86,8 +86,8 @@ class Leaf:
         return any("." in name for name in self.path)
 
 
-_NUM_RECORDS = Leaf(("numRecords",), LONG)
-_TIGHT_BOUNDS = Leaf(("tightBounds",), BOOLEAN)
+_NUM_RECORDS = StatisticsLeaf(("numRecords",), LONG)
+_TIGHT_BOUNDS = StatisticsLeaf(("tightBounds",), BOOLEAN)
 
 
 def has_bounds(data_type: DataType) -> bool:
@@ -118,9 +118,9 @@ def load_statistics(
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12.
     """
     bounded = [(path, kind) for path, kind in leaves if has_bounds(kind)]
-    low = {path: Leaf(("minValues", *path), kind) for path, kind in bounded}
-    high = {path: Leaf(("maxValues", *path), kind) for path, kind in bounded}
-    nulls = {path: Leaf(("nullCount", *path), LONG) for path, _ in leaves}
+    low = {path: StatisticsLeaf(("minValues", *path), kind) for path, kind in bounded}
+    high = {path: StatisticsLeaf(("maxValues", *path), kind) for path, kind in bounded}
+    nulls = {path: StatisticsLeaf(("nullCount", *path), LONG) for path, _ in leaves}
     wanted = [_NUM_RECORDS, _TIGHT_BOUNDS, *low.values(), *high.values(), *nulls.values()]
     values = _load(files, rows, wanted)
     return Statistics(
@@ -133,7 +133,9 @@ def load_statistics(
     )
 
 
-def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+def _load(
+    files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+) -> dict[StatisticsLeaf, pa.Array]:
     typed = _typed(files, rows, wanted)
     settled = pa.repeat(FALSE, len(rows))
     # A name with a dot cannot be asked from the typed form, so then that form settles no file.
@@ -150,7 +152,7 @@ def _load(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict
     return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in wanted}
 
 
-def _or_nulls(column: pa.Array | None, leaf: Leaf, length: int) -> pa.Array:
+def _or_nulls(column: pa.Array | None, leaf: StatisticsLeaf, length: int) -> pa.Array:
     return pa.nulls(length, arrow_type(leaf.type)) if column is None else column
 
 
@@ -160,21 +162,23 @@ def _merge(typed: pa.Array | None, parsed: pa.Array, from_json: pa.BooleanArray)
     return spread if typed is None else pc.coalesce(typed, spread)
 
 
-def _typed(files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+def _typed(
+    files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+) -> dict[StatisticsLeaf, pa.Array]:
     """The leaves that a checkpoint holds in typed form, null for files that are not from it."""
     askable = [leaf for leaf in wanted if not leaf.has_dots]
     table = files.stats_parsed([leaf.dotted for leaf in askable], rows)
     if table is None:
         return {}
     found = [leaf for leaf in askable if leaf.dotted in table.column_names]
-    return {leaf: converted(_flat(table[leaf.dotted]), leaf) for leaf in found}
+    return {leaf: convert_leaf(_flat(table[leaf.dotted]), leaf) for leaf in found}
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[Leaf]) -> dict[Leaf, pa.Array]:
+def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
     tree: dict[str, Any] = {}
     for leaf in wanted:
         level = tree
@@ -187,7 +191,7 @@ def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[Leaf]) -> dict[Leaf, p
         column = table[leaf.path[0]]
         for name in leaf.path[1:]:
             column = pc.struct_field(column, name)
-        out[leaf] = converted(_flat(column), leaf)
+        out[leaf] = convert_leaf(_flat(column), leaf)
     return out
 
 
@@ -206,7 +210,7 @@ def _json_type(data_type: DataType) -> pa.DataType:
     return pa.string() if name in _TEMPORAL else arrow_type(data_type)
 
 
-def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
+def convert_leaf(values: pa.Array, leaf: StatisticsLeaf) -> pa.Array:
     """Give values the column's type; what does not fit is unknown."""
     wanted = arrow_type(leaf.type)
     if values.type == wanted:
@@ -221,7 +225,7 @@ def converted(values: pa.Array, leaf: Leaf) -> pa.Array:
     elif name in _INTEGERS and pa.types.is_integer(values.type):
         return _integers(values, wanted)
     elif _widens(values.type, wanted):
-        return _widened(values, wanted)
+        return _widen(values, wanted)
     _LOGGER.warning(
         "statistics_of_other_type leaf=%s found=%s wanted=%s action=read_without_skipping",
         leaf.dotted, values.type, wanted,
@@ -266,7 +270,7 @@ def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
     return False
 
 
-def _widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _widen(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(wanted):
         if pa.types.is_integer(values.type):
             values = values.cast(pa.decimal128(38, 0))

@@ -73,7 +73,7 @@ def _date(days: int) -> str | None:
     return f'"{year:04d}-{month:02d}-{day:02d}"' if 1 <= year <= 9999 else None
 
 
-def _moment(micros: int, zone: str) -> str | None:
+def _timestamp(micros: int, zone: str) -> str | None:
     days, rest = divmod(micros, DAY_US)
     year, month, day = civil_from_days(days)
     if not 1 <= year <= 9999:
@@ -87,8 +87,8 @@ def _moment(micros: int, zone: str) -> str | None:
 
 _BY_NAME: dict[str, Callable[[Any], str | None]] = {
     "date": _date,
-    "timestamp": lambda micros: _moment(micros, "Z"),
-    "timestamp_ntz": lambda micros: _moment(micros, ""),
+    "timestamp": lambda micros: _timestamp(micros, "Z"),
+    "timestamp_ntz": lambda micros: _timestamp(micros, ""),
 }
 
 
@@ -107,7 +107,7 @@ def bound_texts(
     return _json(shortest), _json(longest)
 
 
-def members(text: str) -> dict[str, str]:
+def json_members(text: str) -> dict[str, str]:
     """The members of a JSON object, their values as they are written; none if the text is no object."""
     decoder = json.JSONDecoder()
     found: dict[str, str] = {}
@@ -145,7 +145,7 @@ def with_wide_bounds(text: str | None, num_records: int) -> str:
 
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist DV-W-03.
     """
-    parts = {"numRecords": "", **members(text or "")}
+    parts = {"numRecords": "", **json_members(text or "")}
     parts |= {"numRecords": str(num_records), "tightBounds": "false"}
     return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{v}" for k, v in parts.items()) + "}"
 

@@ -52,7 +52,7 @@ def _offsets(array: pa.Array) -> Numbers:
     return offsets[array.offset : array.offset + len(array) + 1]
 
 
-def nulled(encoded: pa.Array, present: Numbers) -> pa.Array:
+def null_where_absent(encoded: pa.Array, present: Numbers) -> pa.Array:
     """The binary array with only the values that are present."""
     if present.all():
         return encoded
@@ -116,7 +116,7 @@ def scalars(typed: pa.Array) -> pa.Array:
         encoded = _texts(typed.cast(pa.binary()), short=False)
     else:
         encoded = _fixed(typed)
-    return nulled(encoded, valid(typed))
+    return null_where_absent(encoded, valid(typed))
 
 
 def _integers(values: Numbers) -> pa.Array:

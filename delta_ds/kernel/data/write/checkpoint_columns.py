@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.data.values.partition_values import parse
-from delta_ds.kernel.data.values.statistics import Leaf, converted, parsed_leaves
+from delta_ds.kernel.data.values.statistics import StatisticsLeaf, convert_leaf, parsed_leaves
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
-from delta_ds.kernel.data.write.write_spec import file_plan
+from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type
@@ -33,7 +33,7 @@ def typed_columns(state: TableState) -> CheckpointColumns:
 
     `tightBounds` is among them where the table may have deletion vectors, as in delta-spark.
     """
-    plan = file_plan("", -1, state.metadata, state.protocol.supported)
+    plan = write_spec("", -1, state.metadata, state.protocol.supported)
     columns = [c for c in statistics_columns(plan, file_columns(plan)) if c.type != VOID]
     names = state.physical_partition_columns
     fields = [state.schema.find(name) for name in state.partition_columns]
@@ -41,12 +41,12 @@ def typed_columns(state: TableState) -> CheckpointColumns:
     return CheckpointColumns(_leaves(columns, state.supports(DELETION_VECTORS)), partitions)
 
 
-def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[Leaf, ...]:
+def _leaves(columns: Sequence[StatisticsColumn], tight_bounds: bool) -> tuple[StatisticsLeaf, ...]:
     bounded = [c for c in columns if c.bounded]
-    out = [Leaf(("numRecords",), LONG)]
-    out += [Leaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
-    out += [Leaf(("nullCount", *c.path), LONG) for c in columns]
-    return (*out, Leaf(("tightBounds",), BOOLEAN)) if tight_bounds else tuple(out)
+    out = [StatisticsLeaf(("numRecords",), LONG)]
+    out += [StatisticsLeaf((side, *c.path), c.type) for side in ("minValues", "maxValues") for c in bounded]
+    out += [StatisticsLeaf(("nullCount", *c.path), LONG) for c in columns]
+    return (*out, StatisticsLeaf(("tightBounds",), BOOLEAN)) if tight_bounds else tuple(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CheckpointColumns:
         The types of the partition columns by physical name, in order of partitioning.
     """
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[StatisticsLeaf, ...]
     partition_types: Mapping[str, DataType]
 
     @property
@@ -86,9 +86,11 @@ class CheckpointColumns:
     def fit_statistics(self, parsed: pa.StructArray) -> pa.StructArray:
         """Typed statistics of an older schema of the table to `statistics`; what does not fit is unknown."""
 
-        def fitted(leaf: Leaf) -> pa.Array:
+        def fitted(leaf: StatisticsLeaf) -> pa.Array:
             found = _descend(parsed, leaf.path)
-            return pa.nulls(len(parsed), arrow_type(leaf.type)) if found is None else converted(found, leaf)
+            return (
+                pa.nulls(len(parsed), arrow_type(leaf.type)) if found is None else convert_leaf(found, leaf)
+            )
 
         return _struct_of(self._tree(), (), fitted, pc.is_null(parsed))
 
@@ -178,11 +180,11 @@ def _json(values: pa.Array) -> pa.StringArray:
         wrapped = pc.binary_join_element_wise(_text("{"), inside, _text("}"), _text(""))
         return pc.if_else(pc.equal(joined, _text("")), _NULL_TEXT, wrapped)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(values.cast(pa.string()))
+        return _quote(values.cast(pa.string()))
     if pa.types.is_date(kind):
         return _in_quotes(_readable(values.cast(pa.string())))
     if pa.types.is_timestamp(kind):
-        return _in_quotes(_readable(_moments(values)))
+        return _in_quotes(_readable(_timestamps(values)))
     if pa.types.is_floating(kind):
         return _floats(values)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
@@ -194,7 +196,7 @@ def _in_quotes(text: pa.StringArray) -> pa.StringArray:
     return pc.binary_join_element_wise(_text('"'), text, _text('"'), _text(""))
 
 
-def _quoted(text: pa.StringArray) -> pa.StringArray:
+def _quote(text: pa.StringArray) -> pa.StringArray:
     odd = pc.match_substring_regex(text, r'["\\\x00-\x1f]')
     if not pc.any(odd, min_count=0).as_py():
         return _in_quotes(text)
@@ -209,7 +211,7 @@ def _readable(dates: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.match_substring_regex(dates, r"^\d{4}-"), dates, _NULL_TEXT)
 
 
-def _moments(values: pa.Array) -> pa.StringArray:
+def _timestamps(values: pa.Array) -> pa.StringArray:
     """ISO 8601 with milliseconds, or microseconds where there are any; `Z` for instants."""
     zone = "Z" if values.type.tz else ""
     micros = values.cast(pa.timestamp("us", values.type.tz), safe=False)

@@ -18,7 +18,7 @@ from delta_ds.conditions.data import MISSING_PARTITION_COLUMN
 from delta_ds.conditions.schema import COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, NON_PARTITION_COLUMN_ABSENT
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.read.column_conversion import struct_array
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
 from delta_ds.kernel.schema.types import (
     VARIANT,
@@ -92,7 +92,7 @@ class _Relabelled:
         return self._schema.__arrow_c_schema__(), self._array
 
 
-def file_columns(plan: FilePlan) -> FileColumns:
+def file_columns(plan: WriteSpec) -> FileColumns:
     """The columns of the files that a plan asks for.
 
     Raises
@@ -123,20 +123,20 @@ def file_columns(plan: FilePlan) -> FileColumns:
     )
 
 
-def _number(numbers: dict[str, int], name: str, plan: FilePlan) -> int:
+def _number(numbers: dict[str, int], name: str, plan: WriteSpec) -> int:
     if name not in numbers:
         raise MISSING_PARTITION_COLUMN(table=plan.table, column=name)
     return numbers[name]
 
 
-def _physical(field: StructField, mode: str, plan: FilePlan) -> StructField:
+def _physical(field: StructField, mode: str, plan: WriteSpec) -> StructField:
     """The field as files have it: physical names all the way down, of metadata only the id."""
     type_ = _physical_type(field.type, mode, plan, field.name)
     ids = {FIELD_ID: field.metadata[FIELD_ID]} if mode != "none" and FIELD_ID in field.metadata else {}
     return StructField(physical_name(field, mode), type_, True, ids)
 
 
-def _physical_type(data_type: DataType, mode: str, plan: FilePlan, path: str) -> DataType:
+def _physical_type(data_type: DataType, mode: str, plan: WriteSpec, path: str) -> DataType:
     if isinstance(data_type, StructType):
         fields = [_physical(f, mode, plan) for f in data_type]
         kept = tuple(f for f in fields if f.type != VOID)
@@ -144,20 +144,20 @@ def _physical_type(data_type: DataType, mode: str, plan: FilePlan, path: str) ->
             raise _no_void(f"struct {path} has no field that is not void", plan)
         return StructType(kept)
     if isinstance(data_type, ArrayType):
-        return ArrayType(_filled(data_type.element, mode, plan, f"{path}.element"), True)
+        return ArrayType(_fill_void(data_type.element, mode, plan, f"{path}.element"), True)
     if isinstance(data_type, MapType):
-        key = _filled(data_type.key, mode, plan, f"{path}.key")
-        return MapType(key, _filled(data_type.value, mode, plan, f"{path}.value"), True)
+        key = _fill_void(data_type.key, mode, plan, f"{path}.key")
+        return MapType(key, _fill_void(data_type.value, mode, plan, f"{path}.value"), True)
     return data_type
 
 
-def _filled(data_type: DataType, mode: str, plan: FilePlan, path: str) -> DataType:
+def _fill_void(data_type: DataType, mode: str, plan: WriteSpec, path: str) -> DataType:
     if _has_void(data_type):
         raise _no_void(f"{path} is {data_type}: void cannot be inside an array or map", plan)
     return _physical_type(data_type, mode, plan, path)
 
 
-def _no_void(why: str, plan: FilePlan) -> SchemaError:
+def _no_void(why: str, plan: WriteSpec) -> SchemaError:
     return COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE(table=plan.table, reason=why)
 
 

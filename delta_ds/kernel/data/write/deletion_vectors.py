@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _TARGET_BYTES = 2 << 20
 
 
-def merged(storage: Storage, before: DeletionVectorDescriptor | None, positions: Positions) -> Positions:
+def merge_positions(
+    storage: Storage, before: DeletionVectorDescriptor | None, positions: Positions
+) -> Positions:
     """The rows of a file that are deleted once more of them are.
 
     Parameters
@@ -77,7 +79,7 @@ def write_vectors(
         A file cannot be written; `written` has what has to be deleted.
     """
     found: dict[str, DeletionVectorDescriptor] = {}
-    for keys, payloads in _packed(deleted):
+    for keys, payloads in _pack_vectors(deleted):
         name = uuid.uuid4()
         data, offsets = encode_file(payloads)
         path = f"deletion_vector_{name}.bin"
@@ -92,7 +94,7 @@ def write_vectors(
     return found
 
 
-def _packed(deleted: Mapping[str, Positions]) -> Iterator[tuple[list[str], Sequence[bytes]]]:
+def _pack_vectors(deleted: Mapping[str, Positions]) -> Iterator[tuple[list[str], Sequence[bytes]]]:
     keys: list[str] = []
     payloads: list[bytes] = []
     size = 0

@@ -26,7 +26,7 @@ from delta_ds.kernel.data.values.calendars import Rebase, rebase_of
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, statistics_columns
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
 from delta_ds.kernel.schema.column_mapping import FIELD_ID
@@ -107,7 +107,7 @@ class FooterStatistics:
         As `FileWriter`.
     """
 
-    def __init__(self, storage: Storage, plan: FilePlan) -> None:
+    def __init__(self, storage: Storage, plan: WriteSpec) -> None:
         self._storage = storage
         self._plan = plan
         self._columns = file_columns(plan)
@@ -367,7 +367,7 @@ class _Collected(FileStatistics):
         if not column.about.bounded:
             column.nulls += values.null_count
             return
-        values = _converted(values, column.about.type, rules)
+        values = _convert(values, column.about.type, rules)
         if column.about.type != STRING:
             column.add(len(values), pa.chunked_array([values]))
             return
@@ -392,7 +392,7 @@ def _leaf(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     return array
 
 
-def _converted(values: pa.Array, data_type: DataType, rules: column_conversion.Rules) -> pa.Array:
+def _convert(values: pa.Array, data_type: DataType, rules: column_conversion.Rules) -> pa.Array:
     one = pa.RecordBatch.from_arrays([values], names=["x"])
     return column_conversion.compile_columns(one.schema, StructType((StructField("x", data_type),)), rules)(
         one

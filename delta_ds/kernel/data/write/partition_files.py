@@ -21,7 +21,7 @@ from delta_ds.kernel.data.write.columns import FileColumns, leaf_paths
 from delta_ds.kernel.data.write.partition_split import Partition
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
 
@@ -83,7 +83,7 @@ class Output:
     """
 
     storage: Storage
-    plan: FilePlan
+    plan: WriteSpec
     columns: FileColumns
     statistics: tuple[StatisticsColumn, ...]
     task: int = 0
@@ -247,7 +247,7 @@ def _discard(stream: BinaryIO) -> None:
 
 
 def _parquet_writer(
-    stream: BinaryIO, schema: pa.Schema, codec: str, plan: FilePlan, first: pa.Table
+    stream: BinaryIO, schema: pa.Schema, codec: str, plan: WriteSpec, first: pa.Table
 ) -> pq.ParquetWriter:
     import pyarrow.parquet as pq
 

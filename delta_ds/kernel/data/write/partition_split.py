@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_ds.kernel.data.values.partition_text import directory_text, distinct_form, log_text
 from delta_ds.kernel.data.write.columns import FileColumns
 from delta_ds.kernel.data.write.paths import directory
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import INTEGER, StructField
@@ -43,7 +43,7 @@ class PartitionIndex:
         By number.
     """
 
-    def __init__(self, plan: FilePlan, columns: FileColumns) -> None:
+    def __init__(self, plan: WriteSpec, columns: FileColumns) -> None:
         fields = [plan.schema.fields[i] for i in columns.partitions]
         self._columns = [_Column(field, i, plan) for field, i in zip(fields, columns.partitions, strict=True)]
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -111,7 +111,7 @@ def _distinct(combined: Numbers, possible: int) -> tuple[Numbers, Numbers]:
 class _Column:
     """One partition column; its distinct values have ids, by which `texts` has the two texts of each."""
 
-    def __init__(self, field: StructField, index: int, plan: FilePlan) -> None:
+    def __init__(self, field: StructField, index: int, plan: WriteSpec) -> None:
         self.name = physical_name(field, plan.mapping_mode)
         self.texts: list[tuple[str | None, str | None]] = [(None, None)]  # id 0 is null
         self._type = field.type

@@ -14,7 +14,7 @@ from delta_ds.conditions.protocol import STATISTICS_COLUMNS_UNREADABLE
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.values.statistics import has_bounds
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_count
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_name
@@ -54,7 +54,7 @@ class StatisticsColumn:
         return has_bounds(self.type)
 
 
-def statistics_columns(plan: FilePlan, columns: FileColumns) -> tuple[StatisticsColumn, ...]:
+def statistics_columns(plan: WriteSpec, columns: FileColumns) -> tuple[StatisticsColumn, ...]:
     """The leaves that get statistics, in schema order.
 
     Those that `delta.dataSkippingStatsColumns` names, else the first `delta.dataSkippingNumIndexedCols`
@@ -74,7 +74,7 @@ def statistics_columns(plan: FilePlan, columns: FileColumns) -> tuple[Statistics
         limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(plan.properties)
         chosen = {physical for _, physical, _ in (leaves if limit < 0 else leaves[:limit])}
     else:
-        chosen = _named(parse_names(text), leaves, plan)
+        chosen = _named_leaves(parse_names(text), leaves, plan)
     chosen |= set(plan.clustering_columns)
     places = {path: (route, leaf) for path, route, leaf in _places(columns)}
     return tuple(
@@ -97,15 +97,15 @@ def _leaves(level: StructType, mode: str, logical: Path, physical: Path) -> Iter
             yield path, stored, f.type
 
 
-def _named(names: Sequence[Path], leaves: Sequence[_Leaf], plan: FilePlan) -> set[Path]:
-    wanted = {_folded(name) for name in names}
+def _named_leaves(names: Sequence[Path], leaves: Sequence[_Leaf], plan: WriteSpec) -> set[Path]:
+    wanted = {_lower_case(name) for name in names}
     chosen: set[Path] = set()
     for logical, physical, _ in leaves:
-        above = {_folded(logical[:n]) for n in range(1, len(logical) + 1)} & wanted
+        above = {_lower_case(logical[:n]) for n in range(1, len(logical) + 1)} & wanted
         if above:
             chosen.add(physical)
-            wanted -= {name for name in above if name == _folded(logical)}
-    prefixes = {_folded(logical[:n]) for logical, _, _ in leaves for n in range(1, len(logical) + 1)}
+            wanted -= {name for name in above if name == _lower_case(logical)}
+    prefixes = {_lower_case(logical[:n]) for logical, _, _ in leaves for n in range(1, len(logical) + 1)}
     for name in sorted(wanted - prefixes):
         _LOGGER.warning(
             "statistics_column_unknown table=%s column=%s action=left_out", plan.table, ".".join(name)
@@ -113,7 +113,7 @@ def _named(names: Sequence[Path], leaves: Sequence[_Leaf], plan: FilePlan) -> se
     return chosen
 
 
-def _folded(path: Path) -> Path:
+def _lower_case(path: Path) -> Path:
     return tuple(name.lower() for name in path)
 
 
@@ -177,7 +177,7 @@ def check_statistics_columns(
     for name in parse_names(text):
         shown = ".".join(name)
         if name[0].lower() in partitions:
-            raise _refused(
+            raise _refused_error(
                 f"{name[0]} is a partition column, which has no statistics",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
                 shown,
@@ -185,11 +185,13 @@ def check_statistics_columns(
             )
         found = column_paths.find(schema, name)
         if found is None:
-            raise _refused(f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table)
+            raise _refused_error(
+                f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table
+            )
         kind = found[1].type
         # Of a struct, and of what is inside, as much is taken as there is.
         if len(name) == 1 and not (has_bounds(kind) or isinstance(kind, StructType) or kind == VARIANT):
-            raise _refused(
+            raise _refused_error(
                 f"{shown} is {kind}, a type without statistics to skip files by",
                 "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
                 shown,
@@ -197,7 +199,7 @@ def check_statistics_columns(
             )
         for leaf in _below(name, kind):
             if leaf in seen:
-                raise _refused(
+                raise _refused_error(
                     f"{shown} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", shown, table
                 )
             seen.add(leaf)
@@ -209,7 +211,7 @@ def _below(name: Path, kind: DataType) -> list[Path]:
     return [(*name, *logical) for logical, _, _ in _leaves(kind, "none", (), ())]
 
 
-def _refused(why: str, condition: str, column: str, table: str) -> InvalidOptionError:
+def _refused_error(why: str, condition: str, column: str, table: str) -> InvalidOptionError:
     return InvalidOptionError(
         f"table property {DATA_SKIPPING_STATS_COLUMNS} cannot hold {column!r} on {table}: {why}. Nothing was written",
         condition=condition,

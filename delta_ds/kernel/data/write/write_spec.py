@@ -34,7 +34,7 @@ _NEED_PARTITION_COLUMNS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlan:
+class WriteSpec:
     """How data files of a table are written. Can be pickled.
 
     Attributes
@@ -103,21 +103,21 @@ class FilePlan:
         )
 
 
-def file_plan(
+def write_spec(
     table: str, version: int, metadata: Metadata, features: Collection[str], **options: Any
-) -> FilePlan:
+) -> WriteSpec:
     """The plan for a table as its metadata and protocol will be once the write is committed.
 
     Parameters
     ----------
     table, version
-        See `FilePlan`.
+        See `WriteSpec`.
     metadata
         Schema, partition columns and properties in force.
     features
         Supported by the protocol in force.
     options
-        The other attributes of `FilePlan`, by name.
+        The other attributes of `WriteSpec`, by name.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def file_plan(
         A compression codec, or a property that decides how files are written, has no known value.
     """
     names = frozenset(features)
-    plan = FilePlan(
+    plan = WriteSpec(
         table=table,
         version=version,
         schema=metadata.schema,

@@ -18,13 +18,11 @@ from delta_ds.kernel.data.write.partition_files import Output, PartitionFiles
 from delta_ds.kernel.data.write.partition_split import PartitionIndex
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.statistics_columns import statistics_columns
-from delta_ds.kernel.data.write.write_spec import FilePlan, file_plan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.storage.staging import discard, quietly
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
-
-__all__ = ["FilePlan", "FileWriter", "file_plan"]
 
 
 class FileWriter:
@@ -57,7 +55,7 @@ class FileWriter:
     """
 
     def __init__(
-        self, storage: Storage, plan: FilePlan, *, task: int = 0, folder: str = "", prefix: str = "part"
+        self, storage: Storage, plan: WriteSpec, *, task: int = 0, folder: str = "", prefix: str = "part"
     ) -> None:
         columns = file_columns(plan)
         statistics = statistics_columns(plan, columns)

@@ -15,7 +15,7 @@ Written = tuple[str, int, int]
 _HIDDEN = ("_", ".")
 
 
-def list_written(storage: Storage, folder: str) -> list[Written]:
+def list_written_files(storage: Storage, folder: str) -> list[Written]:
     """The data files below a folder: path relative to the table, bytes, modification time in ms; in order of path.
 
     What begins with `_` or `.` and is no partition is a marker, a checksum or an attempt that did not finish.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import fields_of
-from delta_ds.kernel.log.checkpoint import CheckpointFiles, guarded, open_file
+from delta_ds.kernel.log.checkpoint import CheckpointFiles, open_file, with_checkpoint_errors
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
@@ -64,7 +64,7 @@ def read_checkpoint_rows(
                 batch.validate(full=True)  # Arrow takes any bytes of a file for text
                 return list(_split(batch, partition_keys))
 
-            while (rows := guarded(storage, path, following)) is not None:
+            while (rows := with_checkpoint_errors(storage, path, following)) is not None:
                 yield from rows
 
 

@@ -35,9 +35,9 @@ from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import check_whole, find_actions, iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
-from delta_ds.kernel.log.reconcile import joined, newest_rows
+from delta_ds.kernel.log.reconcile import join_keys, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, in_batches, table_state
-from delta_ds.kernel.log.segment import LogSegment, read_files
+from delta_ds.kernel.log.segment import LogSegment, read_log_files
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -177,7 +177,7 @@ class CheckpointState:
         total = sum(file.status.size for file in self._segment.commits)
         before = self._base_keys
         for batch in in_batches(self._segment.commits):
-            for file, data in zip(batch, read_files(self._storage, batch), strict=True):
+            for file, data in zip(batch, read_log_files(self._storage, batch), strict=True):
                 where = f"{file.path} of {self._storage.url}"
                 check_whole(data, where)
                 self._singles.apply(find_actions(data, SINGLE_ACTIONS, where), where)
@@ -223,7 +223,7 @@ class CheckpointState:
             if batch[0].path in self._contents:
                 contents = [self._contents[file.path] for file in batch]
             else:
-                contents = read_files(self._storage, batch)
+                contents = read_log_files(self._storage, batch)
             yield from self._of_commits(batch, contents, seen)
         if self._manifest is not None and self._segment.checkpoint is not None:
             path = self._segment.checkpoint.files[0].path
@@ -246,7 +246,7 @@ class CheckpointState:
         tables = parse_file_actions(files, _actions_schema(self._names, tags))
         if not sum(table.num_rows for table in tables):
             return
-        key = joined([file_keys(table, self._storage) for table in tables])
+        key = join_keys([file_keys(table, self._storage) for table in tables])
         newest = newest_rows(key) & ~seen.contains(key)
         seen.add(key.filter(mask(newest)))
         start = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.commands.dml.candidates import Files
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.plan import SpecialColumns
 from delta_ds.kernel.commands.dml.task import (
     ACTION,
@@ -91,7 +91,7 @@ def rewritten_rows(
     sides: Sides,
     change: Change,
     special: SpecialColumns,
-    touched: Files | None,
+    touched: CandidateFiles | None,
     *,
     inserts_only: bool,
     by_source: bool,
@@ -149,7 +149,7 @@ def all_rows(sides: Sides, change: Change, special: SpecialColumns, *, by_source
 
 
 def written_rows(
-    sides: Sides, change: Change, rows: DataFrame, touched: Files, *, repeated: bool
+    sides: Sides, change: Change, rows: DataFrame, touched: CandidateFiles, *, repeated: bool
 ) -> DataFrame:
     """Those of `all_rows` that are written; arguments as of `rewritten_rows`."""
     wanted = rows[CLAUSE] != NONE

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
-from delta_ds.kernel.commands.dml.candidates import Files, counted
-from delta_ds.kernel.commands.dml.plan import evolved_table, special_columns
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.spark.commands.dml_command import Change, by_path
 from delta_ds.spark.commands.dml_target import Target
@@ -79,7 +79,7 @@ class _Found:
     """
 
     matches: Matches
-    touched: Files
+    touched: CandidateFiles
     written: int
     scanned_ms: int
 
@@ -148,7 +148,7 @@ class _Merge:
 
     # --- the two sides
 
-    def _sides(self, files: Files) -> Sides:
+    def _sides(self, files: CandidateFiles) -> Sides:
         """Source and some files of the table, and what the clauses mean for the two."""
         target = self._target
         source, rows = self._marked_source(), target.frame(files)
@@ -192,7 +192,7 @@ class _Merge:
         changing = [c for c in plan.clauses if c.do != "delete"]
         assigned = {name for c in changing for name in c.assigned}
         inserts = [c for c in changing if c.do == "insert"]
-        after = self._target.ask(evolved_table, plan.schema) if plan.evolved else None
+        after = self._target.ask(evolve_table, plan.schema) if plan.evolved else None
         self._change.settle(
             computed=[name for name in self._special.generated if name not in assigned],
             generates=[
@@ -203,7 +203,7 @@ class _Merge:
 
     # --- which rows
 
-    def _candidates(self, sample: Sides) -> tuple[Expression | None, Files, int]:
+    def _candidates(self, sample: Sides) -> tuple[Expression | None, CandidateFiles, int]:
         """What is read of the table as commits of others see it, the files to look at, and the source's rows."""
         target = self._target
         demands: list[Expression] = []
@@ -230,7 +230,7 @@ class _Merge:
 
     # --- what is written
 
-    def _at_once(self, files: Files) -> _Found:
+    def _at_once(self, files: CandidateFiles) -> _Found:
         """One join finds rows and makes the new ones; its result is kept, and looked at twice."""
         change, sides = self._change, self._sides(files)
         rows = all_rows(sides, change, self._special, by_source=self._by_source)
@@ -246,7 +246,7 @@ class _Merge:
                 written = self._write(written_rows(sides, change, rows, touched, repeated=matches.ambiguous))
         return _Found(matches, touched, written, scanned)
 
-    def _rewrite(self, sample: Sides, files: Files) -> _Found:
+    def _rewrite(self, sample: Sides, files: CandidateFiles) -> _Found:
         """Find the files in which rows change, then write what becomes of them."""
         change = self._change
         matches = Matches()
@@ -288,7 +288,9 @@ class _Merge:
         deleted = by_kind["matched", "delete"] + by_kind["not_matched_by_source", "delete"]
         copied = 0
         if len(touched) and not self._change.plan.marks_rows:
-            known: Files = touched if touched.num_rows is not None else self._target.ask(counted, touched)
+            known: CandidateFiles = (
+                touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
+            )
             copied = (known.num_rows or 0) - updated - deleted
         return {
             "numTargetRowsCopied": copied,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
 from delta_ds.kernel.schema.column_paths import Path
-from delta_ds.kernel.schema.type_widening import can_widen, enabled
+from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled
 from delta_ds.kernel.schema.types import (
     BINARY,
     STRING,
@@ -58,7 +58,7 @@ def evolved_schema(
     if not wanted.fields:
         return state.schema
     supported = state.protocol.supported
-    data = _converted(state.schema, wanted, enabled(state.properties, supported, state.table))
+    data = _converted(state.schema, wanted, is_widening_enabled(state.properties, supported, state.table))
     assert isinstance(data, StructType)
     return check_write(
         state.schema,

@@ -18,7 +18,7 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.data.rows.identity import ALLOW_EXPLICIT_INSERT, START
-from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved
+from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.spark.commands.resolution.expression_resolution import written
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
@@ -266,7 +266,7 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
             return INVALID_EXTRACT_BASE_FIELD_TYPE(
                 operation=operation, table=table, column=show(path), struct=show(above[0]), type=above[1].type
             )
-    known = unresolved(schema, path, table)
+    known = unresolved_column(schema, path, table)
     nested = len(path) > 1 and schema.find(path[0]) is not None
     condition = "FIELD_NOT_FOUND" if nested else "UNRESOLVED_COLUMN.WITH_SUGGESTION"
     if operation != "UPDATE" and not nested:

@@ -9,9 +9,14 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import AppendOnlyError, ConcurrentAppendException, ConcurrentDeleteReadException
-from delta_ds.kernel.commands.dml.candidates import candidates, counted, partitions, understood
-from delta_ds.kernel.commands.dml.commit import RowChange, commit_row_changes, discard_folder
-from delta_ds.kernel.commands.dml.plan import check_changeable, plan_row_changes
+from delta_ds.kernel.commands.dml.candidates import (
+    candidate_files,
+    distinct_partitions,
+    usable_predicate,
+    with_row_counts,
+)
+from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.task import (
     ACTION,
     BEFORE,
@@ -59,15 +64,15 @@ FEED = {"delta__enableChangeDataFeed": "true"}
 def test_marked_rows_are_gone_and_their_file_stays(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV)
     snapshot = log.snapshot()
-    files = candidates(snapshot, parse_predicate("p = 'b'"), "UTC")
+    files = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC")
     (path,) = files.paths.to_pylist()
     before = _paths(snapshot)
 
     for deleted in ([1, 3], [3, 4]):
-        change = RowChange(
+        change = DmlCommand(
             "DELETE", deleted={path: np.array(deleted, np.uint64)}, metrics={"numDeletedRows": 2}
         )
-        commit_row_changes(log.snapshot(), change)
+        commit_dml(log.snapshot(), change)
 
     assert _rows(log) == [0, 2, *range(5, 20)]
     assert sorted(_paths(log.snapshot())) == sorted(before)
@@ -75,15 +80,15 @@ def test_marked_rows_are_gone_and_their_file_stays(tmp_path: Path) -> None:
     assert {k: metrics[k] for k in metrics if "Vectors" in k} == {
         "numDeletionVectorsAdded": "1", "numDeletionVectorsRemoved": "1", "numDeletionVectorsUpdated": "1",
     }  # fmt: skip
-    assert candidates(log.snapshot(), None, "UTC").num_rows == 17
+    assert candidate_files(log.snapshot(), None, "UTC").num_rows == 17
 
 
 def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV)
-    path = candidates(log.snapshot(), parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
+    path = candidate_files(log.snapshot(), parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
 
     for rows in (range(4), range(4, 10)):
-        commit_row_changes(log.snapshot(), RowChange("DELETE", deleted={path: np.array(rows, np.uint64)}))
+        commit_dml(log.snapshot(), DmlCommand("DELETE", deleted={path: np.array(rows, np.uint64)}))
 
     assert path not in _paths(log.snapshot())
     assert _rows(log) == list(range(10, 20))
@@ -93,8 +98,8 @@ def test_a_file_whose_last_rows_are_marked_is_removed(tmp_path: Path) -> None:
 def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
     log = _table(tmp_path, **FEED)
     snapshot = log.snapshot()
-    plan = plan_row_changes(snapshot)
-    path = candidates(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
+    plan = plan_dml(snapshot)
+    path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
     batch = pa.RecordBatch.from_pydict(
         {
             "id": pa.array([0, 100, 200, None], pa.int64()),
@@ -106,7 +111,7 @@ def test_rows_written_anew_replace_their_file(tmp_path: Path) -> None:
     )
 
     result = write_changed_rows(plan, [batch])
-    version = commit_row_changes(snapshot, RowChange("MERGE", removed=[path], results=[result], plan=plan))
+    version = commit_dml(snapshot, DmlCommand("MERGE", removed=[path], results=[result], plan=plan))
 
     assert _rows(log) == [0, *range(10, 20), 100, 200]
     changes = log.changes(version, version)
@@ -128,30 +133,30 @@ def test_commits_of_others_are_checked_against_what_was_looked_for(tmp_path: Pat
     log = _table(tmp_path, **DV, delta__isolationLevel="Serializable")
     snapshot = log.snapshot()
     predicate = parse_predicate("p = 'b' and id < 5")
-    path = candidates(snapshot, predicate, "UTC").paths[0].as_py()
-    change = RowChange("DELETE", predicate, deleted={path: np.arange(5, dtype=np.uint64)})
+    path = candidate_files(snapshot, predicate, "UTC").paths[0].as_py()
+    change = DmlCommand("DELETE", predicate, deleted={path: np.arange(5, dtype=np.uint64)})
     log.write(pa.table(theirs))
     before = _files_on_disk(log)
 
     if raised is None:
-        assert commit_row_changes(snapshot, change) == 3
+        assert commit_dml(snapshot, change) == 3
     else:
         with pytest.raises(raised):
-            commit_row_changes(snapshot, change)
+            commit_dml(snapshot, change)
         assert _files_on_disk(log) == before
 
 
 def test_a_file_that_is_gone_is_told_and_what_was_written_is_deleted(tmp_path: Path) -> None:
     log = _table(tmp_path)
     snapshot = log.snapshot()
-    plan = plan_row_changes(snapshot)
-    path = candidates(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
+    plan = plan_dml(snapshot)
+    path = candidate_files(snapshot, parse_predicate("p = 'b'"), "UTC").paths[0].as_py()
     result = write_changed_rows(plan, [pa.RecordBatch.from_pydict({"id": [5], "p": ["b"]})])
-    commit_row_changes(log.snapshot(), RowChange("DELETE", parse_predicate("p = 'b'"), removed=[path]))
-    change = RowChange("UPDATE", parse_predicate("p = 'b'"), removed=[path], results=[result], plan=plan)
+    commit_dml(log.snapshot(), DmlCommand("DELETE", parse_predicate("p = 'b'"), removed=[path]))
+    change = DmlCommand("UPDATE", parse_predicate("p = 'b'"), removed=[path], results=[result], plan=plan)
 
     with pytest.raises(ConcurrentDeleteReadException):
-        commit_row_changes(snapshot, change)
+        commit_dml(snapshot, change)
 
     assert not any(plan.folder in name for name in _files_on_disk(log))
     assert _rows(log) == list(range(10, 20))
@@ -161,7 +166,7 @@ def test_all_that_a_change_wrote_can_be_discarded(tmp_path: Path) -> None:
     log = _table(tmp_path, **FEED)
     snapshot = log.snapshot()
     before = _files_on_disk(log)
-    plan = plan_row_changes(snapshot)
+    plan = plan_dml(snapshot)
     batch = pa.RecordBatch.from_pydict({"id": [1], "p": ["b"], ACTION: pa.array([INSERT], pa.int8())})
     write_changed_rows(plan, [batch])
     assert len(_files_on_disk(log)) == len(before) + 2
@@ -185,26 +190,26 @@ def test_parts_of_a_predicate_that_only_spark_understands_are_left_out(tmp_path:
     snapshot = _table(tmp_path).snapshot()
     parts = [parse_predicate("p = 'b' and nosuch = 1"), parse_predicate("id < 5")]
 
-    found = understood(snapshot, parts, "UTC")
+    found = usable_predicate(snapshot, parts, "UTC")
 
     assert str(found) == "((p = 'b') AND (id < 5))"
-    assert understood(snapshot, [parse_predicate("nosuch = 1")], "UTC") is None
+    assert usable_predicate(snapshot, [parse_predicate("nosuch = 1")], "UTC") is None
 
 
 def test_files_are_counted_from_footers_where_the_log_says_nothing(tmp_path: Path) -> None:
     log = _table(tmp_path, **DV, delta__dataSkippingNumIndexedCols="0")
     snapshot = log.snapshot()
-    files = candidates(snapshot, None, "UTC")
+    files = candidate_files(snapshot, None, "UTC")
     unknown = type(files)(files.numbers, files.paths, pa.nulls(len(files), pa.int64()))
 
     assert unknown.num_rows is None
-    assert counted(snapshot, unknown).rows.to_pylist() == [10, 10]
+    assert with_row_counts(snapshot, unknown).rows.to_pylist() == [10, 10]
 
 
 def test_partitions_are_told_once_with_the_files_that_are_in_them(tmp_path: Path) -> None:
     snapshot = _table(tmp_path).snapshot()
 
-    tuples, codes = partitions(snapshot, "UTC")
+    tuples, codes = distinct_partitions(snapshot, "UTC")
 
     named = [tuples["p"].to_pylist()[code] for code in codes.to_pylist()]
     assert sorted(named) == ["a", "b"]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.kernel.commands.optimize.range_ids import (
-    Curve,
-    boundaries,
+    ClusteringCurve,
     column_at,
+    range_boundaries,
+    range_ids,
     ranges_of,
-    ranked,
-    scaled,
+    scale_to_bits,
 )
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 
@@ -40,7 +40,7 @@ _TYPES = [
 @pytest.mark.parametrize(("kind", "values"), _TYPES, ids=[str(kind) for kind, _ in _TYPES])
 def test_values_of_every_type_are_ranked_in_order_with_nulls_first(kind: pa.DataType, values: list) -> None:
     column = pa.array([*values[::-1], None], kind)
-    ranks = ranked(column, boundaries(pa.chunked_array([column]), 100))
+    ranks = range_ids(column, range_boundaries(pa.chunked_array([column]), 100))
     assert ranks[-1] == 0
     assert (np.diff(ranks[:-1][::-1]) > 0).all()
 
@@ -48,19 +48,19 @@ def test_values_of_every_type_are_ranked_in_order_with_nulls_first(kind: pa.Data
 @given(st.lists(st.one_of(st.none(), st.text(max_size=4)), max_size=60), st.integers(1, 10))
 def test_ranks_of_texts_count_the_limits_at_or_below_them(values: list[str | None], most: int) -> None:
     column = pa.array(values, pa.string())
-    limits = boundaries(pa.chunked_array([column]), most)
+    limits = range_boundaries(pa.chunked_array([column]), most)
     encoded = [limit.encode() for limit in limits.to_pylist()]
     assert encoded == sorted(set(encoded))
     assert len(encoded) <= most
     wanted = [0 if v is None else 1 + sum(limit <= v.encode() for limit in encoded) for v in values]
-    assert ranked(column, limits).tolist() == wanted
+    assert range_ids(column, limits).tolist() == wanted
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=200), st.integers(1, 20))
 def test_boundaries_split_a_sample_evenly(values: list[int], most: int) -> None:
     column = pa.array(values, pa.int64())
-    limits = boundaries(pa.chunked_array([column]), most)
-    ranks = ranked(column, limits)
+    limits = range_boundaries(pa.chunked_array([column]), most)
+    ranks = range_ids(column, limits)
     order = np.argsort(values, kind="stable")
     assert (np.diff(ranks[order]) >= 0).all()
     commonest = max(map(values.count, values))
@@ -69,7 +69,7 @@ def test_boundaries_split_a_sample_evenly(values: list[int], most: int) -> None:
 
 def test_a_column_of_few_values_has_its_say_in_the_highest_bits() -> None:
     ranks = np.array([1, 2], np.int64)
-    low, high = scaled(ranks, 2, 12).tolist()
+    low, high = scale_to_bits(ranks, 2, 12).tolist()
     assert high - low > 1000
 
 
@@ -81,6 +81,6 @@ def test_nested_fields_are_null_where_their_struct_is() -> None:
 def test_a_column_of_nulls_only_has_one_rank() -> None:
     for kind in (HILBERT, ZORDER):
         taken = pa.table({"0": pa.nulls(4, pa.string()), "1": pa.nulls(4, pa.int32())})
-        ranges = ranges_of(Curve(kind, (("a",), ("b",))), taken)
+        ranges = ranges_of(ClusteringCurve(kind, (("a",), ("b",))), taken)
         rows = pa.table({"a": pa.nulls(4, pa.string()), "b": pa.nulls(4, pa.int32())})
         assert ranges.keys(rows).tolist() == [0] * 4

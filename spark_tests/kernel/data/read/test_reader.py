@@ -253,10 +253,11 @@ def test_plan_and_slices_travel_to_executors(numbers: FileSlice) -> None:
 def test_reading_imports_neither_pandas_nor_dataset(tmp_path: Path, numbers: FileSlice) -> None:
     program = f"""
 import sys
-from delta_ds.kernel.data import deletion_vector
-from delta_ds.kernel.data.read.reader import FileSlice, ReadPlan, read_slices
+from delta_ds.kernel.data.values import deletion_vector
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.schema.types import *
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 types = {{"x": DecimalType(22, 2), "p": TIMESTAMP, "n": STRING}}
 schema = StructType(tuple(StructField(name, kind) for name, kind in types.items()))
 fields = ("file_path", "row_index", "row_id")

@@ -148,5 +148,5 @@ def test_values_that_change_on_reading_are_not_judged(tmp_path: Path) -> None:
 
 def test_row_groups_without_a_wanted_position_are_left_out() -> None:
     starts = np.array([0, 10, 20, 30])
-    assert row_groups.holding([0, 1, 2], starts, np.array([9, 20, 29], np.uint64)) == [0, 2]
-    assert row_groups.holding([0, 1, 2], starts, np.array([], np.uint64)) == []
+    assert row_groups.groups_of_positions([0, 1, 2], starts, np.array([9, 20, 29], np.uint64)) == [0, 2]
+    assert row_groups.groups_of_positions([0, 1, 2], starts, np.array([], np.uint64)) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_ds.kernel.data.values.deletion_vector import inline, read_positions
 from delta_ds.kernel.data.write import deletion_vectors
-from delta_ds.kernel.data.write.deletion_vectors import as_action, merged, write_vectors
+from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.storage.open import open_storage
 
 _POSITIONS = st.sets(st.integers(0, 1 << 34), min_size=1, max_size=40)
@@ -52,8 +52,8 @@ def test_many_bytes_of_vectors_are_spread_over_files(tmp_path: Path, monkeypatch
 def test_a_vector_keeps_what_was_deleted_before(tmp_path_factory, before, more) -> None:
     storage = open_storage(tmp_path_factory.mktemp("table"))
 
-    assert merged(storage, inline(_array(before)), _array(more)).tolist() == sorted(before | more)
-    assert merged(storage, None, _array(more)).tolist() == sorted(more)
+    assert merge_positions(storage, inline(_array(before)), _array(more)).tolist() == sorted(before | more)
+    assert merge_positions(storage, None, _array(more)).tolist() == sorted(more)
 
 
 def test_an_action_leaves_out_what_a_vector_has_not() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
-from delta_ds.kernel.data.write.write_spec import FilePlan
+from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -51,7 +51,7 @@ NAN, INF = float("nan"), float("inf")
 DELETION_VECTORS = frozenset(["deletionVectors"])
 
 
-def written(folder: Path, plan: FilePlan, batch: pa.RecordBatch) -> str:
+def written(folder: Path, plan: WriteSpec, batch: pa.RecordBatch) -> str:
     """What `FileWriter` says of the rows."""
     writer = FileWriter(open_storage(str(folder)), plan)
     writer.write(batch)
@@ -59,7 +59,7 @@ def written(folder: Path, plan: FilePlan, batch: pa.RecordBatch) -> str:
     return str(add["stats"])
 
 
-def foreign(folder: Path, plan: FilePlan, batch: pa.RecordBatch, **options: Any) -> Path:
+def foreign(folder: Path, plan: WriteSpec, batch: pa.RecordBatch, **options: Any) -> Path:
     """The rows in a file by another way."""
     rows = pa.Table.from_batches([file_columns(plan).physical(batch)])
     path = folder / "foreign.parquet"
@@ -67,7 +67,7 @@ def foreign(folder: Path, plan: FilePlan, batch: pa.RecordBatch, **options: Any)
     return path
 
 
-def found(path: Path, plan: FilePlan, storage: LocalStorage | None = None) -> tuple[int, str]:
+def found(path: Path, plan: WriteSpec, storage: LocalStorage | None = None) -> tuple[int, str]:
     storage = storage or LocalStorage(Address("file", "", str(path.parent)))
     return FooterStatistics(storage, plan).of(path.name, path.stat().st_size)
 

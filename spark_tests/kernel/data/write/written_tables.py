@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
-from delta_ds.kernel.data.write.writer import FilePlan, FileWriter
+from delta_ds.kernel.data.write.writer import FileWriter, WriteSpec
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
@@ -55,8 +55,10 @@ def batch_of(schema: StructType, rows: Sequence[dict[str, Any]]) -> pa.RecordBat
     return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(schema))
 
 
-def plan_of(folder: Path, schema: StructType, partition_columns: Sequence[str] = (), **plan: Any) -> FilePlan:
-    return FilePlan(str(folder), 0, schema, tuple(partition_columns), **plan)
+def plan_of(
+    folder: Path, schema: StructType, partition_columns: Sequence[str] = (), **plan: Any
+) -> WriteSpec:
+    return WriteSpec(str(folder), 0, schema, tuple(partition_columns), **plan)
 
 
 def write(
@@ -69,7 +71,7 @@ def write(
     return writer.close()
 
 
-def commit(folder: Path, plan: FilePlan, adds: Sequence[dict[str, Any]]) -> DeltaLog:
+def commit(folder: Path, plan: WriteSpec, adds: Sequence[dict[str, Any]]) -> DeltaLog:
     """A table with the schema of the plan that has the files."""
     table = TableBuilder(folder)
     properties = dict(plan.properties)
@@ -83,7 +85,7 @@ def commit(folder: Path, plan: FilePlan, adds: Sequence[dict[str, Any]]) -> Delt
     return DeltaLog(str(folder))
 
 
-def round_trip(folder: Path, batch: pa.RecordBatch, plan: FilePlan) -> pa.Table:
+def round_trip(folder: Path, batch: pa.RecordBatch, plan: WriteSpec) -> pa.Table:
     """Write the rows of a batch and read them back as a table of the plan."""
     writer = FileWriter(open_storage(str(folder)), plan)
     writer.write(batch)
