@@ -154,7 +154,7 @@ def test_a_rewritten_file_has_another_etag(storage: Storage, root: pathlib.Path,
 def test_a_local_table_needs_neither_fsspec_nor_pyarrow_to_be_listed(tmp_path: pathlib.Path) -> None:
     (tmp_path / "x").write_bytes(b"1")
     code = (
-        "import sys; from delta_ds.kernel.storage.filesystem import open_storage\n"
+        "import sys; from delta_ds.kernel.storage.open import open_storage\n"
         f"storage = open_storage({str(tmp_path)!r}); storage.list_from(''); storage.read('x')\n"
         "print([m for m in ('fsspec', 'pyarrow', 'numpy') if m in sys.modules])"
     )

@@ -294,7 +294,7 @@ _NAMED_STEPS = ["open", "write", "_flush", "link", "unlink", "fsync", "close"]
 _DIE = """
 import os, signal, sys
 from delta_ds.kernel.storage import local_output, local_put_if_absent
-from delta_ds.kernel.storage.filesystem import open_storage
+from delta_ds.kernel.storage.open import open_storage
 table, step, when, named, nth = sys.argv[1:]
 storage = open_storage(table)
 if named == "named":
@@ -350,8 +350,8 @@ def test_a_writer_killed_at_any_step_leaves_a_whole_commit_or_none(
 
 def test_creating_needs_neither_fsspec_nor_pyarrow(tmp_path: pathlib.Path) -> None:
     code = (
-        "import sys; from delta_ds.kernel.storage.filesystem import open_storage\n"
-        "from delta_ds.kernel.storage.log_store import log_store_for\n"
+        "import sys; from delta_ds.kernel.storage.open import open_storage\n"
+        "from delta_ds.kernel.storage.open import log_store_for\n"
         f"storage = open_storage({str(tmp_path)!r}); log_store_for(storage).publish(0, b'1')\n"
         "print([m for m in ('fsspec', 'pyarrow', 'numpy', 'botocore', 'ctypes') if m in sys.modules])"
     )
