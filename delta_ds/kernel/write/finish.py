@@ -19,7 +19,7 @@ from delta_ds.kernel.write.optimized_write import join_small_files
 from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
 from delta_ds.kernel.write.overwrite_scope import MATCHING, PARTITIONS
 from delta_ds.kernel.write.plan import WritePlan
-from delta_ds.kernel.write.save_mode import is_left_alone
+from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
 
 # Spark's save modes, as delta-spark's history shows them.
@@ -92,7 +92,7 @@ def finish_write(
             adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
             if plan.done:
                 return None
-            if plan.read_version >= 0 and is_left_alone(plan.options, plan.read_version, plan.storage.url):
+            if plan.read_version >= 0 and keeps_existing_table(plan.options, plan.read_version, plan.storage.url):
                 return None
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
@@ -105,7 +105,7 @@ def finish_write(
         except DeltaConcurrentModificationException as error:
             # Another one made the table since the write was planned.
             created = plan.read_version < 0
-            if created and is_left_alone(plan.options, error.winning_version or 0, plan.storage.url):
+            if created and keeps_existing_table(plan.options, error.winning_version or 0, plan.storage.url):
                 return None
             raise
 
