@@ -92,7 +92,9 @@ def finish_write(
             adds = join_small_files(plan, [add for r in results for add in r.adds], staged)
             if plan.done:
                 return None
-            if plan.read_version >= 0 and keeps_existing_table(plan.options, plan.read_version, plan.storage.url):
+            if plan.read_version >= 0 and keeps_existing_table(
+                plan.options, plan.read_version, plan.storage.url
+            ):
                 return None
             if transaction is None:
                 transaction = Transaction(plan.storage, _read_snapshot(plan), engine_info=engine_info)
