@@ -35,7 +35,7 @@ class Nursery:
     def __init__(self, folder: Path) -> None:
         self._seen = folder / "seen"
         self._errors = (folder / "errors").open("w+")
-        self.process = start("command_nursery", self._errors)
+        self.process = start("command_fork_server", self._errors)
 
     def run(self, table: Path, command: Command | None, fault: Fault | None) -> bool:
         """Run a command on a table, or VACUUM; whether the fault killed it."""

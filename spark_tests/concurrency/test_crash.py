@@ -32,7 +32,7 @@ class Nursery:
         self._hidden_names = hidden_names
         self._seen = folder / "seen"
         self._errors = (folder / "errors").open("w+")
-        self.process = start("crash_nursery", self._errors)
+        self.process = start("crash_fork_server", self._errors)
 
     def append(self, number: int, fault: Fault | None) -> bool:
         """Let a writer append a row; whether the fault killed it."""
