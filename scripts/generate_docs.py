@@ -142,6 +142,14 @@ def batch_only_options() -> list[str]:
     return _table(["option", "why not"], [[_code(name), why] for name, why in BATCH_ONLY.items()])
 
 
+def store_options() -> list[str]:
+    from delta_ds.kernel.storage.store_options import STORE_OPTIONS
+
+    return _table(
+        ["option", "meaning"], [[_code(f"storage.{name}"), text] for name, text in STORE_OPTIONS.items()]
+    )
+
+
 def _settings(honoured: bool) -> list[list[str]]:
     from delta_ds.spark.settings import SETTINGS
 
@@ -252,6 +260,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         write_options,
         stream_read_options,
         batch_only_options,
+        store_options,
         honoured_settings,
         settings_without_effect,
         environment_variables,

@@ -125,3 +125,14 @@ def test_tests_that_documents_name_are_there(texts: dict[Path, str]) -> None:
         if name not in names
     ]
     assert not missing
+
+
+def test_every_setting_of_spark_that_the_code_names_is_documented(texts: dict[Path, str]) -> None:
+    documented = texts[DOCS / "settings.md"]
+    named = {
+        name
+        for path, text in texts.items()
+        if path.is_relative_to(PACKAGE / "spark")
+        for name in re.findall(r"\"(spark\.(?:sql|ui|pydelta)\.[\w.]+)\"", text)
+    }
+    assert not sorted(name for name in named if f"`{name}`" not in documented)

@@ -1,14 +1,4 @@
-"""The storage options that are this package's own, not the filesystem's.
-
-| option | meaning |
-| --- | --- |
-| `logStore` | `conditional` (the default: the store's own create-if-absent) or `dynamodb` |
-| `ddbTableName`, `ddbRegion`, `ddbEndpoint` | the DynamoDB table that brokers commits, where it is |
-| `ddbTtlSeconds` | how long an entry of a finished commit is kept (default: one day) |
-| `ddbScheme` | the scheme of table paths in DynamoDB, as the other writers spell it (default: `s3a`) |
-| `ddbCreateTable` | `true`: make the DynamoDB table if there is none |
-| `allowUnsafeCommits` | `true`: write to stores that cannot create exactly once; there must be only one writer |
-"""
+"""The storage options that are this package's own, not the filesystem's."""
 
 from __future__ import annotations
 
@@ -29,9 +19,17 @@ ALLOW_UNSAFE = "allowUnsafeCommits"
 DYNAMODB = "dynamodb"
 _LOG_STORES = ("conditional", DYNAMODB)
 
-STORE_OPTIONS = (
-    LOG_STORE, DDB_TABLE, DDB_REGION, DDB_ENDPOINT, DDB_TTL, DDB_SCHEME, DDB_CREATE_TABLE, ALLOW_UNSAFE,
-)  # fmt: skip
+# Every option with what it does.
+STORE_OPTIONS = {
+    LOG_STORE: "`conditional` (the default): commits by the store's own create-if-absent; `dynamodb`: by DynamoDB",
+    DDB_TABLE: "the DynamoDB table that decides which commit wins; naming it chooses `dynamodb`",
+    DDB_REGION: "the region of the DynamoDB table",
+    DDB_ENDPOINT: "the address of DynamoDB, where it is not AWS's own",
+    DDB_TTL: "how many seconds an entry of a finished commit is kept; one day by default",
+    DDB_SCHEME: "the scheme of table paths in DynamoDB, as the other writers spell it; `s3a` by default",
+    DDB_CREATE_TABLE: "`true`: make the DynamoDB table if there is none",
+    ALLOW_UNSAFE: "`true`: write to stores that cannot create exactly once; there must be only one writer",
+}
 _FOLDED = {name.lower(): name for name in STORE_OPTIONS}
 
 
