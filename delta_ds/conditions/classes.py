@@ -77,6 +77,9 @@ CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError,
 ERROR = ErrorCondition("DELTA_ERROR", DeltaError, "XXKDS")
 FAILED_READ_FILE = ErrorCondition("FAILED_READ_FILE", DataFileError, "KD001", family="state")
 ILLEGAL_OPTION = ErrorCondition("DELTA_ILLEGAL_OPTION", InvalidOptionError, "42616", family="argument")
+ADD_COLUMNS_OPTIONS = ILLEGAL_OPTION.also(
+    "give at least one column, and first or after but not both. Nothing was changed",
+)
 INVALID_PREDICATE = ErrorCondition("DELTA_INVALID_PREDICATE", PredicateError, "42000")
 INVALID_SCHEMA = ErrorCondition("DELTA_INVALID_SCHEMA", SchemaError, "42000")
 JOB_FAILED = ErrorCondition("DELTA_JOB_FAILED", JobFailedError, "58030", family="state")
@@ -102,6 +105,11 @@ CREATE_IN_CATALOG_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
     "{what} cannot be made in a catalog: Spark does not hand its location to pydelta. Use the name "
     "pydelta.`/path/of/the/table` or df.write.format('pydelta').save(path), and for a short name "
     "spark.read.format('pydelta').load(path).createOrReplaceTempView(name). Nothing was written",
+)
+CONVERT_STREAM_OUTPUT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{path} was written by a streaming file sink, whose log in _spark_metadata says which files count. "
+    "Nothing was written; read the folder with Spark and write it to a new table",
+    parameters=("path",),
 )
 PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")

@@ -20,7 +20,14 @@ CANNOT_UPDATE_FIELD_STRUCT_TYPE = ErrorCondition(
     UnsupportedOperationError,
     "0A000",
 )
-COLUMN_ALREADY_EXISTS = ErrorCondition("COLUMN_ALREADY_EXISTS", SchemaError, "42711")
+COLUMN_ALREADY_EXISTS = ErrorCondition(
+    "COLUMN_ALREADY_EXISTS",
+    SchemaError,
+    "42711",
+    "columns of the same name would be added to {table} (case does not count): {columns:list}. Nothing "
+    "was changed",
+    parameters=("columns",),
+)
 CONSTRAINT_DATA_TYPE_MISMATCH = ErrorCondition("DELTA_CONSTRAINT_DATA_TYPE_MISMATCH", SchemaError, "42K09")
 CONSTRAINT_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
     "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
@@ -31,9 +38,25 @@ DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA = ErrorCondition(
     "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
     UnsupportedOperationError,
     "0AKDC",
+    "{column} cannot be dropped, {struct} has no other column. Nothing was changed",
+    parameters=("column",),
 )
-FIELD_ALREADY_EXISTS = ErrorCondition("FIELD_ALREADY_EXISTS", SchemaError, "42710")
-FIELD_NOT_FOUND = ErrorCondition("FIELD_NOT_FOUND", SchemaError, "42704")
+FIELD_ALREADY_EXISTS = ErrorCondition(
+    "FIELD_ALREADY_EXISTS",
+    SchemaError,
+    "42710",
+    "cannot {verb} the column, {column!r} is in {struct} already (case does not count); there are: "
+    "{names:list}. Nothing was changed",
+    parameters=("column",),
+)
+FIELD_NOT_FOUND = ErrorCondition(
+    "FIELD_NOT_FOUND",
+    SchemaError,
+    "42704",
+    "column {added!r} shall go behind {column!r}, which is not in {struct}; there are: {names:list}. "
+    "Nothing was changed",
+    parameters=("column",),
+)
 GENERATED_COLUMNS_DATA_TYPE_MISMATCH = ErrorCondition(
     "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
     SchemaError,
@@ -48,6 +71,9 @@ IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
     UnsupportedOperationError,
     "429BQ",
+    "{column} of {table} is an identity column, of which only the comment, the name and the place can be "
+    "changed. Nothing was changed",
+    parameters=("column",),
 )
 NOT_SUPPORTED_CHANGE_COLUMN = ErrorCondition(
     "NOT_SUPPORTED_CHANGE_COLUMN",
@@ -58,27 +84,39 @@ UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP = ErrorCondition(
     "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
     UnsupportedOperationError,
     "0AKDC",
+    "{column} of {table} cannot be made {what}. Nothing was changed",
+    parameters=("column",),
 )
 UNSUPPORTED_COMMENT_MAP_ARRAY = ErrorCondition(
     "DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
     UnsupportedOperationError,
     "0AKDC",
+    "{column} of {table} cannot have a comment, only columns and fields of structs can. Nothing was changed",
+    parameters=("column",),
 )
 UNSUPPORTED_DROP_CLUSTERING_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
     UnsupportedOperationError,
     "0AKDC",
+    "clustering columns cannot be dropped: {table} is clustered by {columns:list}; change the clustering "
+    "first. Nothing was changed",
+    parameters=("columns",),
 )
 UNSUPPORTED_DROP_COLUMN = ErrorCondition("DELTA_UNSUPPORTED_DROP_COLUMN", UnsupportedOperationError, "0AKDC")
 UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
     UnsupportedOperationError,
     "0AKDC",
+    "{column} of {table} cannot be dropped, it is what {struct} consists of; only columns and fields of "
+    "structs can. Nothing was changed",
+    parameters=("column",),
 )
 UNSUPPORTED_DROP_PARTITION_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
     UnsupportedOperationError,
     "0AKDC",
+    "partition columns cannot be dropped: {table} is partitioned by {columns:list}. Nothing was changed",
+    parameters=("columns",),
 )
 UNSUPPORTED_RENAME_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_RENAME_COLUMN",
@@ -89,4 +127,7 @@ WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED = ErrorCond
     "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0AKDC",
+    "column {column!r} cannot be added to {table} with a default: files written before have no value for "
+    "it. Add it without, then set the default with alterColumn. Nothing was changed",
+    parameters=("column",),
 )

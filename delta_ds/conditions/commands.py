@@ -6,6 +6,7 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     DataFileError,
     InvalidOptionError,
+    LogError,
     SchemaError,
     TableExistsError,
     TimestampOutOfRangeError,
@@ -23,6 +24,8 @@ CANNOT_RESTORE_TABLE_VERSION = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TABLE_VERSION",
     VersionNotFoundError,
     "22003",
+    "Cannot restore table {table} to version {version}: {reason} Nothing was written",
+    parameters=("startVersion", "endVersion"),
 )
 CANNOT_RESTORE_TIMESTAMP_EARLIER = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
@@ -38,14 +41,27 @@ CONVERSION_UNSUPPORTED_COLUMN_MAPPING = ErrorCondition(
     "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
     UnsupportedOperationError,
     "0AKDC",
+    "{table} cannot be converted with delta.columnMapping.mode = {mode}: set it afterwards. Nothing was "
+    "written",
+    parameters=("config", "mode"),
     family="operation",
 )
 CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     TableExistsError,
     "42601",
+    "cannot clone to {tableId}: there is {what} already. Nothing was written; choose another place, or "
+    "set replace to take the place of a table without rows",
+    parameters=("tableId", "tableLocation"),
 )
-EMPTY_DIRECTORY = ErrorCondition("DELTA_EMPTY_DIRECTORY", DataFileError, "42K03", family="state")
+EMPTY_DIRECTORY = ErrorCondition(
+    "DELTA_EMPTY_DIRECTORY",
+    DataFileError,
+    "42K03",
+    "No file found in the directory {directory}; there is nothing to convert. Nothing was written",
+    parameters=("directory",),
+    family="state",
+)
 FAILED_CAST_PARTITION_VALUE = ErrorCondition(
     "DELTA_FAILED_CAST_PARTITION_VALUE",
     SchemaError,
@@ -56,12 +72,17 @@ FAILED_MERGE_SCHEMA_FILE = ErrorCondition(
     "DELTA_FAILED_MERGE_SCHEMA_FILE",
     SchemaError,
     "42KDA",
+    "{table} cannot be converted: failed to merge schema of file {file}, {schema}, with that of the "
+    "files before it, {merged}: {reason}",
+    parameters=("file", "schema"),
     family="state",
 )
 FAILED_READ_FILE_FOOTER = ErrorCondition(
     "DELTA_FAILED_READ_FILE_FOOTER",
     DataFileError,
     "KD001",
+    "Could not read footer for file {currentFile} of {path}: {reason}. Nothing was written",
+    parameters=("currentFile", "path"),
     family="state",
 )
 FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION = ErrorCondition(
@@ -110,19 +131,45 @@ FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
     "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
     UnsupportedOperationError,
     "22KD0",
+    "table feature {feature!r} of {table} cannot be dropped yet: version {version} still uses it and is "
+    "kept for {retention} (delta.dropFeatureTruncateHistory.retentionDuration). The table does not use "
+    "it any more: call dropFeatureSupport again then, or without truncateHistory now",
+    parameters=("feature", "version"),
     family="state",
 )
-FILE_NOT_FOUND = ErrorCondition("DELTA_FILE_NOT_FOUND", DataFileError, "42K03", family="state")
+FILE_NOT_FOUND = ErrorCondition(
+    "DELTA_FILE_NOT_FOUND",
+    DataFileError,
+    "42K03",
+    "there is no folder {path} to convert. Nothing was written",
+    parameters=("path",),
+    family="state",
+)
 MISSING_FILES_UNEXPECTED_VERSION = ErrorCondition(
     "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
     DataFileError,
     "42K03",
+    "Not all files of version {version} of table {table} are available any more, a VACUUM may have "
+    "deleted them: {files:list}{more}. Nothing was written. Restore to a more recent version, or set "
+    "spark.sql.files.ignoreMissingFiles to true to restore what is left",
+    parameters=("version", "files", "count"),
     family="state",
+)
+MISSING_COMMITS_UNEXPECTED_VERSION = MISSING_FILES_UNEXPECTED_VERSION.also(
+    "Delta stream cannot resume from version {version} of {table}: its transaction log goes on at "
+    "version {earliest}. Log files may have been deleted by log retention. Begin with a new checkpoint, "
+    "and consider a longer delta.logRetentionDuration; or set failOnDataLoss=false to leave out what is "
+    "lost",
+    parameters=("version", "earliest", "table"),
+    error=LogError,
 )
 MODE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_MODE_NOT_SUPPORTED",
     InvalidOptionError,
     "0AKDC",
+    "nothing can be generated in mode {mode!r} for {table}; there is 'symlink_format_manifest'. Nothing "
+    "was written",
+    parameters=("mode", "supportedModes"),
     family="argument",
 )
 UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME = ErrorCondition(
@@ -139,5 +186,7 @@ UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
     UnsupportedOperationError,
     "0AKDC",
+    "cannot clone to {table}: the table there is not empty. Nothing was written; delete its rows first",
+    parameters=("table",),
     family="state",
 )

@@ -149,6 +149,9 @@ INVALID_GENERATED_COLUMN_REFERENCES = ErrorCondition(
     "DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
     SchemaError,
     "42621",
+    "{clause} uses {unknown:list}: a generated column cannot use a column that does not exist, or "
+    "another generated column. Nothing was written",
+    parameters=("columnName", "unknown"),
 )
 GENERATED_COLUMNS_OF_EACH_OTHER = INVALID_GENERATED_COLUMN_REFERENCES.also(
     "the generated columns {generated:list} are computed from each other; give values for one of them. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
+    ChangeDataError,
     CorruptLogFileError,
     LogError,
     SchemaError,
@@ -25,6 +26,11 @@ LOG_FILE_NOT_FOUND = ErrorCondition(
     "could not find any commit file for version {wanted} of {table}: its checkpoint is there, but the "
     "commit itself was deleted; read a newer version",
     family="state",
+)
+LOG_FILE_OF_CHANGES_NOT_FOUND = LOG_FILE_NOT_FOUND.also(
+    "the log file of version {version} of {table} is gone, so changes from version {start} cannot be "
+    "read; the first version left is {earliest}",
+    error=ChangeDataError,
 )
 MISSING_COMMIT_INFO = ErrorCondition(
     "DELTA_MISSING_COMMIT_INFO",

@@ -9,6 +9,8 @@ CLUSTER_BY_WITH_PARTITIONED_BY = ErrorCondition(
     "DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
     UnsupportedOperationError,
     "42613",
+    "{table} would have both partitions ({partition_columns:list}) and clustering ({columns:list}); "
+    "choose one. Nothing was written",
 )
 CLUSTER_BY_WITH_PARTITION_BY_OPTION = CLUSTER_BY_WITH_PARTITIONED_BY.also(
     "'partitionBy' and 'clusterBy' exclude each other: a clustered table has no partitions",
@@ -50,7 +52,12 @@ MULTIPLE_CDC_BOUNDARY = ErrorCondition(
     "42614",
     "give either '{end}Version' or '{end}Timestamp' for a change feed, not both",
 )
-NO_START_FOR_CDC_READ = ErrorCondition("DELTA_NO_START_FOR_CDC_READ", ChangeDataError, "42601")
+NO_START_FOR_CDC_READ = ErrorCondition(
+    "DELTA_NO_START_FOR_CDC_READ",
+    ChangeDataError,
+    "42601",
+    "reading the changes of {table} needs startingVersion or startingTimestamp",
+)
 NO_START_OPTION_FOR_CDC_READ = NO_START_FOR_CDC_READ.also(
     "a change feed needs 'startingVersion' or 'startingTimestamp'",
     error=InvalidOptionError,
@@ -61,6 +68,9 @@ ONEOF_IN_TIMETRAVEL = ErrorCondition(
     "42601",
     "give either 'versionAsOf' or 'timestampAsOf', not both",
     family="argument",
+)
+ONEOF_IN_RESTORE = ONEOF_IN_TIMETRAVEL.also(
+    "give either a version or a timestamp to restore {table} to. Nothing was written",
 )
 REGEX_OPT_SYNTAX_ERROR = ErrorCondition(
     "DELTA_REGEX_OPT_SYNTAX_ERROR",
@@ -82,7 +92,13 @@ STARTING_VERSION_AND_TIMESTAMP_BOTH_SET = ErrorCondition(
     "give either 'startingVersion' or 'startingTimestamp', not both",
     family="argument",
 )
-TIMESTAMP_INVALID = ErrorCondition("DELTA_TIMESTAMP_INVALID", InvalidOptionError, "42816")
+TIMESTAMP_INVALID = ErrorCondition(
+    "DELTA_TIMESTAMP_INVALID",
+    InvalidOptionError,
+    "42816",
+    "{timestamp!r} is no timestamp of table {table}: {reason}. Nothing was written",
+    parameters=("timestamp",),
+)
 TIME_TRAVEL_INVALID_BEGIN_VALUE = ErrorCondition(
     "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
     InvalidOptionError,

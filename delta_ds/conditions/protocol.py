@@ -13,6 +13,11 @@ CANNOT_MODIFY_TABLE_PROPERTY = ErrorCondition(
     parameters=("property",),
     family="operation",
 )
+VARIANT_SHREDDING_NOT_WRITTEN = CANNOT_MODIFY_TABLE_PROPERTY.also(
+    "delta.enableVariantShredding cannot be turned on for {table}: this version of delta_ds stores "
+    "variants whole. Tables that have it are read and written. Nothing was written",
+    parameters=("property",),
+)
 FEATURES_PROTOCOL_METADATA_MISMATCH = ErrorCondition(
     "DELTA_FEATURES_PROTOCOL_METADATA_MISMATCH",
     UnsupportedFeatureError,
@@ -34,6 +39,9 @@ INVALID_PROTOCOL_VERSION = ErrorCondition(
     "DELTA_INVALID_PROTOCOL_VERSION",
     UnsupportedFeatureError,
     "KD004",
+    "there is no protocol with reader version {reader} and writer version {writer}: readers have 1 to 3, "
+    "writers 1 to 7",
+    parameters=("reader", "writer"),
     family="state",
 )
 INVALID_PROTOCOL_OF_TABLE = INVALID_PROTOCOL_VERSION.also(
@@ -53,6 +61,8 @@ READ_FEATURE_PROTOCOL_REQUIRES_WRITE = ErrorCondition(
     "DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
     UnsupportedFeatureError,
     "KD004",
+    "reader version {reader} requires writer version 7, not {writer}",
+    parameters=("reader", "writer"),
     family="state",
 )
 READ_FEATURE_PROTOCOL_OF_TABLE_REQUIRES_WRITE = READ_FEATURE_PROTOCOL_REQUIRES_WRITE.also(

@@ -22,6 +22,17 @@ COLUMN_NOT_FOUND_IN_SCHEMA = ErrorCondition(
     "42703",
     "column {column!r} does not exist in version {version} of {table}; {hint}Its columns are {columns:list}",
 )
+CLUSTERING_COLUMN_NOT_FOUND = COLUMN_NOT_FOUND_IN_SCHEMA.also(
+    "{table} has no column {columnName!r} to be clustered by; it has {columns:list}. Nothing was written",
+    parameters=("columnName", "tableSchema"),
+)
+COLUMN_DROPPED_TWICE = COLUMN_NOT_FOUND_IN_SCHEMA.also(
+    "column {column} of {table} would be dropped twice. Nothing was changed",
+    parameters=("column",),
+)
+COLUMN_NOT_FOUND_IN_STREAM = COLUMN_NOT_FOUND_IN_SCHEMA.also(
+    "column {column!r} is not in the stream from {table}; its columns are {columns:list}",
+)
 COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE = ErrorCondition(
     "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
     SchemaError,
@@ -42,6 +53,10 @@ DUPLICATE_COLUMNS_IN_ROWS = DUPLICATE_COLUMNS_FOUND.also(
 DUPLICATE_COLUMNS_CHOSEN = DUPLICATE_COLUMNS_FOUND.also(
     "option 'columns' names {column!r} twice for {table}",
 )
+DUPLICATE_CLUSTERING_COLUMNS = DUPLICATE_COLUMNS_FOUND.also(
+    "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
+    parameters=("duplicateCols",),
+)
 DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_FOUND.PARTITION_COLUMNS",
     SchemaError,
@@ -49,7 +64,12 @@ DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(
     "{table} would be partitioned by the same column twice: {columns:list}. Nothing was written",
     parameters=("columns",),
 )
-EMPTY_DATA = ErrorCondition("DELTA_EMPTY_DATA", SchemaError, "428GU")
+EMPTY_DATA = ErrorCondition(
+    "DELTA_EMPTY_DATA",
+    SchemaError,
+    "428GU",
+    "the data has no column that a new table at {table} could have. Nothing was written",
+)
 FAILED_TO_MERGE_FIELDS = ErrorCondition(
     "DELTA_FAILED_TO_MERGE_FIELDS",
     SchemaError,
@@ -103,7 +123,13 @@ INVALID_PARTITION_COLUMN = INVALID_PARTITION_COLUMN_TYPE.also(
     "was written",
     parameters=("column", "type"),
 )
-METADATA_MISMATCH = ErrorCondition("DELTA_METADATA_MISMATCH", SchemaError, "42KDG")
+METADATA_MISMATCH = ErrorCondition(
+    "DELTA_METADATA_MISMATCH",
+    SchemaError,
+    "42KDG",
+    "{lines}",
+    parameters=("differences",),
+)
 METADATA_MISMATCH_UNKNOWN_COLUMNS = METADATA_MISMATCH.also(
     "the rows have columns that the table does not have: {columns}; nothing was written",
     parameters=("columns",),
@@ -139,6 +165,10 @@ NON_PARTITION_COLUMN_ABSENT = ErrorCondition(
     "table {table} has no column that data files could hold: all are partition columns or void",
     parameters=("table",),
 )
+NON_PARTITION_COLUMN_ABSENT_IN_DATA = NON_PARTITION_COLUMN_ABSENT.also(
+    "the data for {table} has only its partition columns {partition_columns:list}; write at least one "
+    "more column. Nothing was written",
+)
 PARSE_SYNTAX_ERROR = ErrorCondition("PARSE_SYNTAX_ERROR", SchemaError, "42601", family="parse")
 NOT_A_COLUMN_NAME = PARSE_SYNTAX_ERROR.also(
     "{name!r} is not the name of a column: write names as in Spark SQL, nested fields as s.a, names with "
@@ -156,6 +186,13 @@ NOT_A_PARTITION_SCHEMA = PARSE_SYNTAX_ERROR.also(
 )
 PARTITION_SCHEMA_UNREADABLE = PARSE_SYNTAX_ERROR.also(
     "the partition schema {schema!r} is no list of columns: {problem}",
+)
+NOT_ONE_COLUMN = PARSE_SYNTAX_ERROR.also(
+    "{after!r} must be one column of {struct}; give the struct it is in as parent. Nothing was changed",
+)
+EXPRESSION_UNREADABLE = PARSE_SYNTAX_ERROR.also(
+    "{reason}",
+    error=PredicateError,
 )
 PARTITION_COLUMN_NOT_FOUND = ErrorCondition(
     "DELTA_PARTITION_COLUMN_NOT_FOUND",
@@ -217,4 +254,9 @@ UNSUPPORTED_COLLATION = UNSUPPORTED_DATA_TYPES.also(
     "column {column!r} has a collation, which needs the table feature collations that this version of "
     "delta_ds does not write; use a plain string. Nothing was written",
     parameters=("column",),
+)
+UNSUPPORTED_PARQUET_TYPE = UNSUPPORTED_DATA_TYPES.also(
+    "column {column} has the type {type} ({physical}), which Spark does not read from Parquet files",
+    parameters=("column", "type"),
+    error=SchemaError,
 )

@@ -15,37 +15,63 @@ CDC_START_VERSION_AFTER_LATEST = ErrorCondition(
     "DELTA_CDC_START_VERSION_AFTER_LATEST",
     ChangeDataError,
     "22003",
+    "Start version {start} for change data feed of {table} exceeds the latest table version {latest}",
+    parameters=("start", "latest"),
     family="argument",
 )
 CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA = ErrorCondition(
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
     ChangeDataError,
     "0AKDC",
+    "Retrieving table changes of {table} between version {start} and {end} failed because of an "
+    "incompatible data schema at version {version}: {problem}. Read ranges on either side of the schema "
+    "change separately",
     family="state",
 )
 DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE = ErrorCondition(
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
     UnsupportedOperationError,
     "55019",
+    "The streaming query was reading from an unexpected Delta table: {table} has the id {newTableId!r}, "
+    "but by its checkpoint the query used to read the table with the id {oldTableId!r}. The path was "
+    "changed, or the table deleted and created anew. Read the former table, or begin with a new "
+    "checkpoint",
+    parameters=("newTableId", "oldTableId"),
     family="state",
 )
-INVALID_CDC_RANGE = ErrorCondition("DELTA_INVALID_CDC_RANGE", ChangeDataError, "22003", family="argument")
+INVALID_CDC_RANGE = ErrorCondition(
+    "DELTA_INVALID_CDC_RANGE",
+    ChangeDataError,
+    "22003",
+    "CDC range from start {start} to end {end} of {table} was invalid: the end is before the start",
+    parameters=("start", "end"),
+    family="argument",
+)
 INVALID_FORMAT_FROM_SOURCE_VERSION = ErrorCondition(
     "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
     UnsupportedFeatureError,
     "XXKDS",
+    "the checkpoint of a stream from {table} has offsets of format {found}; this version of the package "
+    "knows format {known}. Use a newer version, or begin with a new checkpoint",
+    parameters=("found", "known"),
     family="state",
 )
 INVALID_SOURCE_OFFSET_FORMAT = ErrorCondition(
     "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
     LogError,
     "XXKDS",
+    "The stored source offset format is invalid: the checkpoint of a stream from {table} holds "
+    "{given!r:.200}. {more}; begin with a new one",
     family="state",
 )
 LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE = ErrorCondition(
     "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
     LogError,
     "42K03",
+    "The stream from {table} needs version {version}, which the log does not hold any more ({reason}). "
+    "If nobody deleted it, the query is lagging behind log retention: begin with a new checkpoint, and "
+    "consider a longer delta.logRetentionDuration",
+    parameters=("version", "table"),
     family="state",
 )
 SCHEMA_CHANGED_WITH_STARTING_OPTIONS = ErrorCondition(
@@ -57,69 +83,113 @@ SCHEMA_CHANGED_WITH_VERSION = ErrorCondition(
     "DELTA_SCHEMA_CHANGED_WITH_VERSION",
     SchemaError,
     "KD007",
+    "Detected schema change in version {version} of {table}: {problem}. It cannot be read across; begin "
+    "with a new checkpoint and schemaTrackingLocation",
     family="state",
 )
-SCHEMA_NOT_SET = ErrorCondition("DELTA_SCHEMA_NOT_SET", SchemaError, "KD008")
+SCHEMA_NOT_SET = ErrorCondition(
+    "DELTA_SCHEMA_NOT_SET",
+    SchemaError,
+    "KD008",
+    "Delta table {table} has no columns at version {version}, so there is nothing to stream from it yet. "
+    "Write data with the option mergeSchema first",
+)
 SOURCE_IGNORE_DELETE = ErrorCondition(
     "DELTA_SOURCE_IGNORE_DELETE",
     UnsupportedOperationError,
     "0A000",
+    "Detected deleted data (for example {path}) from streaming source {table} at version {version}. A "
+    "stream reads only rows that are added. To pass over deletes, set the option 'ignoreDeletes' to "
+    "'true'; 'readChangeFeed' reads them as changes",
+    parameters=("version", "path", "table"),
     family="operation",
 )
 SOURCE_TABLE_IGNORE_CHANGES = ErrorCondition(
     "DELTA_SOURCE_TABLE_IGNORE_CHANGES",
     UnsupportedOperationError,
     "0A000",
+    "Detected a data update (for example {operation}) in the source table {table} at version {version}. "
+    "A stream reads only rows that are added. If this happens regularly and changes may be passed over, "
+    "set the option 'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as changes. To have the "
+    "update in the result, begin with a new checkpoint",
+    parameters=("version", "path", "table"),
     family="operation",
 )
 STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION = ErrorCondition(
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
     SchemaError,
     "KD002",
+    "We've detected one or more non-additive schema changes ({opType}) between version {previous} and "
+    "{current} of {table}: {changes}. See whether the target of the stream has to follow; then go on "
+    "with {ways}, or with the value 'always' for all such changes",
+    parameters=("opType", "previous", "current", "options"),
     family="state",
 )
 STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT = ErrorCondition(
     "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
     LogError,
     "KD002",
+    "Failed to obtain the schema of version {version} of {table}, where the stream begins, so renamed "
+    "and dropped columns cannot be ruled out: {reason}. Begin with a later version",
 )
 STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG = ErrorCondition(
     "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
     SchemaError,
     "42KD4",
+    "Streaming read is not supported on tables with read-incompatible schema changes: between version "
+    "{version} and the schema of this stream (version {stream_version}) of {table}, {what}. Give the "
+    "option 'schemaTrackingLocation' (a folder below the checkpoint) from the first start on, or begin "
+    "with a new checkpoint. Read schema: {read_schema}. Incompatible data schema: {data_schema}",
+    parameters=("version", "table"),
     family="state",
 )
 STREAMING_METADATA_EVOLUTION = ErrorCondition(
     "DELTA_STREAMING_METADATA_EVOLUTION",
     SchemaError,
     "22000",
+    "The schema, table configuration or protocol of {table} has changed in version {version} during "
+    "streaming, and the schema log has been updated. Start the stream again with a new "
+    "readStream...load() to go on with it. Updated schema: {schema}",
+    parameters=("version", "table"),
     family="state",
 )
 STREAMING_SCHEMA_LOCATION_CONFLICT = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
     SchemaError,
     "22000",
+    "Detected conflicting schema location {location} while streaming from {table}: another stream uses "
+    "it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
 )
 STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
     LogError,
     "22000",
+    "The schema log of a stream from {table} has the damaged entry {number} in {location}: {reason}. "
+    "Give another 'schemaTrackingLocation'",
     family="state",
 )
 STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
     SchemaError,
     "22000",
+    "{where} belongs to another table: its id is {found_id!r}, that of the table {table_id!r}. Give "
+    "another 'schemaTrackingLocation'",
 )
 STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA = ErrorCondition(
     "DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
     SchemaError,
     "22000",
+    "The schema log of the stream from {table} cannot be begun: the schema or protocol changes within "
+    "the batch from version {start} to {end} that the checkpoint holds. Begin with a new checkpoint",
+    parameters=("start", "end"),
     family="state",
 )
 STREAMING_TRAILING_COMMIT_MISSING = ErrorCondition(
     "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
     LogError,
     "42K03",
+    "The stream from {table} has read commits up to version {expected}, but the log ends with version "
+    "{seen} now: its end was lost, or the table was put back. Begin with a new checkpoint",
+    parameters=("expected", "seen"),
     family="state",
 )

@@ -12,21 +12,40 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 
-ADD_CONSTRAINTS = ErrorCondition("DELTA_ADD_CONSTRAINTS", InvalidOptionError, "0A000")
+ADD_CONSTRAINTS = ErrorCondition(
+    "DELTA_ADD_CONSTRAINTS",
+    InvalidOptionError,
+    "0A000",
+    "{property} is a CHECK constraint: use addConstraint, which checks the rows there are. Nothing was "
+    "written",
+    parameters=("property",),
+)
+ADD_CONSTRAINTS_TO_CLONE = ADD_CONSTRAINTS.also(
+    "{property} is a CHECK constraint: add it to the clone with addConstraint, which checks the rows "
+    "there are. Nothing was written",
+    parameters=("property",),
+)
 ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED = ErrorCondition(
     "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
     UnsupportedOperationError,
     "42000",
+    "{table} is partitioned by {partition_columns:list}: a table has partitions or clustering, not both. "
+    "Nothing was written",
+    parameters=("table",),
 )
 ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED = ErrorCondition(
     "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
     InvalidOptionError,
     "42000",
+    "{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
+    parameters=("tableFeature",),
 )
 CANNOT_REPLACE_MISSING_TABLE = ErrorCondition(
     "DELTA_CANNOT_REPLACE_MISSING_TABLE",
     NotADeltaTableError,
     "42P01",
+    "there is no table at {tableName} to be replaced; use create or createOrReplace. Nothing was written",
+    parameters=("tableName",),
 )
 CANNOT_REPLACE_MISSING_TABLE_AT_PATH = CANNOT_REPLACE_MISSING_TABLE.also(
     "there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
@@ -35,16 +54,25 @@ CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0A000",
+    "{table} cannot be clustered by {column!r}: {data_type} is not a type that files can be skipped by. "
+    "Nothing was written",
+    parameters=("columnsWithDataTypes",),
 )
 CLUSTERING_COLUMN_MISSING_STATS = ErrorCondition(
     "DELTA_CLUSTERING_COLUMN_MISSING_STATS",
     UnsupportedOperationError,
     "22000",
+    "{table} cannot be clustered by {columns:list}: no statistics are collected for them. Name them in "
+    "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols. Nothing was written",
+    parameters=("columns",),
 )
 CLUSTER_BY_INVALID_NUM_COLUMNS = ErrorCondition(
     "DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
     UnsupportedOperationError,
     "54000",
+    "{table} cannot be clustered by {actualNumColumns} columns: at most {numColumns} are possible. "
+    "Nothing was written",
+    parameters=("numColumns", "actualNumColumns"),
 )
 CREATE_TABLE_SCHEME_MISMATCH = ErrorCondition("DELTA_CREATE_TABLE_SCHEME_MISMATCH", TableExistsError, "42KD7")
 CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = ErrorCondition(
@@ -56,47 +84,84 @@ FEATURES_REQUIRE_MANUAL_ENABLEMENT = ErrorCondition(
     "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
     UnsupportedFeatureError,
     "42000",
+    "this change needs the table feature(s) {unsupportedFeatures:list}, which an existing table gets "
+    "only when asked for: call addFeatureSupport({first!r}) first. Nothing was written",
+    parameters=("unsupportedFeatures",),
     family="state",
 )
 INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING = ErrorCondition(
     "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
     SchemaError,
     "42K05",
+    "column mapping of {table} cannot be removed: without it, columns cannot be named {odd}. Rename them "
+    "first. Nothing was written",
+    parameters=("invalidColumnNames",),
 )
 ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION = ErrorCondition(
     "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-    UnsupportedOperationError,
+    InvalidOptionError,
     "55000",
+    "delta.enableRowTracking and delta.rowTrackingSuspended of {table} cannot both be true. Nothing was "
+    "written",
+    parameters=("property1", "property2"),
     family="state",
 )
-SCHEMA_NOT_PROVIDED = ErrorCondition("DELTA_SCHEMA_NOT_PROVIDED", SchemaError, "42908")
+ROW_TRACKING_RESTORED_WHILE_SUSPENDED = ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION.also(
+    "table {table} cannot be restored to version {version}, which has row tracking, while "
+    "delta.rowTrackingSuspended is true. Nothing was written; unset the property first",
+    parameters=("property1", "property2"),
+    error=UnsupportedOperationError,
+)
+ROW_TRACKING_ENABLED_AND_SUSPENDED = ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION.also(
+    "table {table} has delta.enableRowTracking and delta.rowTrackingSuspended both true; nothing was "
+    "written. Unset one of them",
+    error=UnsupportedOperationError,
+)
+SCHEMA_NOT_PROVIDED = ErrorCondition(
+    "DELTA_SCHEMA_NOT_PROVIDED",
+    SchemaError,
+    "42908",
+    "{table} would have no columns: add at least one. Nothing was written",
+)
 TABLE_ALREADY_CONTAINS_CDC_COLUMNS = ErrorCondition(
     "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
     SchemaError,
     "42711",
+    "{table} has the column(s) {columnList:list}, which the change data feed keeps for itself: rename "
+    "them or leave delta.enableChangeDataFeed off. Nothing was written",
+    parameters=("columnList",),
     family="state",
 )
 UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE = ErrorCondition(
     "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
     UnsupportedOperationError,
     "0AKDC",
+    "delta.columnMapping.mode of {table} cannot be changed from {oldMode!r} to {newMode!r}: {advice}. "
+    "Nothing was written",
+    parameters=("oldMode", "newMode"),
     family="operation",
 )
 UNSUPPORTED_FEATURES_IN_CONFIG = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
     UnsupportedFeatureError,
     "56038",
+    "table feature {feature!r} {why} by this version of delta_ds; it knows {known:list}. Nothing was written",
+    parameters=("configs",),
     family="state",
 )
 UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY = ErrorCondition(
     "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
     InvalidOptionError,
     "0A000",
+    "table property {property!r} is reserved: it says what and where a table is. Nothing was written",
+    parameters=("property",),
     family="parse",
 )
 UNSUPPORTED_FEATURE_STATUS = ErrorCondition(
     "DELTA_UNSUPPORTED_FEATURE_STATUS",
     InvalidOptionError,
     "0AKDE",
+    "{property} is {status!r}, but a feature can only be set to 'supported'. Nothing was written",
+    parameters=("property", "status"),
     family="state",
 )

@@ -11,30 +11,59 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 
-ACTION_NOT_JSON = ErrorCondition("DELTA_ACTION_NOT_JSON", CommitFailedError, "XXKDS")
-ADD_FILE_PARTITIONING_MISMATCH = ErrorCondition("DELTA_ADD_FILE_PARTITIONING_MISMATCH", SchemaError, "XXKDS")
+ACTION_NOT_JSON = ErrorCondition(
+    "DELTA_ACTION_NOT_JSON",
+    CommitFailedError,
+    "XXKDS",
+    "the {action} of a commit to table {table} cannot be written: {reason}. Nothing was written",
+    parameters=("table", "action"),
+)
+ADD_FILE_PARTITIONING_MISMATCH = ErrorCondition(
+    "DELTA_ADD_FILE_PARTITIONING_MISMATCH",
+    SchemaError,
+    "XXKDS",
+    "file {path!r} has partition values for {given}, but table {table} is partitioned by {wanted} "
+    "(physical names); nothing was written",
+    parameters=("path", "given", "wanted"),
+)
 BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION = ErrorCondition(
     "DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
     UnsupportedOperationError,
     "42KD4",
+    'Operation "{opName}" is not allowed on table {table}: it {what} and changes files, which tables '
+    "with column mapping and a change data feed do not allow in one commit. Nothing was written; change "
+    "the columns first, or turn delta.enableChangeDataFeed off meanwhile",
+    parameters=("opName",),
     family="operation",
 )
 DOMAIN_METADATA_NOT_SUPPORTED = ErrorCondition(
     "DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
     UnsupportedFeatureError,
     "0A000",
+    "Detected DomainMetadata action(s) for domains [{names}], but table {table} does not support table "
+    "feature domainMetadata. Nothing was written; add the feature first",
+    parameters=("domainNames",),
     family="argument",
 )
 DUPLICATE_ACTIONS_FOUND = ErrorCondition(
     "DELTA_DUPLICATE_ACTIONS_FOUND",
     CommitFailedError,
     "2D521",
+    "File operation '{actionType}' for path {path} of table {table} was specified several times. It is "
+    "not valid for multiple file operations with the same path to exist in a single commit; nothing was "
+    "written",
+    parameters=("actionType", "path", "table"),
     family="state",
+)
+CHANGED_TWICE_IN_TRANSACTION = DUPLICATE_ACTIONS_FOUND.also(
+    "Cannot change the {kind} more than once in a transaction on {table}; nothing was written",
 )
 DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR = ErrorCondition(
     "DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
     CommitFailedError,
     "42601",
+    "two DomainMetadata actions for domain {domainName!r} in one commit to {table}; nothing was written",
+    parameters=("domainName",),
     family="argument",
 )
 FEATURE_DROP_CONFLICT_REVALIDATION_FAIL = ErrorCondition(
@@ -43,16 +72,27 @@ FEATURE_DROP_CONFLICT_REVALIDATION_FAIL = ErrorCondition(
     "40000",
     family="state",
 )
+FEATURE_DROP_OVERTAKEN = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
+    "table feature {feature!r} of {table} is not dropped: files that hold traces of it came after those "
+    "that were rewritten. Call dropFeatureSupport again",
+    parameters=("feature",),
+)
 INVALID_ISOLATION_LEVEL = ErrorCondition(
     "DELTA_INVALID_ISOLATION_LEVEL",
     InvalidOptionError,
     "25000",
+    "table {table} has the delta.isolationLevel {isolationLevel!r}, which is none of {levels}; nothing "
+    "was written. Set it to one of the first two",
+    parameters=("isolationLevel",),
     family="argument",
 )
 INVALID_PROTOCOL_DOWNGRADE = ErrorCondition(
     "DELTA_INVALID_PROTOCOL_DOWNGRADE",
     UnsupportedOperationError,
     "KD004",
+    "Protocol version of table {table} cannot be downgraded: the new protocol lacks {features:list}. "
+    "Nothing was written; drop features with dropFeatureSupport",
+    parameters=("table", "features"),
     family="state",
 )
 METADATA_ABSENT = ErrorCondition("DELTA_METADATA_ABSENT", CommitFailedError, "XXKDS", family="state")
@@ -60,30 +100,58 @@ ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(
     "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
     CommitFailedError,
     "22000",
+    "Cannot assign row IDs without row count statistics: file {path!r} for table {table} has no "
+    "numRecords in its stats; nothing was written. Collect statistics when writing the file",
+    parameters=("path", "table"),
     family="state",
 )
-ROW_ID_HIGH_WATER_MARK_SET = ErrorCondition("DELTA_ROW_ID_HIGH_WATER_MARK_SET", CommitFailedError, "XXKDS")
+ROW_ID_HIGH_WATER_MARK_SET = ErrorCondition(
+    "DELTA_ROW_ID_HIGH_WATER_MARK_SET",
+    CommitFailedError,
+    "XXKDS",
+    "Manually setting the Row ID high water mark is not allowed (metadata domain delta.rowTracking of "
+    "table {table}); nothing was written",
+)
 ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL = ErrorCondition(
     "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL",
     CommitFailedError,
     "22KD0",
+    "version {version} of {table} enables row tracking while this transaction disables it: A Row "
+    "Tracking enablement operation was detected running concurrently with a Row Tracking disablement. "
+    "Nothing was written; run the disablement again when the enablement is complete",
+    parameters=("version", "operation", "table"),
     family="state",
 )
 SET_TRANSACTION_VERSION_CONFLICT = ErrorCondition(
     "DELTA_SET_TRANSACTION_VERSION_CONFLICT",
     CommitFailedError,
     "40000",
+    "Two transactions of application {appId!r} in one commit to {table}: versions {first} and {second}; "
+    "nothing was written",
+    parameters=("appId", "versions"),
 )
-TRANSACTION_FINISHED = ErrorCondition("DELTA_TRANSACTION_FINISHED", CommitFailedError, "XXKDS")
+TRANSACTION_FINISHED = ErrorCondition(
+    "DELTA_TRANSACTION_FINISHED",
+    CommitFailedError,
+    "XXKDS",
+    "this transaction on {table} {finished}: start another one",
+)
 UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS = ErrorCondition(
     "DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
     UnsupportedOperationError,
     "0A000",
+    "no manifests can be generated for {table}: {files} of its files have deletion vectors, which "
+    "readers of manifests do not see. Nothing was written; purge them first (REORG TABLE ... APPLY "
+    "(PURGE))",
+    parameters=("table", "files"),
     family="operation",
 )
 UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING = ErrorCondition(
     "DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
     UnsupportedOperationError,
     "0AKDC",
+    "no manifests can be generated for {table}: with column mapping, the columns of its files have other "
+    "names than those of the table. Nothing was written",
+    parameters=("table",),
     family="operation",
 )

@@ -10,6 +10,11 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.columns import (
+    IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
+    UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
+    UNSUPPORTED_COMMENT_MAP_ARRAY,
+)
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.alter.definitions import check_default
 from delta_ds.kernel.alter.schema_change import (
@@ -251,22 +256,13 @@ def _with_nulls(state: TableState, path: Path, field: StructField, nullable: boo
         return field
     if not nullable or _is_part(state, path):
         what = "nullable" if nullable else "NOT NULL, its rows may have nulls; add a CHECK constraint instead"
-        raise UnsupportedOperationError(
-            f"{show(path)} of {state.name} cannot be made {what}. Nothing was changed",
-            condition=_REFUSED,
-            parameters={"column": show(path)},
-        )
+        raise UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP(column=show(path), table=state.name, what=what)
     return replace(field, nullable=True)
 
 
 def _with_comment(state: TableState, path: Path, field: StructField, comment: str) -> StructField:
     if _is_part(state, path):
-        raise UnsupportedOperationError(
-            f"{show(path)} of {state.name} cannot have a comment, only columns and fields of structs can. "
-            "Nothing was changed",
-            condition="DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
-            parameters={"column": show(path)},
-        )
+        raise UNSUPPORTED_COMMENT_MAP_ARRAY(column=show(path), table=state.name)
     return replace(field, metadata={**field.metadata, "comment": comment})
 
 
@@ -289,12 +285,7 @@ def _with_default(state: TableState, path: Path, field: StructField, default: st
 
 def _refuse_identity(state: TableState, path: Path, field: StructField) -> None:
     if any(key.startswith(_IDENTITY) for key in field.metadata):
-        raise UnsupportedOperationError(
-            f"{show(path)} of {state.name} is an identity column, of which only the comment, the name and the place "
-            "can be changed. Nothing was changed",
-            condition="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
-            parameters={"column": show(path)},
-        )
+        raise IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED(column=show(path), table=state.name)
 
 
 def _is_part(state: TableState, path: Path) -> bool:

@@ -9,7 +9,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import SchemaError, UnsupportedOperationError
+from delta_ds.conditions.schema import CLUSTERING_COLUMN_NOT_FOUND, DUPLICATE_CLUSTERING_COLUMNS
+from delta_ds.conditions.tables import (
+    ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED,
+    CLUSTER_BY_INVALID_NUM_COLUMNS,
+    CLUSTERING_COLUMN_MISSING_STATS,
+    CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED,
+)
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.alter.protocol import upgrade_protocol
@@ -50,30 +56,20 @@ def resolve_columns(
         More than four, one twice, one that does not exist, has no order, or has no statistics.
     """
     if len(columns) > MOST_COLUMNS:
-        raise UnsupportedOperationError(
-            f"{table} cannot be clustered by {len(columns)} columns: at most {MOST_COLUMNS} are possible. "
-            "Nothing was written",
-            condition="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
-            parameters={"numColumns": MOST_COLUMNS, "actualNumColumns": len(columns)},
+        raise CLUSTER_BY_INVALID_NUM_COLUMNS(
+            table=table, actualNumColumns=len(columns), numColumns=MOST_COLUMNS
         )
     paths: list[Path] = []
     for column in columns:
         found = column_paths.find(schema, parse_path(column))
         if found is None:
-            raise SchemaError(
-                f"{table} has no column {column!r} to be clustered by; it has {', '.join(schema.names)}. "
-                "Nothing was written",
-                condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-                parameters={"columnName": column, "tableSchema": str(schema)},
+            raise CLUSTERING_COLUMN_NOT_FOUND(
+                table=table, columnName=column, columns=schema.names, tableSchema=str(schema)
             )
         path, field = found
         _check_eligible(path, field.type, table)
         if path in paths:
-            raise SchemaError(
-                f"{table} would be clustered by {show(path)!r} twice. Nothing was written",
-                condition="DELTA_DUPLICATE_COLUMNS_FOUND",
-                parameters={"duplicateCols": show(path)},
-            )
+            raise DUPLICATE_CLUSTERING_COLUMNS(table=table, duplicateCols=show(path))
         paths.append(path)
     _check_statistics(schema, paths, properties, table)
     return paths
@@ -84,11 +80,11 @@ def _check_eligible(path: Path, data_type: DataType, table: str) -> None:
         isinstance(data_type, PrimitiveType) and data_type.name in _ELIGIBLE
     )
     if not eligible:
-        raise UnsupportedOperationError(
-            f"{table} cannot be clustered by {show(path)!r}: {data_type} is not a type that files can be skipped by. "
-            "Nothing was written",
-            condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
-            parameters={"columnsWithDataTypes": f"{show(path)} : {data_type}"},
+        raise CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED(
+            table=table,
+            column=show(path),
+            data_type=data_type,
+            columnsWithDataTypes=f"{show(path)} : {data_type}",
         )
 
 
@@ -97,12 +93,7 @@ def _check_statistics(
 ) -> None:
     lacking = [show(path) for path in paths if not _has_statistics(schema, path, properties)]
     if lacking:
-        raise UnsupportedOperationError(
-            f"{table} cannot be clustered by {', '.join(lacking)}: no statistics are collected for them. Name them in "
-            "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols. Nothing was written",
-            condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-            parameters={"columns": lacking},
-        )
+        raise CLUSTERING_COLUMN_MISSING_STATS(table=table, columns=lacking)
 
 
 def _has_statistics(schema: StructType, path: Path, properties: Mapping[str, str]) -> bool:
@@ -170,11 +161,8 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
     snapshot, table = txn.snapshot, log.storage.url
     assert snapshot is not None
     if txn.metadata.partition_columns:
-        raise UnsupportedOperationError(
-            f"{table} is partitioned by {', '.join(txn.metadata.partition_columns)}: a table has partitions or "
-            "clustering, not both. Nothing was written",
-            condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
-            parameters={"table": table},
+        raise ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED(
+            table=table, partition_columns=txn.metadata.partition_columns
         )
     properties = txn.metadata.configuration
     before = [show(tuple(path)) for path in snapshot.clustering_columns]

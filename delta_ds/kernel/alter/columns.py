@@ -13,6 +13,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.classes import ADD_COLUMNS_OPTIONS
+from delta_ds.conditions.columns import (
+    COLUMN_ALREADY_EXISTS,
+    DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
+    FIELD_ALREADY_EXISTS,
+    FIELD_NOT_FOUND,
+    UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+    UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE,
+    UNSUPPORTED_DROP_PARTITION_COLUMN,
+    WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED,
+)
+from delta_ds.conditions.schema import COLUMN_DROPPED_TWICE, NOT_ONE_COLUMN
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.schema_change import (
@@ -96,19 +108,12 @@ def plan_added_columns(
 ) -> SchemaChange:
     """The change that `add_columns` commits."""
     if not len(fields) or (first and after is not None):
-        raise InvalidOptionError(
-            "give at least one column, and first or after but not both. Nothing was changed",
-            condition="DELTA_ILLEGAL_OPTION",
-        )
+        raise ADD_COLUMNS_OPTIONS()
     _check_addable(state, fields)
     above = resolve(state.schema, parse_path(parent), state.name)[0] if parent is not None else ()
     behind = parse_path(after) if after is not None else None
     if behind is not None and len(behind) != 1:
-        raise SchemaError(
-            f"{after!r} must be one column of {show(above) or state.name}; give the struct it is in as parent. "
-            "Nothing was changed",
-            condition="PARSE_SYNTAX_ERROR",
-        )
+        raise NOT_ONE_COLUMN(after=after, struct=show(above) or state.name)
     schema = state.schema
     columns = []
     for field in fields:
@@ -128,12 +133,7 @@ def _in_history(path: Path, field: StructField) -> dict[str, Any]:
 def _check_addable(state: TableState, fields: StructType) -> None:
     twice = [name for name, count in Counter(n.lower() for n in fields.names).items() if count > 1]
     if twice:
-        raise SchemaError(
-            f"columns of the same name would be added to {state.name} (case does not count): {', '.join(twice)}. "
-            "Nothing was changed",
-            condition="COLUMN_ALREADY_EXISTS",
-            parameters={"columns": twice},
-        )
+        raise COLUMN_ALREADY_EXISTS(table=state.name, columns=twice)
     if any(not f.nullable for _, f in walk(fields)):
         raise UnsupportedOperationError(
             f"a column that is added to {state.name} cannot be NOT NULL: its rows have no value for it. "
@@ -141,11 +141,8 @@ def _check_addable(state: TableState, fields: StructType) -> None:
         )
     for field in fields:
         if "CURRENT_DEFAULT" in field.metadata:
-            raise UnsupportedOperationError(
-                f"column {field.name!r} cannot be added to {state.name} with a default: files written before have no "
-                "value for it. Add it without, then set the default with alterColumn. Nothing was changed",
-                condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
-                parameters={"column": field.name},
+            raise WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED(
+                column=field.name, table=state.name
             )
 
 
@@ -162,11 +159,8 @@ def _insert(
     if behind is not None:
         neighbour = struct.find(behind)
         if neighbour is None:
-            raise SchemaError(
-                f"column {field.name!r} shall go behind {behind!r}, which is not in {show(above) or state.name}; "
-                f"there are: {', '.join(struct.names)}. Nothing was changed",
-                condition="FIELD_NOT_FOUND",
-                parameters={"column": behind},
+            raise FIELD_NOT_FOUND(
+                added=field.name, column=behind, struct=show(above) or state.name, names=struct.names
             )
         at = struct.names.index(neighbour.name) + 1
     return replace_fields(schema, above, lambda fields: (*fields[:at], field, *fields[at:]))
@@ -174,12 +168,7 @@ def _insert(
 
 def already_there(verb: str, name: str, struct: StructType, above: Path, table: str) -> SchemaError:
     """The error for a new name that a column has already."""
-    return SchemaError(
-        f"cannot {verb} the column, {name!r} is in {show(above) or table} already (case does not count); there are: "
-        f"{', '.join(struct.names)}. Nothing was changed",
-        condition="FIELD_ALREADY_EXISTS",
-        parameters={"column": name},
-    )
+    return FIELD_ALREADY_EXISTS(verb=verb, column=name, struct=show(above) or table, names=struct.names)
 
 
 def rename_column(log: TableLog, old: str, new: str) -> int:
@@ -282,26 +271,15 @@ def plan_column_drop(state: TableState, names: Sequence[str]) -> SchemaChange:
 
 def _without(schema: StructType, path: Path, table: str) -> StructType:
     if find(schema, path) is None:
-        raise SchemaError(
-            f"column {show(path)} of {table} would be dropped twice. Nothing was changed",
-            condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-            parameters={"column": show(path)},
-        )
+        raise COLUMN_DROPPED_TWICE(column=show(path), table=table)
     above = path[:-1]
     struct = _type_at(schema, above)
     if not isinstance(struct, StructType):
-        raise UnsupportedOperationError(
-            f"{show(path)} of {table} cannot be dropped, it is what {show(above)} consists of; only columns and fields "
-            "of structs can. Nothing was changed",
-            condition="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
-            parameters={"column": show(path)},
+        raise UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE(
+            column=show(path), table=table, struct=show(above)
         )
     if len(struct) == 1:
-        raise UnsupportedOperationError(
-            f"{show(path)} cannot be dropped, {show(above) or table} has no other column. Nothing was changed",
-            condition="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
-            parameters={"column": show(path)},
-        )
+        raise DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA(column=show(path), struct=show(above) or table)
     return replace_fields(schema, above, lambda fields: tuple(f for f in fields if f.name != path[-1]))
 
 
@@ -315,12 +293,7 @@ def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
     """Refuse to drop what the files are laid out by."""
     by_partition = [c for c in state.metadata.partition_columns if any(is_within((c,), p) for p in paths)]
     if by_partition:
-        raise UnsupportedOperationError(
-            f"partition columns cannot be dropped: {state.name} is partitioned by {', '.join(by_partition)}. "
-            "Nothing was changed",
-            condition="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
-            parameters={"columns": by_partition},
-        )
+        raise UNSUPPORTED_DROP_PARTITION_COLUMN(table=state.name, columns=by_partition)
     # Differs: delta-spark looks at the columns themselves only and lets a struct go that holds one.
     physical = [column_mapping.physical_path(state.schema, p, state.mapping_mode) for p in paths]
     clustered = [
@@ -329,12 +302,7 @@ def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
         if inside is not None and any(c[: len(inside)] == inside for c in state.clustering)
     ]
     if clustered:
-        raise UnsupportedOperationError(
-            f"clustering columns cannot be dropped: {state.name} is clustered by {', '.join(clustered)}; change the "
-            "clustering first. Nothing was changed",
-            condition="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
-            parameters={"columns": clustered},
-        )
+        raise UNSUPPORTED_DROP_CLUSTERING_COLUMN(table=state.name, columns=clustered)
 
 
 def _need_mapping(state: TableState, verb: str, condition: str) -> None:

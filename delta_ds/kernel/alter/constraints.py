@@ -10,7 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import InvalidOptionError, SchemaError
+from delta_ds.conditions.definitions import (
+    CONSTRAINT_ALREADY_EXISTS,
+    CONSTRAINT_DOES_NOT_EXIST,
+    INVALID_CONSTRAINT_NAME,
+)
 from delta_ds.kernel.alter.definitions import check_constraint
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
@@ -56,17 +60,14 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
         A row breaks it (from `verify`).
     """
     if not name.strip():
-        raise SchemaError("a constraint needs a name", condition="DELTA_INVALID_CONSTRAINT_NAME")
+        raise INVALID_CONSTRAINT_NAME()
     txn = log.start_transaction()
     table = log.storage.url
     key = CONSTRAINT_PREFIX + name.lower()
     found = _find_constraint(txn.metadata.configuration, name)
     if found is not None:
-        raise SchemaError(
-            f"{table} has a constraint {name!r} already: {txn.metadata.configuration[found]}. Drop it first. "
-            "Nothing was written",
-            condition="DELTA_CONSTRAINT_ALREADY_EXISTS",
-            parameters={"constraintName": name, "oldConstraint": txn.metadata.configuration[found]},
+        raise CONSTRAINT_ALREADY_EXISTS(
+            table=table, constraintName=name, oldConstraint=txn.metadata.configuration[found]
         )
     check_constraint(name, expression, txn.metadata.schema, table)
     stored = normalise_expression(expression)
@@ -120,11 +121,8 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
         if if_exists:
             return None
         there = sorted(k[len(CONSTRAINT_PREFIX) :] for k in configuration if k.startswith(CONSTRAINT_PREFIX))
-        raise InvalidOptionError(
-            f"{log.storage.url} has no constraint {name!r}; it has {', '.join(there) or 'none'}. "
-            "Nothing was written",
-            condition="DELTA_CONSTRAINT_DOES_NOT_EXIST",
-            parameters={"constraintName": name},
+        raise CONSTRAINT_DOES_NOT_EXIST(
+            table=log.storage.url, constraintName=name, there=", ".join(there) or "none"
         )
     expression = configuration.pop(key)
     txn.set_metadata(replace(txn.metadata, configuration=configuration))

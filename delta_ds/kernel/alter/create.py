@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import NotADeltaTableError, SchemaError, TableExistsError, UnsupportedOperationError
+from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
+from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE, SCHEMA_NOT_PROVIDED
+from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
@@ -167,10 +169,7 @@ def new_table(
 
 def _check_has_columns(schema: StructType, table: str) -> None:
     if not schema.fields:
-        raise SchemaError(
-            f"{table} would have no columns: add at least one. Nothing was written",
-            condition="DELTA_SCHEMA_NOT_PROVIDED",
-        )
+        raise SCHEMA_NOT_PROVIDED(table=table)
 
 
 def _check_constraints(properties: Mapping[str, str], schema: StructType, table: str) -> None:
@@ -194,10 +193,8 @@ def _clustering(
     columns: Sequence[str], schema: StructType, metadata: Metadata, table: str
 ) -> list[tuple[str, ...]]:
     if columns and metadata.partition_columns:
-        raise UnsupportedOperationError(
-            f"{table} would have both partitions ({', '.join(metadata.partition_columns)}) and clustering "
-            f"({', '.join(columns)}); choose one. Nothing was written",
-            condition="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        raise CLUSTER_BY_WITH_PARTITIONED_BY(
+            table=table, partition_columns=metadata.partition_columns, columns=columns
         )
     return clustering.resolve_columns(schema, columns, metadata.configuration, table)
 
@@ -255,11 +252,7 @@ def create_table(
     txn = log.start_transaction(create=True)
     if txn.snapshot is None:
         if mode == REPLACE:
-            raise NotADeltaTableError(
-                f"there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
-                condition="DELTA_CANNOT_REPLACE_MISSING_TABLE",
-                parameters={"tableName": table},
-            )
+            raise CANNOT_REPLACE_MISSING_TABLE(tableName=table)
         operation = "CREATE OR REPLACE TABLE" if mode == CREATE_OR_REPLACE else "CREATE TABLE"
     elif mode == CREATE:
         raise TableExistsError(

@@ -11,9 +11,19 @@ import datetime
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from delta_ds.conditions.data import INVALID_GENERATED_COLUMN_REFERENCES
+from delta_ds.conditions.definitions import (
+    GENERATED_COLUMN_WITH_DEFAULT,
+    INVALID_DEFAULT_VALUE_DATA_TYPE,
+    INVALID_DEFAULT_VALUE_NOT_CONSTANT,
+    NON_BOOLEAN_CHECK_CONSTRAINT,
+    UNSUPPORTED_GENERATED_NESTED_COLUMN,
+    WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED,
+)
+from delta_ds.conditions.expressions import GENERATED_COLUMNS_EXPR_TYPE_MISMATCH
+from delta_ds.conditions.schema import EXPRESSION_UNREADABLE
 from delta_ds.exceptions import (
     DeltaError,
-    InvalidOptionError,
     PredicateError,
     SchemaError,
     UnsupportedFeatureError,
@@ -87,12 +97,7 @@ def check_constraint(name: str, expression: str, schema: StructType, table: str)
     owner = f"CHECK constraint {name} of {table}"
     bound = _bound(owner, expression, schema, _CONSTRAINT)
     if bound.type not in (BOOLEAN, VOID):
-        raise PredicateError(
-            f"{owner} ({expression}) should be a boolean expression, but is of type {bound.type}. "
-            "Nothing was written",
-            condition="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
-            parameters={"name": name, "expr": expression},
-        )
+        raise NON_BOOLEAN_CHECK_CONSTRAINT(owner=owner, expr=expression, type=bound.type, name=name)
 
 
 def _bound(owner: str, text: str, schema: StructType, kind: _Kind) -> Expression:
@@ -106,9 +111,7 @@ def _parse_clause(owner: str, text: str, kind: _Kind) -> RowExpression:
     try:
         return read_row_expression(owner, text, now, kind.unsupported, kind.remedy)
     except UnsupportedFeatureError as error:
-        raise PredicateError(
-            error.text, condition="PARSE_SYNTAX_ERROR", parameters=error.parameters
-        ) from error
+        raise EXPRESSION_UNREADABLE(error.parameters, reason=error.text) from error
 
 
 def _check_functions(clause: RowExpression, kind: _Kind) -> None:
@@ -171,12 +174,7 @@ def check_columns(
             START,
             CURRENT_DEFAULT,
         }:
-            raise SchemaError(
-                f"field {field.name!r} of {table} lies inside another column, where nothing can be generated and "
-                "no default applies. Nothing was written",
-                condition="DELTA_UNSUPPORTED_GENERATED_NESTED_COLUMN",
-                parameters={"column": field.name},
-            )
+            raise UNSUPPORTED_GENERATED_NESTED_COLUMN(column=field.name, table=table)
 
 
 def _check_identity(field: StructField, partition_columns: Collection[str], table: str) -> None:
@@ -209,29 +207,13 @@ def _check_generated(field: StructField, schema: StructType, table: str) -> None
     plain = StructType(tuple(f for f in schema if GENERATION_EXPRESSION not in f.metadata))
     unknown = sorted({c.path[0] for c in columns(clause.tree) if plain.find(c.path[0]) is None})
     if unknown:
-        raise SchemaError(
-            f"{clause} uses {', '.join(unknown)}: a generated column cannot use a column that does not exist, or "
-            "another generated column. Nothing was written",
-            condition="DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
-            parameters={"columnName": field.name, "unknown": unknown},
-        )
+        raise INVALID_GENERATED_COLUMN_REFERENCES(clause=clause, unknown=unknown, columnName=field.name)
     if CURRENT_DEFAULT in field.metadata:
-        raise SchemaError(
-            f"{owner} also has a default, which is not possible. Nothing was written",
-            condition="DELTA_GENERATED_COLUMN_WITH_DEFAULT",
-            parameters={"columnName": field.name},
-        )
+        raise GENERATED_COLUMN_WITH_DEFAULT(owner=owner, columnName=field.name)
     found = clause.bound(plain, "UTC").type
     if not same_type(found, field.type):
-        raise SchemaError(
-            f"{clause} is of type {found}, but the column of type {field.type}: cast the expression to it. "
-            "Nothing was written",
-            condition="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
-            parameters={
-                "columnName": field.name,
-                "expressionType": str(found),
-                "columnType": str(field.type),
-            },
+        raise GENERATED_COLUMNS_EXPR_TYPE_MISMATCH(
+            clause=clause, expressionType=str(found), columnType=str(field.type), columnName=field.name
         )
 
 
@@ -253,26 +235,17 @@ def check_default(field: StructField, features: Collection[str], table: str) -> 
     Source: protocol-checklist DEF-W-01, DEF-W-03.
     """
     if COLUMN_DEFAULTS.name not in features:
-        raise InvalidOptionError(
-            f"column {field.name!r} of {table} has a default, but the table does not support the feature "
-            "allowColumnDefaults: set delta.feature.allowColumnDefaults to 'supported' first. Nothing was written",
-            condition="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
-            parameters={"column": field.name},
-        )
+        raise WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED(column=field.name, table=table)
     now = datetime.datetime.now(datetime.timezone.utc)
     default = read_default(field, features, now, table)
     if default is None:
         return
     used = [".".join(c.path) for c in columns(default.clause.tree)]
     if used:
-        raise SchemaError(
-            f"{default.clause} uses the column {used[0]}, but a default is a constant. Nothing was written",
-            condition="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
-            parameters={"column": field.name, "expression": default.clause.text},
+        raise INVALID_DEFAULT_VALUE_NOT_CONSTANT(
+            clause=default.clause, used=used[0], column=field.name, expression=default.clause.text
         )
     try:
         default.value("UTC")
     except DeltaError as error:
-        raise SchemaError(
-            error.text, condition="INVALID_DEFAULT_VALUE.DATA_TYPE", parameters={"column": field.name}
-        ) from error
+        raise INVALID_DEFAULT_VALUE_DATA_TYPE(reason=error.text, column=field.name) from error

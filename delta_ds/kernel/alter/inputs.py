@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.tables import (
+    ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED,
+    UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY,
+    UNSUPPORTED_FEATURE_STATUS,
+)
 from delta_ds.kernel.alter.protocol import known_feature
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.properties import (
@@ -69,11 +73,7 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
         key, text = check(name, value), str(value)
         folded = key.lower()
         if folded in _RESERVED:
-            raise InvalidOptionError(
-                f"table property {name!r} is reserved: it says what and where a table is. Nothing was written",
-                condition="UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
-                parameters={"property": name},
-            )
+            raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)
         if folded.startswith(FEATURE_PREFIX):
             feature = known_feature(key[len(FEATURE_PREFIX) :])
             _check_status(key, text, feature.name)
@@ -97,17 +97,9 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
 
 def _check_status(key: str, text: str, feature: str) -> None:
     if feature == CLUSTERING.name:
-        raise InvalidOptionError(
-            f"{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
-            condition="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
-            parameters={"tableFeature": feature},
-        )
+        raise ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED(key=key, tableFeature=feature)
     if text.strip().lower() not in _ON:
-        raise InvalidOptionError(
-            f"{key} is {text!r}, but a feature can only be set to 'supported'. Nothing was written",
-            condition="DELTA_UNSUPPORTED_FEATURE_STATUS",
-            parameters={"property": key, "status": text},
-        )
+        raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text)
 
 
 def canonical_name(name: str) -> str:

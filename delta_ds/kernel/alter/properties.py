@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.tables import ADD_CONSTRAINTS
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import features
 from delta_ds.kernel.alter import row_tracking
@@ -97,12 +98,7 @@ def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = 
 def _check_settable(inputs: PropertyInputs) -> None:
     constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
     if constraints:
-        raise InvalidOptionError(
-            f"{constraints[0]} is a CHECK constraint: use addConstraint, which checks the rows there are. "
-            "Nothing was written",
-            condition="DELTA_ADD_CONSTRAINTS",
-            parameters={"property": constraints[0]},
-        )
+        raise ADD_CONSTRAINTS(property=constraints[0])
     if inputs.reader is not None and inputs.writer is not None:
         check_versions(inputs.reader, inputs.writer)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from delta_ds.exceptions import UnsupportedFeatureError
+from delta_ds.conditions.protocol import INVALID_PROTOCOL_VERSION, READ_FEATURE_PROTOCOL_REQUIRES_WRITE
+from delta_ds.conditions.tables import FEATURES_REQUIRE_MANUAL_ENABLEMENT, UNSUPPORTED_FEATURES_IN_CONFIG
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import (
     FEATURE_READER_VERSION,
@@ -111,12 +112,7 @@ def upgrade_protocol(protocol: Protocol, metadata: Metadata, wanted: Collection[
         n for n in missing_features(protocol.supported, needed) if FEATURES[n].by_hand and n not in wanted
     )
     if by_hand:
-        raise UnsupportedFeatureError(
-            f"this change needs the table feature(s) {', '.join(by_hand)}, which an existing table gets only when "
-            f"asked for: call addFeatureSupport({by_hand[0]!r}) first. Nothing was written",
-            condition="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
-            parameters={"unsupportedFeatures": by_hand},
-        )
+        raise FEATURES_REQUIRE_MANUAL_ENABLEMENT(unsupportedFeatures=by_hand, first=by_hand[0])
     return weakest_protocol(protocol.supported | missing, protocol.reader_features or ())
 
 
@@ -129,18 +125,9 @@ def check_versions(reader: int, writer: int) -> None:
         The message says which versions there are.
     """
     if reader not in READER_VERSIONS or writer not in WRITER_VERSIONS:
-        raise UnsupportedFeatureError(
-            f"there is no protocol with reader version {reader} and writer version {writer}: readers have "
-            f"{READER_VERSIONS[0]} to {READER_VERSIONS[-1]}, writers {WRITER_VERSIONS[0]} to {WRITER_VERSIONS[-1]}",
-            condition="DELTA_INVALID_PROTOCOL_VERSION",
-            parameters={"reader": reader, "writer": writer},
-        )
+        raise INVALID_PROTOCOL_VERSION(reader=reader, writer=writer)
     if reader >= FEATURE_READER_VERSION and writer < FEATURE_WRITER_VERSION:
-        raise UnsupportedFeatureError(
-            f"reader version {reader} requires writer version {FEATURE_WRITER_VERSION}, not {writer}",
-            condition="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
-            parameters={"reader": reader, "writer": writer},
-        )
+        raise READ_FEATURE_PROTOCOL_REQUIRES_WRITE(reader=reader, writer=writer)
 
 
 def implied_features(reader: int, writer: int) -> frozenset[str]:
@@ -161,10 +148,10 @@ def known_feature(name: str) -> TableFeature:
     feature = feature_named(name)
     if feature is None or not feature.write:
         why = "is not known" if feature is None else "cannot be written"
-        raise UnsupportedFeatureError(
-            f"table feature {name!r} {why} by this version of delta_ds; it knows "
-            f"{', '.join(sorted(f.name for f in FEATURES.values() if f.write))}. Nothing was written",
-            condition="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
-            parameters={"configs": f"delta.feature.{name}"},
+        raise UNSUPPORTED_FEATURES_IN_CONFIG(
+            feature=name,
+            why=why,
+            known=sorted(f.name for f in FEATURES.values() if f.write),
+            configs=f"delta.feature.{name}",
         )
     return feature

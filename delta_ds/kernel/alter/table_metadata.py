@@ -11,7 +11,13 @@ import uuid
 from collections.abc import Collection
 from dataclasses import replace
 
-from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
+from delta_ds.conditions.protocol import VARIANT_SHREDDING_NOT_WRITTEN
+from delta_ds.conditions.tables import (
+    INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING,
+    ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
+    TABLE_ALREADY_CONTAINS_CDC_COLUMNS,
+    UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+)
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
 from delta_ds.kernel.features import ROW_TRACKING
@@ -78,12 +84,7 @@ def _check_change_feed(new: Metadata, table: str) -> None:
         return
     taken = [f.name for f in new.schema if f.name.lower() in CHANGE_COLUMNS]
     if taken:
-        raise SchemaError(
-            f"{table} has the column(s) {', '.join(taken)}, which the change data feed keeps for itself: rename "
-            f"them or leave {ENABLE_CHANGE_DATA_FEED} off. Nothing was written",
-            condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
-            parameters={"columnList": taken},
-        )
+        raise TABLE_ALREADY_CONTAINS_CDC_COLUMNS(table=table, columnList=taken)
 
 
 def _check_stats_columns(new: Metadata, table: str) -> None:
@@ -95,12 +96,7 @@ def _check_stats_columns(new: Metadata, table: str) -> None:
 def _check_shredding(new: Metadata, old: Metadata | None, table: str) -> None:
     before = old is not None and ENABLE_VARIANT_SHREDDING.of(old.configuration)
     if ENABLE_VARIANT_SHREDDING.of(new.configuration) and not before:
-        raise InvalidOptionError(
-            f"{ENABLE_VARIANT_SHREDDING} cannot be turned on for {table}: this version of delta_ds stores variants "
-            "whole. Tables that have it are read and written. Nothing was written",
-            condition="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
-            parameters={"property": ENABLE_VARIANT_SHREDDING.name},
-        )
+        raise VARIANT_SHREDDING_NOT_WRITTEN(table=table, property=ENABLE_VARIANT_SHREDDING.name)
 
 
 # --- column mapping
@@ -140,12 +136,7 @@ def _check_mode_change(before: str, after: str, new: Metadata, table: str) -> No
         if after == "none"
         else "only none to name is possible on an existing table; create a new one with the mode"
     )
-    raise UnsupportedOperationError(
-        f"{COLUMN_MAPPING_MODE} of {table} cannot be changed from {before!r} to {after!r}: {advice}. "
-        "Nothing was written",
-        condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
-        parameters={"oldMode": before, "newMode": after},
-    )
+    raise UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE(table=table, oldMode=before, newMode=after, advice=advice)
 
 
 def check_names_without_mapping(schema: StructType, table: str) -> None:
@@ -158,11 +149,8 @@ def check_names_without_mapping(schema: StructType, table: str) -> None:
     """
     odd = [f.name for _, f in column_paths.walk(schema) if _ODD_CHARACTERS & set(f.name)]
     if odd:
-        raise SchemaError(
-            f"column mapping of {table} cannot be removed: without it, columns cannot be named "
-            f"{', '.join(map(repr, odd))}. Rename them first. Nothing was written",
-            condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
-            parameters={"invalidColumnNames": odd},
+        raise INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING(
+            table=table, odd=", ".join(map(repr, odd)), invalidColumnNames=odd
         )
 
 
@@ -172,10 +160,8 @@ def check_names_without_mapping(schema: StructType, table: str) -> None:
 def _with_row_tracking(new: Metadata, table: str, features: Collection[str]) -> Metadata:
     enabled = ENABLE_ROW_TRACKING.of(new.configuration)
     if enabled and ROW_TRACKING_SUSPENDED.of(new.configuration):
-        raise InvalidOptionError(
-            f"{ENABLE_ROW_TRACKING} and {ROW_TRACKING_SUSPENDED} of {table} cannot both be true. Nothing was written",
-            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            parameters={"property1": ENABLE_ROW_TRACKING.name, "property2": ROW_TRACKING_SUSPENDED.name},
+        raise ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION(
+            table=table, property1=ENABLE_ROW_TRACKING.name, property2=ROW_TRACKING_SUSPENDED.name
         )
     if not enabled and ROW_TRACKING.name not in features:
         return new

@@ -11,6 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.log import LOG_FILE_OF_CHANGES_NOT_FOUND
+from delta_ds.conditions.options import NO_START_FOR_CDC_READ
+from delta_ds.conditions.streaming import (
+    CDC_START_VERSION_AFTER_LATEST,
+    CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,
+    INVALID_CDC_RANGE,
+)
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
@@ -48,23 +55,11 @@ def open_changes(
     if ending_timestamp is not None:
         end = history.version_at(storage, listing, latest.metadata, ending_timestamp)
     if start is None:
-        raise ChangeDataError(
-            f"reading the changes of {storage.url} needs startingVersion or startingTimestamp",
-            condition="DELTA_NO_START_FOR_CDC_READ",
-        )
+        raise NO_START_FOR_CDC_READ(table=storage.url)
     if start > latest.version:
-        raise ChangeDataError(
-            f"Start version {start} for change data feed of {storage.url} exceeds the latest table version "
-            f"{latest.version}",
-            condition="DELTA_CDC_START_VERSION_AFTER_LATEST",
-            parameters={"start": start, "latest": latest.version},
-        )
+        raise CDC_START_VERSION_AFTER_LATEST(start=start, table=storage.url, latest=latest.version)
     if end is not None and end < start:
-        raise ChangeDataError(
-            f"CDC range from start {start} to end {end} of {storage.url} was invalid: the end is before the start",
-            condition="DELTA_INVALID_CDC_RANGE",
-            parameters={"start": start, "end": end},
-        )
+        raise INVALID_CDC_RANGE(start=start, end=end, table=storage.url)
     last = latest.version if end is None else min(end, latest.version)
     return ChangeFeed(storage, listing, latest, start, last, timezone)
 
@@ -119,10 +114,11 @@ class ChangeFeed:
     def _check_log(self) -> None:
         for version in self._versions:
             if version not in self._listing.commits:
-                raise ChangeDataError(
-                    f"the log file of version {version} of {self.storage.url} is gone, so changes from version "
-                    f"{self.start} cannot be read; the first version left is {min(self._listing.commits)}",
-                    condition="DELTA_LOG_FILE_NOT_FOUND",
+                raise LOG_FILE_OF_CHANGES_NOT_FOUND(
+                    version=version,
+                    table=self.storage.url,
+                    start=self.start,
+                    earliest=min(self._listing.commits),
                 )
 
     def _check_range(self) -> None:
@@ -149,11 +145,8 @@ class ChangeFeed:
         for version, metadata in seen:
             problem = _incompatibility(metadata.schema, self._snapshot.schema, self._snapshot.mapping_mode)
             if problem:
-                raise ChangeDataError(
-                    f"Retrieving table changes of {self.storage.url} between version {self.start} and {self.end} "
-                    f"failed because of an incompatible data schema at version {version}: {problem}. Read ranges on "
-                    "either side of the schema change separately",
-                    condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
+                raise CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA(
+                    table=self.storage.url, start=self.start, end=self.end, version=version, problem=problem
                 )
 
     @property

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import InvalidOptionError, StorageError, TableExistsError, UnsupportedOperationError
+from delta_ds.conditions.commands import CREATE_TABLE_WITH_NON_EMPTY_LOCATION, UNSUPPORTED_NON_EMPTY_CLONE
+from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
+from delta_ds.exceptions import StorageError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
@@ -155,12 +157,7 @@ def _inputs(properties: Mapping[str, str]) -> PropertyInputs:
     inputs = parse_properties({str(name): as_text(value) for name, value in properties.items()})
     constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
     if constraints:
-        raise InvalidOptionError(
-            f"{constraints[0]} is a CHECK constraint: add it to the clone with addConstraint, which checks the rows "
-            "there are. Nothing was written",
-            condition="DELTA_ADD_CONSTRAINTS",
-            parameters={"property": constraints[0]},
-        )
+        raise ADD_CONSTRAINTS_TO_CLONE(property=constraints[0])
     if inputs.reader is not None and inputs.writer is not None:
         check_versions(inputs.reader, inputs.writer)
     return inputs
@@ -179,18 +176,9 @@ def _check_target(txn: Transaction, replace_existing: bool) -> None:
     table = txn.storage.url
     if not replace_existing and (txn.snapshot is not None or list_written_files(txn.storage, "")):
         what = "a table" if txn.snapshot is not None else "files that belong to no table"
-        raise TableExistsError(
-            f"cannot clone to {table}: there is {what} already. Nothing was written; choose another place, or set "
-            "replace to take the place of a table without rows",
-            condition="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
-            parameters={"tableId": table, "tableLocation": table},
-        )
+        raise CREATE_TABLE_WITH_NON_EMPTY_LOCATION(tableId=table, what=what, tableLocation=table)
     if txn.snapshot is not None and txn.snapshot.live_files().num_rows:
-        raise UnsupportedOperationError(
-            f"cannot clone to {table}: the table there is not empty. Nothing was written; delete its rows first",
-            condition="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
-            parameters={"table": table},
-        )
+        raise UNSUPPORTED_NON_EMPTY_CLONE(table=table)
 
 
 # --- description

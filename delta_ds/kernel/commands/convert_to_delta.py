@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import DataFileError, DeltaError, SchemaError, UnsupportedOperationError
+from delta_ds.conditions.classes import CONVERT_STREAM_OUTPUT_NOT_ALLOWED
+from delta_ds.conditions.commands import (
+    CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
+    EMPTY_DIRECTORY,
+    FAILED_READ_FILE_FOOTER,
+    FILE_NOT_FOUND,
+)
+from delta_ds.exceptions import DataFileError, DeltaError, SchemaError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
 from delta_ds.kernel.data.values import partition_values
@@ -129,26 +136,13 @@ def source_files(storage: Storage) -> list[Written]:
         A stream wrote the folder: only its own log tells which files count.
     """
     if storage.exists(_SINK_LOG):
-        raise UnsupportedOperationError(
-            f"{storage.url} was written by a streaming file sink, whose log in {_SINK_LOG} says which files count. "
-            "Nothing was written; read the folder with Spark and write it to a new table",
-            condition="DELTA_OPERATION_NOT_ALLOWED",
-            parameters={"path": storage.url},
-        )
+        raise CONVERT_STREAM_OUTPUT_NOT_ALLOWED(path=storage.url)
     files = list_written_files(storage, "")
     if files:
         return files
     if storage.exists(""):
-        raise DataFileError(
-            f"No file found in the directory {storage.url}; there is nothing to convert. Nothing was written",
-            condition="DELTA_EMPTY_DIRECTORY",
-            parameters={"directory": storage.url},
-        )
-    raise DataFileError(
-        f"there is no folder {storage.url} to convert. Nothing was written",
-        condition="DELTA_FILE_NOT_FOUND",
-        parameters={"path": storage.url},
-    )
+        raise EMPTY_DIRECTORY(directory=storage.url)
+    raise FILE_NOT_FOUND(path=storage.url)
 
 
 def plan_conversion(
@@ -183,11 +177,7 @@ def plan_conversion(
 def _check_names(definition: TableDefinition, table: str) -> None:
     mode = COLUMN_MAPPING_MODE.of(definition.state.properties)
     if mode != "none":
-        raise UnsupportedOperationError(
-            f"{table} cannot be converted with {COLUMN_MAPPING_MODE} = {mode}: set it afterwards. Nothing was written",
-            condition="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
-            parameters={"config": COLUMN_MAPPING_MODE.name, "mode": mode},
-        )
+        raise CONVERSION_UNSUPPORTED_COLUMN_MAPPING(table=table, mode=mode, config=COLUMN_MAPPING_MODE.name)
 
 
 def _look(storage: Storage, file: Written) -> tuple[str, int, StructType]:
@@ -196,11 +186,7 @@ def _look(storage: Storage, file: Written) -> tuple[str, int, StructType]:
         footer = read_footer(storage, path, size)
     except (DataFileError, pa.ArrowException, OSError) as error:
         reason = error.text if isinstance(error, DataFileError) else str(error)
-        raise DataFileError(
-            f"Could not read footer for file {path} of {storage.url}: {reason}. Nothing was written",
-            condition="DELTA_FAILED_READ_FILE_FOOTER",
-            parameters={"currentFile": path, "path": storage.url},
-        ) from error
+        raise FAILED_READ_FILE_FOOTER(currentFile=path, path=storage.url, reason=reason) from error
     try:
         return schema_key(footer), footer.num_rows, file_schema(footer)
     except DeltaError as error:

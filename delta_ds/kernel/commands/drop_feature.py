@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.transaction import FEATURE_DROP_OVERTAKEN
 from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
 from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.protocol import weakest_protocol
@@ -227,12 +228,7 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
     """
     feature = _check_droppable(log, name, bool(truncate_history))
     if rewrite_request(log, name) is not None:
-        raise UnsupportedOperationError(
-            f"table feature {feature.name!r} of {log.storage.url} is not dropped: files that hold traces of it came "
-            "after those that were rewritten. Call dropFeatureSupport again",
-            condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
-            parameters={"feature": feature.name},
-        )
+        raise FEATURE_DROP_OVERTAKEN(feature=feature.name, table=log.storage.url)
     _clean_up(log, feature)
     _refuse_traces(log, feature, after_switching=True)
     if not feature.needs_reader:

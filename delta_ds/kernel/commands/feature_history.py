@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.commands import FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 from delta_ds.kernel.log.segment import list_log, read_log_files
 from delta_ds.kernel.properties import TRUNCATE_HISTORY_RETENTION
@@ -40,12 +40,8 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
     retention = delete_old_versions(log)
     used = next(_versions_using(log, feature, shown), None)
     if used is not None:
-        raise UnsupportedOperationError(
-            f"table feature {feature!r} of {log.storage.url} cannot be dropped yet: version {used} still uses it "
-            f"and is kept for {retention} ({TRUNCATE_HISTORY_RETENTION}). The table does not use it any more: call "
-            "dropFeatureSupport again then, or without truncateHistory now",
-            condition="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
-            parameters={"feature": feature, "version": used},
+        raise FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD(
+            feature=feature, table=log.storage.url, version=used, retention=retention
         )
 
 

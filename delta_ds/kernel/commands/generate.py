@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.commands import MODE_NOT_SUPPORTED
 from delta_ds.kernel.transaction.symlink_manifest import write_manifests
 
 if TYPE_CHECKING:
@@ -39,10 +39,5 @@ def generate(log: DeltaLog, mode: str) -> int:
         The table has column mapping, or files with deletion vectors.
     """
     if mode.strip().lower() != SYMLINK_FORMAT_MANIFEST:
-        raise InvalidOptionError(
-            f"nothing can be generated in mode {mode!r} for {log.storage.url}; there is {SYMLINK_FORMAT_MANIFEST!r}. "
-            "Nothing was written",
-            condition="DELTA_MODE_NOT_SUPPORTED",
-            parameters={"mode": mode, "supportedModes": [SYMLINK_FORMAT_MANIFEST]},
-        )
+        raise MODE_NOT_SUPPORTED(mode=mode, table=log.storage.url, supportedModes=[SYMLINK_FORMAT_MANIFEST])
     return write_manifests(log.snapshot())

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_ds.conditions.commands import FAILED_MERGE_SCHEMA_FILE
+from delta_ds.conditions.schema import UNSUPPORTED_PARQUET_TYPE
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.schema.char_varchar import DECLARED
 from delta_ds.kernel.schema.column_mapping import transform_fields
@@ -97,11 +99,7 @@ def _type(kind: pa.DataType, leaves: Iterator[str], path: str) -> DataType:
     if not (pa.types.is_timestamp(kind) and kind.unit == "ns"):
         found = primitive_from_arrow(kind)
     if found is None:
-        raise SchemaError(
-            f"column {path} has the type {kind} ({physical}), which Spark does not read from Parquet files",
-            condition="DELTA_UNSUPPORTED_DATA_TYPES",
-            parameters={"column": path, "type": str(kind)},
-        )
+        raise UNSUPPORTED_PARQUET_TYPE(column=path, type=str(kind), physical=physical)
     return found
 
 
@@ -165,9 +163,6 @@ def _merge_field(merged: StructType, schema: StructType, path: str, table: str) 
     try:
         return merge_schemas(merged, schema)
     except SchemaError as error:
-        raise SchemaError(
-            f"{table} cannot be converted: failed to merge schema of file {path}, {schema}, with that of the files "
-            f"before it, {merged}: {error.text}",
-            condition="DELTA_FAILED_MERGE_SCHEMA_FILE",
-            parameters={"file": path, "schema": str(schema)},
+        raise FAILED_MERGE_SCHEMA_FILE(
+            table=table, file=path, schema=str(schema), merged=merged, reason=error.text
         ) from error

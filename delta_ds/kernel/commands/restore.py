@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.commands import CANNOT_RESTORE_TABLE_VERSION, MISSING_FILES_UNEXPECTED_VERSION
+from delta_ds.conditions.options import ONEOF_IN_RESTORE
+from delta_ds.conditions.tables import ROW_TRACKING_RESTORED_WHILE_SUSPENDED
 from delta_ds.exceptions import (
-    DataFileError,
-    InvalidOptionError,
     TimestampOutOfRangeError,
-    UnsupportedOperationError,
     VersionNotFoundError,
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
@@ -125,10 +125,7 @@ def restore(
         Rows of an append-only table would go away.
     """
     if (version is None) == (timestamp is None):
-        raise InvalidOptionError(
-            f"give either a version or a timestamp to restore {log.storage.url} to. Nothing was written",
-            condition="DELTA_ONEOF_IN_TIMETRAVEL",
-        )
+        raise ONEOF_IN_RESTORE(table=log.storage.url)
     wanted = _snapshot_to_restore(log, version, timestamp, timezone)
     txn = log.start_transaction()
     latest = txn.snapshot
@@ -158,14 +155,13 @@ def _snapshot_to_restore(
     try:
         return snapshot_at(log, version, timestamp, timezone)
     except VersionNotFoundError as error:
-        raise VersionNotFoundError(
-            f"Cannot restore table {url} to version {version}: {error.text} Nothing was written",
-            condition="DELTA_CANNOT_RESTORE_TABLE_VERSION",
-            parameters={
-                **error.parameters,
-                "startVersion": error.parameters.get("earliest"),
-                "endVersion": error.parameters.get("latest"),
-            },
+        raise CANNOT_RESTORE_TABLE_VERSION(
+            error.parameters,
+            table=url,
+            version=version,
+            reason=error.text,
+            startVersion=error.parameters.get("earliest"),
+            endVersion=error.parameters.get("latest"),
         ) from error
     except TimestampOutOfRangeError as error:
         late = error.condition == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
@@ -256,12 +252,8 @@ def _check_present(storage: Storage, adds: list[dict[str, Any]], version: int) -
         missing = [path for path, there in zip(paths, found, strict=True) if not there]
     if missing:
         more = f" and {len(missing) - _SHOWN_FILES} more" if len(missing) > _SHOWN_FILES else ""
-        raise DataFileError(
-            f"Not all files of version {version} of table {storage.url} are available any more, a VACUUM may have "
-            f"deleted them: {', '.join(missing[:_SHOWN_FILES])}{more}. Nothing was written. Restore to a more recent "
-            "version, or set spark.sql.files.ignoreMissingFiles to true to restore what is left",
-            condition="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-            parameters={"version": version, "files": missing[:_SHOWN_FILES], "count": len(missing)},
+        raise MISSING_FILES_UNEXPECTED_VERSION(
+            version=version, table=storage.url, files=missing[:_SHOWN_FILES], more=more, count=len(missing)
         )
 
 
@@ -284,11 +276,11 @@ def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
     """While row tracking is suspended no file that is added has row ids, which an enabled table needs."""
     enabled = ENABLE_ROW_TRACKING.of(wanted.metadata.configuration)
     if enabled and ROW_TRACKING_SUSPENDED.of(latest.metadata.configuration):
-        raise UnsupportedOperationError(
-            f"table {latest.storage.url} cannot be restored to version {wanted.version}, which has row tracking, while "
-            f"{ROW_TRACKING_SUSPENDED} is true. Nothing was written; unset the property first",
-            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            parameters={"property1": ENABLE_ROW_TRACKING.name, "property2": ROW_TRACKING_SUSPENDED.name},
+        raise ROW_TRACKING_RESTORED_WHILE_SUSPENDED(
+            table=latest.storage.url,
+            version=wanted.version,
+            property1=ENABLE_ROW_TRACKING.name,
+            property2=ROW_TRACKING_SUSPENDED.name,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.options import TIMESTAMP_INVALID
 from delta_ds.kernel.options import values
 
 if TYPE_CHECKING:
@@ -43,9 +43,5 @@ def snapshot_at(
     try:
         moment = values.timestamp(timestamp, values.zone_by_name(timezone))
     except ValueError as error:
-        raise InvalidOptionError(
-            f"{timestamp!r} is no timestamp of table {log.storage.url}: {error}. Nothing was written",
-            condition="DELTA_TIMESTAMP_INVALID",
-            parameters={"timestamp": timestamp},
-        ) from error
+        raise TIMESTAMP_INVALID(timestamp=timestamp, table=log.storage.url, reason=error) from error
     return log.snapshot(version, moment)

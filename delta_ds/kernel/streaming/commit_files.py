@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.streaming import SOURCE_IGNORE_DELETE, SOURCE_TABLE_IGNORE_CHANGES
 from delta_ds.kernel.changes import CommitChanges, SliceMaker
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.options.stream_read import StreamReadOptions
@@ -81,22 +81,11 @@ class AddedFiles:
         has_adds = commit.adds.num_rows > 0
         path = _removed(commit)
         if has_adds and not self._options.allows_changes:
-            raise UnsupportedOperationError(
-                f"Detected a data update (for example {_operation(commit) or path}) in the source table {table} at "
-                f"version {version}. A stream reads only rows that are added. If this happens regularly and changes "
-                "may be passed over, set the option 'skipChangeCommits' to 'true'; 'readChangeFeed' reads them as "
-                "changes. To have the update in the result, begin with a new checkpoint",
-                condition="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
-                parameters={"version": version, "path": path, "table": table},
+            raise SOURCE_TABLE_IGNORE_CHANGES(
+                operation=_operation(commit) or path, table=table, version=version, path=path
             )
         if not has_adds and not self._options.allows_deletes:
-            raise UnsupportedOperationError(
-                f"Detected deleted data (for example {path}) from streaming source {table} at version {version}. A "
-                "stream reads only rows that are added. To pass over deletes, set the option 'ignoreDeletes' to "
-                "'true'; 'readChangeFeed' reads them as changes",
-                condition="DELTA_SOURCE_IGNORE_DELETE",
-                parameters={"version": version, "path": path, "table": table},
-            )
+            raise SOURCE_IGNORE_DELETE(path=path, table=table, version=version)
 
     def slices(self, pieces: Sequence[Piece]) -> list[FileSlice]:
         """The files of units of commits, in order."""

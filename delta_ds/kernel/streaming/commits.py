@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.exceptions import CorruptLogFileError, LogError
+from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
+from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
 from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
@@ -136,13 +137,7 @@ class CommitReader:
     def _report_gap(self, expected: int, found: int) -> None:
         table = self._storage.url
         if self._fail_on_gap:
-            raise LogError(
-                f"Delta stream cannot resume from version {expected} of {table}: its transaction log goes on at "
-                f"version {found}. Log files may have been deleted by log retention. Begin with a new checkpoint, and "
-                "consider a longer delta.logRetentionDuration; or set failOnDataLoss=false to leave out what is lost",
-                condition="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-                parameters={"version": expected, "earliest": found, "table": table},
-            )
+            raise MISSING_COMMITS_UNEXPECTED_VERSION(version=expected, table=table, earliest=found)
         logger.warning("stream_data_loss table=%s missing=%s..%s", table, expected, found - 1)
 
     def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[Commit]:

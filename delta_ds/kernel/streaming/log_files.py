@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from delta_ds.conditions.streaming import STREAMING_TRAILING_COMMIT_MISSING
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.filenames import LogFile, parse_name
@@ -155,9 +156,4 @@ def _same(before: LogFile, now: LogFile | None) -> bool:
 
 def lost_end(table: str, expected: int, seen: int) -> LogError:
     """The error for a log that ends before commits which a stream has seen."""
-    return LogError(
-        f"The stream from {table} has read commits up to version {expected}, but the log ends with version {seen} "
-        "now: its end was lost, or the table was put back. Begin with a new checkpoint",
-        condition="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-        parameters={"expected": expected, "seen": seen},
-    )
+    return STREAMING_TRAILING_COMMIT_MISSING(table=table, expected=expected, seen=seen)

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_ds.exceptions import LogError, UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.conditions.streaming import (
+    DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE,
+    INVALID_FORMAT_FROM_SOURCE_VERSION,
+    INVALID_SOURCE_OFFSET_FORMAT,
+)
+from delta_ds.exceptions import LogError, UnsupportedOperationError
 from delta_ds.kernel.json_text import parse_json
 
 FORMAT = 1
@@ -112,12 +117,7 @@ class StreamOffset:
         values = _values(given, table)
         form = values.get(_FORMAT_KEY)
         if isinstance(form, int) and _is_number(form) and form > FORMAT:
-            raise UnsupportedFeatureError(
-                f"the checkpoint of a stream from {table} has offsets of format {form}; this version of the package "
-                f"knows format {FORMAT}. Use a newer version, or begin with a new checkpoint",
-                condition="DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION",
-                parameters={"found": form, "known": FORMAT},
-            )
+            raise INVALID_FORMAT_FROM_SOURCE_VERSION(table=table, found=form, known=FORMAT)
         found = _check_values(values, table)
         if found.table_id != table_id:
             raise different_table(table, table_id, found.table_id)
@@ -126,13 +126,7 @@ class StreamOffset:
 
 def different_table(table: str, now: str, before: str) -> UnsupportedOperationError:
     """The error for a table that is not the one a stream was reading."""
-    return UnsupportedOperationError(
-        f"The streaming query was reading from an unexpected Delta table: {table} has the id {now!r}, but by its "
-        f"checkpoint the query used to read the table with the id {before!r}. The path was changed, or the table "
-        "deleted and created anew. Read the former table, or begin with a new checkpoint",
-        condition="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
-        parameters={"newTableId": now, "oldTableId": before},
-    )
+    return DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE(table=table, newTableId=now, oldTableId=before)
 
 
 def _values(given: str | Mapping[str, Any], table: str) -> Mapping[str, Any]:
@@ -171,8 +165,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _damaged_error(table: str, given: Any, more: str = "The checkpoint is damaged") -> LogError:
-    return LogError(
-        f"The stored source offset format is invalid: the checkpoint of a stream from {table} holds {given!r:.200}. "
-        f"{more}; begin with a new one",
-        condition="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
-    )
+    return INVALID_SOURCE_OFFSET_FORMAT(table=table, given=given, more=more)

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from delta_ds.conditions.streaming import (
+    STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT,
+    STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA,
+)
 from delta_ds.exceptions import ChangeDataError, DeltaError, LogError, SchemaError
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
@@ -132,10 +136,8 @@ class ReadSchema:
             if self.pinned.mapping_mode == "none" and not self._options.change_feed:
                 # As delta-spark: the commits may still be there, and are checked one by one.
                 return
-            raise LogError(
-                f"Failed to obtain the schema of version {version} of {self._storage.url}, where the stream begins, so "
-                f"renamed and dropped columns cannot be ruled out: {error.text}. Begin with a later version",
-                condition="DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
+            raise STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT(
+                version=version, table=self._storage.url, reason=error.text
             ) from error
         self.check_snapshot(snapshot)
 
@@ -218,9 +220,6 @@ class ReadSchema:
 
     def not_in_one_batch(self, start: int, end: int) -> SchemaError:
         """The error for a batch of a checkpoint that no one schema can read."""
-        return SchemaError(
-            f"The schema log of the stream from {self._storage.url} cannot be begun: the schema or protocol changes "
-            f"within the batch from version {start} to {end} that the checkpoint holds. Begin with a new checkpoint",
-            condition="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
-            parameters={"start": start, "end": end},
+        return STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA(
+            table=self._storage.url, start=start, end=end
         )

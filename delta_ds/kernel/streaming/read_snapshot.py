@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from delta_ds.exceptions import SchemaError
+from delta_ds.conditions.streaming import SCHEMA_NOT_SET
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot
@@ -21,11 +21,7 @@ def state_to_read(snapshot: Snapshot) -> TableState:
         The table has no columns yet.
     """
     if not snapshot.schema.fields:
-        raise SchemaError(
-            f"Delta table {snapshot.storage.url} has no columns at version {snapshot.version}, so there is nothing "
-            "to stream from it yet. Write data with the option mergeSchema first",
-            condition="DELTA_SCHEMA_NOT_SET",
-        )
+        raise SCHEMA_NOT_SET(table=snapshot.storage.url, version=snapshot.version)
     return snapshot.table_state
 
 

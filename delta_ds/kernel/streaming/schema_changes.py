@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from delta_ds.conditions.streaming import STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.features import TYPE_WIDENING
@@ -114,13 +115,13 @@ def _needs_schema_log(
     pinned: TableState, metadata: Metadata, version: int, changes: MappedChanges | None
 ) -> SchemaError:
     what = changes.text if changes else "the column mapping or the partitioning changed"
-    return SchemaError(
-        f"Streaming read is not supported on tables with read-incompatible schema changes: between version {version} "
-        f"and the schema of this stream (version {pinned.version}) of {pinned.table}, {what}. Give "
-        "the option 'schemaTrackingLocation' (a folder below the checkpoint) from the first start on, or begin with a "
-        f"new checkpoint. Read schema: {pinned.schema}. Incompatible data schema: {metadata.schema}",
-        condition="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
-        parameters={"version": version, "table": pinned.table},
+    return STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG(
+        version=version,
+        stream_version=pinned.version,
+        table=pinned.table,
+        what=what,
+        read_schema=pinned.schema,
+        data_schema=metadata.schema,
     )
 
 

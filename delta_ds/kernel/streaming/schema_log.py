@@ -14,7 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from delta_ds.exceptions import DeltaError, LogError, SchemaError
+from delta_ds.conditions.streaming import (
+    SCHEMA_CHANGED_WITH_VERSION,
+    STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION,
+    STREAMING_METADATA_EVOLUTION,
+    STREAMING_SCHEMA_LOCATION_CONFLICT,
+    STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED,
+    STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID,
+)
+from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
@@ -95,10 +103,8 @@ class SchemaLog:
         except DeltaError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-            raise LogError(
-                f"The schema log of a stream from {self._table.table} has the damaged entry {number} in "
-                f"{self._folder.url}: {error}. Give another 'schemaTrackingLocation'",
-                condition="DELTA_STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED",
+            raise STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED(
+                table=self._table.table, number=number, location=self._folder.url, reason=error
             ) from error
 
     def append(self, pinned: TableState, *, replacing: bool = False) -> SchemaLogEntry:
@@ -121,11 +127,7 @@ class SchemaLog:
         try:
             self._folder.create(str(number), data)
         except FileExistsError as error:
-            raise SchemaError(
-                f"Detected conflicting schema location {self._folder.url} while streaming from {pinned.table}: another "
-                "stream uses it. Give each stream a 'schemaTrackingLocation' or 'streamingSourceTrackingId' of its own",
-                condition="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
-            ) from error
+            raise STREAMING_SCHEMA_LOCATION_CONFLICT(location=self._folder.url, table=pinned.table) from error
         self.current = entry
         return entry
 
@@ -153,10 +155,8 @@ class SchemaLog:
         older, newer = (with_physical_names(e.pinned.schema) for e in (before, current))
         problem = incompatibility(older, newer, widening=True, missing=True)
         if problem is not None:
-            raise SchemaError(
-                f"Detected schema change in version {current.pinned.version} of {current.pinned.table}: {problem}. It "
-                "cannot be read across; begin with a new checkpoint and schemaTrackingLocation",
-                condition="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+            raise SCHEMA_CHANGED_WITH_VERSION(
+                version=current.pinned.version, table=current.pinned.table, problem=problem
             )
         missing = _not_agreed(changes, self._options, current.pinned.version)
         if missing:
@@ -182,13 +182,7 @@ def differs_from(pinned: TableState, metadata: Metadata | None, protocol: Protoc
 
 def evolved_error(pinned: TableState) -> SchemaError:
     """The error that stops a stream once its schema log has a new entry."""
-    return SchemaError(
-        f"The schema, table configuration or protocol of {pinned.table} has changed in version {pinned.version} during "
-        "streaming, and the schema log has been updated. Start the stream again with a new readStream...load() to go "
-        f"on with it. Updated schema: {pinned.schema}",
-        condition="DELTA_STREAMING_METADATA_EVOLUTION",
-        parameters={"version": pinned.version, "table": pinned.table},
-    )
+    return STREAMING_METADATA_EVOLUTION(table=pinned.table, version=pinned.version, schema=pinned.schema)
 
 
 def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int) -> list[str]:
@@ -206,12 +200,14 @@ def _not_agreed_error(
 ) -> SchemaError:
     version = current.version
     ways = " and ".join(f".option({name!r}, '{version}')" for name in options)
-    return SchemaError(
-        f"We've detected one or more non-additive schema changes ({changes.name}) between version {before} and "
-        f"{version} of {current.table}: {changes.text}. See whether the target of the stream has to follow; then go on "
-        f"with {ways}, or with the value '{ALWAYS}' for all such changes",
-        condition="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
-        parameters={"opType": changes.name, "previous": before, "current": version, "options": options},
+    return STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION(
+        opType=changes.name,
+        previous=before,
+        current=version,
+        table=current.table,
+        changes=changes.text,
+        ways=ways,
+        options=options,
     )
 
 
@@ -235,10 +231,8 @@ def _body(entry: SchemaLogEntry) -> dict[str, Any]:
 def _parse(number: int, body: Mapping[str, Any], table: TableState) -> SchemaLogEntry:
     where = f"entry {number} of the schema log of {table.table}"
     if body["tableId"] != table.metadata.id:
-        raise SchemaError(
-            f"{where} belongs to another table: its id is {body['tableId']!r}, that of the table "
-            f"{table.metadata.id!r}. Give another 'schemaTrackingLocation'",
-            condition="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+        raise STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID(
+            where=where, found_id=body["tableId"], table_id=table.metadata.id
         )
     parse_schema(body["dataSchemaJson"])
     configuration = body.get("tableConfigurations")

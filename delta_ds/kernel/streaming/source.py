@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_ds.exceptions import LogError, SchemaError, TimestampOutOfRangeError, VersionNotFoundError
+from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_STREAM
+from delta_ds.exceptions import LogError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
@@ -360,10 +361,8 @@ class StreamSource:
             if field is not None:
                 fields.append(field)
             elif offered.find(name) is None:
-                raise SchemaError(
-                    f"column {name!r} is not in the stream from {self.storage.url}; its columns are "
-                    f"{', '.join([*schema.names, *offered.names])}",
-                    condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                raise COLUMN_NOT_FOUND_IN_STREAM(
+                    column=name, table=self.storage.url, columns=[*schema.names, *offered.names]
                 )
         return StructType(tuple(fields)), StructType(tuple(f for f in offered if f.name in columns))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.streaming import LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE
 from delta_ds.exceptions import LogError, TruncatedLogError, VersionNotFoundError
 from delta_ds.kernel.changes.commit import change_constants, file_sizes
 from delta_ds.kernel.data.read.plan import FileSlice
@@ -65,10 +66,4 @@ def snapshot_of_stream(storage: Storage, version: int) -> Snapshot:
 
 
 def _lagging_error(storage: Storage, version: int, error: LogError | VersionNotFoundError) -> LogError:
-    return LogError(
-        f"The stream from {storage.url} needs version {version}, which the log does not hold any more ({error.text}). "
-        "If nobody deleted it, the query is lagging behind log retention: begin with a new checkpoint, and consider a "
-        "longer delta.logRetentionDuration",
-        condition="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
-        parameters={"version": version, "table": storage.url},
-    )
+    return LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE(table=storage.url, version=version, reason=error.text)

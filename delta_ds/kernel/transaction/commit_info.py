@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from delta_ds.conditions.transaction import ACTION_NOT_JSON
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.transaction.isolation import IsolationLevel
@@ -81,11 +82,7 @@ def _written_properties(
 
 def not_json(table: str, action: str, error: ValueError) -> CommitFailedError:
     """The error of an action that holds what JSON cannot say, which no other reader of the table would survive."""
-    return CommitFailedError(
-        f"the {action} of a commit to table {table} cannot be written: {error}. Nothing was written",
-        condition="DELTA_ACTION_NOT_JSON",
-        parameters={"table": table, "action": action},
-    )
+    return ACTION_NOT_JSON(action=action, table=table, reason=error)
 
 
 def as_text(value: Any) -> str:

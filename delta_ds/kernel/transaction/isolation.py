@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.transaction import INVALID_ISOLATION_LEVEL
 from delta_ds.kernel.properties import ISOLATION_LEVEL
 
 # Operations that change rows; a commit of any other one that only rearranges data is not checked for new files.
@@ -47,11 +47,8 @@ def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:
     for level in IsolationLevel:
         if level.value.lower() == text.strip().lower():
             return level
-    raise InvalidOptionError(
-        f"table {table} has the {ISOLATION_LEVEL} {text!r}, which is none of "
-        f"{', '.join(level.value for level in IsolationLevel)}; nothing was written. Set it to one of the first two",
-        condition="DELTA_INVALID_ISOLATION_LEVEL",
-        parameters={"isolationLevel": text},
+    raise INVALID_ISOLATION_LEVEL(
+        table=table, isolationLevel=text, levels=", ".join(level.value for level in IsolationLevel)
     )
 
 

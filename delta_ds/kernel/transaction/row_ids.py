@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta_ds.exceptions import CommitFailedError, UnsupportedOperationError
+from delta_ds.conditions.tables import ROW_TRACKING_ENABLED_AND_SUSPENDED
+from delta_ds.conditions.transaction import (
+    ROW_ID_ASSIGNMENT_WITHOUT_STATS,
+    ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL,
+)
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
@@ -30,11 +34,7 @@ def is_suspended(metadata: Metadata, table: str) -> bool:
     enabled = _is_true(metadata, ENABLE_ROW_TRACKING.name)
     suspended = _is_true(metadata, ROW_TRACKING_SUSPENDED.name)
     if enabled and suspended:
-        raise UnsupportedOperationError(
-            f"table {table} has delta.enableRowTracking and delta.rowTrackingSuspended both true; nothing was "
-            "written. Unset one of them",
-            condition="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-        )
+        raise ROW_TRACKING_ENABLED_AND_SUSPENDED(table=table)
     return suspended
 
 
@@ -102,12 +102,7 @@ def num_records(add: Body, table: str) -> int:
     except (ValueError, TypeError, AttributeError):
         count = None
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise CommitFailedError(
-            f"Cannot assign row IDs without row count statistics: file {add.get('path')!r} for table {table} has no "
-            "numRecords in its stats; nothing was written. Collect statistics when writing the file",
-            condition="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
-            parameters={"path": add.get("path"), "table": table},
-        )
+        raise ROW_ID_ASSIGNMENT_WITHOUT_STATS(path=add.get("path"), table=table)
     return count
 
 
@@ -152,12 +147,8 @@ def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
         return
     if pending.is_unbackfill:
         if winner.is_backfill:
-            raise CommitFailedError(
-                f"version {winner.version} of {pending.table} enables row tracking while this transaction disables "
-                "it: A Row Tracking enablement operation was detected running concurrently with a Row Tracking "
-                "disablement. Nothing was written; run the disablement again when the enablement is complete",
-                condition="DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL",
-                parameters={"version": winner.version, "operation": winner.operation, "table": pending.table},
+            raise ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL(
+                version=winner.version, table=pending.table, operation=winner.operation
             )
         strip_row_ids(pending, winner)
         return

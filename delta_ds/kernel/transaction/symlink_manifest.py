@@ -13,7 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.transaction import (
+    UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
+    UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
+)
 from delta_ds.kernel.data.write.paths import directory
 from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.storage.uri import has_scheme
@@ -75,21 +78,11 @@ def check(snapshot: Snapshot) -> None:
     """
     table = snapshot.storage.url
     if snapshot.mapping_mode != "none":
-        raise UnsupportedOperationError(
-            f"no manifests can be generated for {table}: with column mapping, the columns of its files have other "
-            "names than those of the table. Nothing was written",
-            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
-            parameters={"table": table},
-        )
+        raise UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING(table=table)
     vectors = snapshot.live_files().table["deletionVector"]
     count = len(vectors) - vectors.null_count
     if count:
-        raise UnsupportedOperationError(
-            f"no manifests can be generated for {table}: {count} of its files have deletion vectors, which readers "
-            "of manifests do not see. Nothing was written; purge them first (REORG TABLE ... APPLY (PURGE))",
-            condition="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
-            parameters={"table": table, "files": count},
-        )
+        raise UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS(table=table, files=count)
 
 
 def folders_of(snapshot: Snapshot, values: Collection[Mapping[str, str | None]]) -> set[str]:

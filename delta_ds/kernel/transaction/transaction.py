@@ -7,6 +7,12 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.transaction import (
+    CHANGED_TWICE_IN_TRANSACTION,
+    DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR,
+    SET_TRANSACTION_VERSION_CONFLICT,
+    TRANSACTION_FINISHED,
+)
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
@@ -253,10 +259,7 @@ class Transaction:
 
     def _only_one(self, name: str, before: Any, new: Any) -> Any:
         if before is not None and before != new:
-            raise CommitFailedError(
-                f"Cannot change the {name} more than once in a transaction on {self.storage.url}; nothing was written",
-                condition="DELTA_DUPLICATE_ACTIONS_FOUND",
-            )
+            raise CHANGED_TWICE_IN_TRANSACTION(kind=name, table=self.storage.url)
         return new
 
     def set_txn(self, app_id: str, version: int, last_updated: int | None = None) -> Transaction:
@@ -269,11 +272,12 @@ class Transaction:
         """
         before = self._txns.get(app_id)
         if before is not None and before["version"] != version:
-            raise CommitFailedError(
-                f"Two transactions of application {app_id!r} in one commit to {self.storage.url}: versions "
-                f"{before['version']} and {version}; nothing was written",
-                condition="DELTA_SET_TRANSACTION_VERSION_CONFLICT",
-                parameters={"appId": app_id, "versions": [before["version"], version]},
+            raise SET_TRANSACTION_VERSION_CONFLICT(
+                appId=app_id,
+                table=self.storage.url,
+                first=before["version"],
+                second=version,
+                versions=[before["version"], version],
             )
         if before is None:
             moment = _now() if last_updated is None else last_updated
@@ -291,12 +295,7 @@ class Transaction:
 
     def _set_domain(self, body: Body) -> Transaction:
         if body["domain"] in self._domains:
-            raise CommitFailedError(
-                f"two DomainMetadata actions for domain {body['domain']!r} in one commit to {self.storage.url}; "
-                "nothing was written",
-                condition="DELTA_DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR",
-                parameters={"domainName": body["domain"]},
-            )
+            raise DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR(domainName=body["domain"], table=self.storage.url)
         self._domains[body["domain"]] = body
         return self
 
@@ -348,10 +347,7 @@ class Transaction:
             The storage refused. After an `UncertainWriteError` the commit may have happened.
         """
         if self._finished is not None:
-            raise CommitFailedError(
-                f"this transaction on {self.storage.url} {self._finished}: start another one",
-                condition="DELTA_TRANSACTION_FINISHED",
-            )
+            raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)
         pending = self._pending(operation)
         validation.check(pending)
         self._finished = "has failed"

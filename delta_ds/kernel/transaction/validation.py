@@ -9,11 +9,17 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.transaction import (
+    ADD_FILE_PARTITIONING_MISMATCH,
+    BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION,
+    DOMAIN_METADATA_NOT_SUPPORTED,
+    DUPLICATE_ACTIONS_FOUND,
+    INVALID_PROTOCOL_DOWNGRADE,
+    ROW_ID_HIGH_WATER_MARK_SET,
+)
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
-    SchemaError,
-    UnsupportedFeatureError,
     UnsupportedOperationError,
 )
 from delta_ds.kernel import features
@@ -72,12 +78,7 @@ def _check_protocol(pending: Pending) -> None:
     if before is not None and new is not None and pending.operation not in _MAY_LOWER:
         lost = removed_features(before, new)
         if lost:
-            raise UnsupportedOperationError(
-                f"Protocol version of table {table} cannot be downgraded: the new protocol lacks "
-                f"{', '.join(lost)}. Nothing was written; drop features with dropFeatureSupport",
-                condition="DELTA_INVALID_PROTOCOL_DOWNGRADE",
-                parameters={"table": table, "features": lost},
-            )
+            raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
     features.check_writable(pending.protocol, configuration, table, pending.metadata.schema)
     if before is not None and new is not None and pending.snapshot is not None:
         # What is there must be understood as well, also where it is about to be dropped.
@@ -88,18 +89,11 @@ def _check_domains(pending: Pending) -> None:
     mark = pending.domains.get(ROW_TRACKING_DOMAIN)
     leaves = bool(mark and mark.get("removed")) and not pending.protocol.supports(ROW_TRACKING)
     if mark is not None and not leaves:
-        raise CommitFailedError(
-            f"Manually setting the Row ID high water mark is not allowed (metadata domain {ROW_TRACKING_DOMAIN} of "
-            f"table {pending.table}); nothing was written",
-            condition="DELTA_ROW_ID_HIGH_WATER_MARK_SET",
-        )
+        raise ROW_ID_HIGH_WATER_MARK_SET(table=pending.table)
     if pending.domains and not pending.protocol.supports(DOMAIN_METADATA):
         names = ", ".join(pending.domains)
-        raise UnsupportedFeatureError(
-            f"Detected DomainMetadata action(s) for domains [{names}], but table {pending.table} does not support "
-            "table feature domainMetadata. Nothing was written; add the feature first",
-            condition="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
-            parameters={"domainNames": list(pending.domains)},
+        raise DOMAIN_METADATA_NOT_SUPPORTED(
+            names=names, table=pending.table, domainNames=list(pending.domains)
         )
 
 
@@ -112,11 +106,8 @@ def _check_partition_values(pending: Pending) -> None:
             )
         given = set(add.get("partitionValues") or {})
         if given != wanted:
-            raise SchemaError(
-                f"file {add['path']!r} has partition values for {sorted(given)}, but table {pending.table} is "
-                f"partitioned by {sorted(wanted)} (physical names); nothing was written",
-                condition="DELTA_ADD_FILE_PARTITIONING_MISMATCH",
-                parameters={"path": add["path"], "given": sorted(given), "wanted": sorted(wanted)},
+            raise ADD_FILE_PARTITIONING_MISMATCH(
+                path=add["path"], given=sorted(given), table=pending.table, wanted=sorted(wanted)
             )
 
 
@@ -161,12 +152,7 @@ def _by_path(kind: str, bodies: Iterable[Body], storage: Storage) -> dict[str, s
 
 
 def _duplicate(kind: str, path: str, table: str) -> CommitFailedError:
-    return CommitFailedError(
-        f"File operation '{kind}' for path {path} of table {table} was specified several times. It is not valid for "
-        "multiple file operations with the same path to exist in a single commit; nothing was written",
-        condition="DELTA_DUPLICATE_ACTIONS_FOUND",
-        parameters={"actionType": kind, "path": path, "table": table},
-    )
+    return DUPLICATE_ACTIONS_FOUND(actionType=kind, path=path, table=table)
 
 
 def _check_append_only(pending: Pending) -> None:
@@ -239,13 +225,7 @@ def _check_feed_over_mapping(pending: Pending) -> None:
         if not changed:
             return
         what = f"drops or renames columns ({', '.join(changed)})"
-    raise UnsupportedOperationError(
-        f'Operation "{pending.operation}" is not allowed on table {pending.table}: it {what} and changes files, which '
-        "tables with column mapping and a change data feed do not allow in one commit. Nothing was written; change the "
-        "columns first, or turn delta.enableChangeDataFeed off meanwhile",
-        condition="DELTA_BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION",
-        parameters={"opName": pending.operation},
-    )
+    raise BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION(opName=pending.operation, table=pending.table, what=what)
 
 
 def _physical_columns(schema: StructType, mode: str) -> dict[tuple[str, ...], tuple[str, ...]]:

@@ -12,7 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.exceptions import DeltaError, InvalidOptionError, InvariantViolationError, PredicateError
+from delta_ds.conditions.expressions import FAILED_RECOGNIZE_REPLACE_WHERE
+from delta_ds.conditions.write import (
+    NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
+    OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
+    REPLACE_WHERE_MISMATCH,
+    REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET,
+)
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.data.rows.checks import Condition, RowCheck
 from delta_ds.kernel.data.rows.expressions import read_row_expression
 from delta_ds.kernel.data.rows.plan import RowPlan
@@ -24,7 +31,6 @@ from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
 
 NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
-_MISMATCH = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,7 @@ class ReplaceCheck:
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
         inner = self.check.violation(batch, row, table, zone)
         values = inner.parameters if isinstance(inner, DeltaError) else {}
-        return InvariantViolationError(
-            f"Written data does not conform to partial table overwrite condition or constraint '{self.predicate}' "
-            f"(replaceWhere). {inner}",
-            condition=_MISMATCH,
-            parameters={**values, "replaceWhere": self.predicate, "message": str(inner)},
-        )
+        return REPLACE_WHERE_MISMATCH(values, replaceWhere=self.predicate, message=str(inner))
 
 
 def plan_overwrite(options: WriteOptions, state: TableState, overwrite: bool, zone: str) -> OverwriteScope:
@@ -109,11 +110,7 @@ def plan_overwrite(options: WriteOptions, state: TableState, overwrite: bool, zo
         return OverwriteScope(NOTHING)
     if options.dynamic_partitions and state.partition_columns:
         if options.overwrite_schema:
-            raise InvalidOptionError(
-                f"'overwriteSchema' replaces all of {state.table} and cannot be combined with "
-                "partitionOverwriteMode=dynamic; leave out one of them",
-                condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
-            )
+            raise OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE(table=state.table)
         return OverwriteScope(PARTITIONS)
     return OverwriteScope(EVERYTHING)
 
@@ -131,17 +128,14 @@ def _scope_of_predicate(
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
     by_partition = not others
     if others and not is_on(options.settings, DATA_COLUMNS):
-        raise PredicateError(
-            f"Predicate references non-partition column {str(others[0])!r}. Only those of {table} may be "
-            f"referenced: {list(state.partition_columns)}, as {DATA_COLUMNS} is false. Nothing was written",
-            condition="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            parameters={"columnName": str(others[0]), "columnList": ", ".join(state.partition_columns)},
+        raise NON_PARTITION_COLUMN_IN_REPLACE_WHERE(
+            columnName=str(others[0]),
+            table=table,
+            partition_columns=list(state.partition_columns),
+            columnList=", ".join(state.partition_columns),
         )
     if not options.data_change and not by_partition:
-        raise InvalidOptionError(
-            f"dataChange=false goes with a replaceWhere on partition columns only, not with {text!r} on {table}",
-            condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
-        )
+        raise REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET(text=text, table=table)
     return OverwriteScope(
         MATCHING if overwrite else NOTHING,
         condition,
@@ -160,8 +154,5 @@ def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tup
             owner, text, now, "DELTA_FAILED_RECOGNIZE_PREDICATE", "Write the predicate in other words."
         )
     except DeltaError as error:
-        raise PredicateError(
-            f"cannot recognise the predicate {text!r} of replaceWhere on {table}: {error.text}",
-            condition="DELTA_FAILED_RECOGNIZE_PREDICATE",
-        ) from error
+        raise FAILED_RECOGNIZE_REPLACE_WHERE(text=text, table=table, reason=error.text) from error
     return Condition("replaceWhere", clause), clause.bound(schema, zone, predicate=True)

@@ -10,10 +10,14 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from delta_ds.conditions.write import (
+    CLUSTERING_COLUMNS_MISMATCH,
+    DATA_CHANGE_FALSE,
+    DATA_CHANGE_FALSE_OF_NEW_TABLE,
+)
 from delta_ds.exceptions import (
     InvalidOptionError,
     NotADeltaTableError,
-    UnsupportedOperationError,
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
@@ -250,11 +254,7 @@ def _plan_new_table(
     storage: Storage, data: StructType, options: WriteOptions, replacing: Snapshot | None
 ) -> _Outcome:
     if not options.data_change:
-        raise UnsupportedOperationError(
-            f"the write makes a new table at {storage.url}, so dataChange=false makes no sense: there are no rows "
-            "to arrange anew. Leave the option out",
-            condition="DELTA_DATA_CHANGE_FALSE",
-        )
+        raise DATA_CHANGE_FALSE_OF_NEW_TABLE(table=storage.url)
     partition_by = options.partition_by or ()
     properties = {**default_properties(options.settings), **options.properties}
     schema = check_first_write(data, partition_by=partition_by, properties=properties, table_name=storage.url)
@@ -300,10 +300,7 @@ def _plan_existing_table(
     if schema == snapshot.schema and partitioning == before.partition_columns:
         return _Outcome(snapshot.table_state, {}, snapshot)
     if not options.data_change:
-        raise UnsupportedOperationError(
-            f"dataChange=false only arranges the rows of {name} anew; it cannot change its schema or partitioning",
-            condition="DELTA_DATA_CHANGE_FALSE",
-        )
+        raise DATA_CHANGE_FALSE(table=name)
     wanted_metadata = replace(before, schema_string=schema_to_json(schema), partition_columns=partitioning)
     metadata = finalize_metadata(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
     state = replace(
@@ -339,10 +336,8 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
     if options.cluster_by is not None:
         now = [".".join(path) for path in snapshot.clustering_columns]
         if [c.lower() for c in options.cluster_by] != [c.lower() for c in now]:
-            raise InvalidOptionError(
-                f"{snapshot.storage.url} is clustered by {now or 'nothing'}, not by {list(options.cluster_by)}. "
-                "Use DeltaTable.forPath(...).clusterBy(...)",
-                condition="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+            raise CLUSTERING_COLUMNS_MISMATCH(
+                table=snapshot.storage.url, now=now or "nothing", cluster_by=list(options.cluster_by)
             )
 
 

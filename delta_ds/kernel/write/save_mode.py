@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_ds.exceptions import TableExistsError
+from delta_ds.conditions.write import PATH_EXISTS
 from delta_ds.kernel.options.write import ERROR, IGNORE, WriteOptions
 
 
@@ -24,10 +24,5 @@ def keeps_existing_table(options: WriteOptions, version: int, table: str) -> boo
         `ifExists` is `error`.
     """
     if options.if_exists == ERROR:
-        raise TableExistsError(
-            f"there is a table at {table} already (version {version}), and the save mode is errorifexists. Use "
-            "mode('append'), mode('overwrite') or mode('ignore'). Nothing was written",
-            condition="DELTA_PATH_EXISTS",
-            parameters={"path": table, "version": version},
-        )
+        raise PATH_EXISTS(path=table, version=version)
     return options.if_exists == IGNORE

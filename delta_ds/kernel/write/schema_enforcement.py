@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
+from delta_ds.conditions.schema import EMPTY_DATA, METADATA_MISMATCH, NON_PARTITION_COLUMN_ABSENT_IN_DATA
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.features import COLUMN_MAPPING, TYPE_WIDENING_PREVIEW
@@ -137,10 +138,7 @@ def check_first_write(
     properties = properties or {}
     incoming = data_schema(data)
     if all(f.type == VOID for f in incoming):
-        raise SchemaError(
-            f"the data has no column that a new table at {table_name} could have. Nothing was written",
-            condition="DELTA_EMPTY_DATA",
-        )
+        raise EMPTY_DATA(table=table_name)
     check_duplicates(incoming, "DATA", "the data that is written")
     wanted = partition_columns_of(incoming, partition_by, table_name)
     mode = column_mapping.mapping_mode(properties, True)
@@ -243,11 +241,7 @@ def _check_data(
             raise partition_column_not_found(name, data, table_name)
         filled += data.find(name) is not None
     if partition_columns and filled == len(data):
-        raise SchemaError(
-            f"the data for {table_name} has only its partition columns {', '.join(partition_columns)}; write at "
-            "least one more column. Nothing was written",
-            condition="DELTA_NON_PARTITION_COLUMN_ABSENT",
-        )
+        raise NON_PARTITION_COLUMN_ABSENT_IN_DATA(table=table_name, partition_columns=partition_columns)
 
 
 def _mismatch(
@@ -272,9 +266,7 @@ def _mismatch(
         lines.append(
             "To replace schema or partitioning, set .option('overwriteSchema', 'true'); not together with replaceWhere."
         )
-    return SchemaError(
-        "\n".join(lines), condition="DELTA_METADATA_MISMATCH", parameters={"differences": differences}
-    )
+    return METADATA_MISMATCH(lines="\n".join(lines), differences=differences)
 
 
 def _differences(table: StructType, data: StructType) -> Iterator[str]:
