@@ -61,6 +61,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, Mapping)), "several dictionaries"
     ),
     "Expression": (_named("Column", "Literal", "Cast", "Call"), "an expression"),
+    "Operation": (_named("Operation"), "an Operation"),
     "Metadata": (_named("Metadata"), "a Metadata"),
     "Protocol": (_named("Protocol"), "a Protocol"),
     "Staging": (_named("Staging"), "a Staging"),

@@ -28,6 +28,7 @@ from delta_ds.kernel.alter.schema_change import (
 )
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
+from delta_ds.kernel.operations import CHANGE_COLUMN
 from delta_ds.kernel.schema.char_varchar import declared_type, length_limit, with_declared_type
 from delta_ds.kernel.schema.column_paths import (
     Path,
@@ -305,7 +306,7 @@ def _plan_field_replacement(state: TableState, path: Path, field: StructField) -
             lambda fields: tuple(field if f.name == path[-1] else f for f in fields),
         )
     metadata = with_schema(state.metadata, schema)
-    return SchemaChange(metadata, "CHANGE COLUMN", {"column": field_in_history(path, field)})
+    return SchemaChange(metadata, CHANGE_COLUMN, {"column": field_in_history(path, field)})
 
 
 # --- place
@@ -332,4 +333,4 @@ def plan_column_move(state: TableState, column: Path, after: str | None) -> Sche
         "column": field_in_history(path, field),
         "position": "FIRST" if after is None else f"AFTER {parse_path(after)[0]}",
     }
-    return SchemaChange(with_schema(state.metadata, schema), "CHANGE COLUMN", parameters)
+    return SchemaChange(with_schema(state.metadata, schema), CHANGE_COLUMN, parameters)

@@ -19,6 +19,7 @@ from delta_ds.conditions.tables import (
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.operations import CLUSTER_BY
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
@@ -173,6 +174,6 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
         txn.set_protocol(protocol)
     txn.set_domain_metadata(CLUSTERING_DOMAIN, domain_text(txn.metadata.schema, paths, snapshot.mapping_mode))
     return txn.commit(
-        "CLUSTER BY",
+        CLUSTER_BY,
         {"oldClusteringColumns": ",".join(before), "newClusteringColumns": ",".join(map(show, paths))},
     )

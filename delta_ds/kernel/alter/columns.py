@@ -37,6 +37,7 @@ from delta_ds.kernel.alter.schema_change import (
     with_statistics_columns,
 )
 from delta_ds.kernel.expressions.dependents import check_unused
+from delta_ds.kernel.operations import ADD_COLUMNS, DROP_COLUMNS, RENAME_COLUMN
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.char_varchar import declared_type, with_declared_type
@@ -121,7 +122,7 @@ def plan_added_columns(
         column = {"column": _in_history((*above, field.name), field)}
         position = "FIRST" if first else f"AFTER {behind[0]}" if behind else None
         columns.append(column if position is None else {**column, "position": position})
-    return SchemaChange(with_schema(state.metadata, schema), "ADD COLUMNS", {"columns": columns})
+    return SchemaChange(with_schema(state.metadata, schema), ADD_COLUMNS, {"columns": columns})
 
 
 def _in_history(path: Path, field: StructField) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def plan_column_rename(state: TableState, old: str, new: str) -> SchemaChange:
         columns = tuple(new if c.lower() == name.lower() else c for c in metadata.partition_columns)
         metadata = replace(metadata, partition_columns=columns)
     parameters = {"oldColumnPath": show(path), "newColumnPath": show((*above, new))}
-    return SchemaChange(metadata, "RENAME COLUMN", parameters)
+    return SchemaChange(metadata, RENAME_COLUMN, parameters)
 
 
 def drop_columns(log: TableLog, names: Sequence[str]) -> int:
@@ -266,7 +267,7 @@ def plan_column_drop(state: TableState, names: Sequence[str]) -> SchemaChange:
         with_schema(state.metadata, schema),
         lambda columns: [c for c in columns if not any(is_within(c, p) for p in paths)],
     )
-    return SchemaChange(metadata, "DROP COLUMNS", {"columns": [show(p) for p in paths]})
+    return SchemaChange(metadata, DROP_COLUMNS, {"columns": [show(p) for p in paths]})
 
 
 def _without(schema: StructType, path: Path, table: str) -> StructType:

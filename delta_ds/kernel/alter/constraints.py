@@ -17,6 +17,7 @@ from delta_ds.conditions.definitions import (
 )
 from delta_ds.kernel.alter.definitions import check_constraint
 from delta_ds.kernel.alter.protocol import upgrade_protocol
+from delta_ds.kernel.operations import ADD_CONSTRAINT, DROP_CONSTRAINT
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
     txn.set_metadata(new)
-    return txn.commit("ADD CONSTRAINT", {"name": name, "expr": stored})
+    return txn.commit(ADD_CONSTRAINT, {"name": name, "expr": stored})
 
 
 def normalise_expression(expression: str) -> str:
@@ -126,7 +127,7 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
         )
     expression = configuration.pop(key)
     txn.set_metadata(replace(txn.metadata, configuration=configuration))
-    return txn.commit("DROP CONSTRAINT", {"name": name, "expr": expression})
+    return txn.commit(DROP_CONSTRAINT, {"name": name, "expr": expression})
 
 
 def _find_constraint(configuration: Mapping[str, str], name: str) -> str | None:

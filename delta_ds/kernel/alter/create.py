@@ -24,6 +24,7 @@ from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import parse_properties
 from delta_ds.kernel.alter.protocol import minimal_protocol, weakest_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MAX_ID,
     COLUMN_MAPPING_MODE,
@@ -253,7 +254,7 @@ def create_table(
     if txn.snapshot is None:
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=table)
-        operation = "CREATE OR REPLACE TABLE" if mode == CREATE_OR_REPLACE else "CREATE TABLE"
+        operation = CREATE_OR_REPLACE_TABLE if mode == CREATE_OR_REPLACE else CREATE_TABLE
     elif mode == CREATE:
         raise TableExistsError(
             f"there is a table at {table} already (version {txn.read_version}); use createIfNotExists, replace or "
@@ -267,7 +268,7 @@ def create_table(
         logger.warning("create_or_replace_kept table=%s version=%s", table, txn.read_version)
         return None
     else:
-        operation = "REPLACE TABLE"
+        operation = REPLACE_TABLE
     given = {name.lower() for name in properties or {}}
     unsaid = {key: text for key, text in (defaults or {}).items() if key.lower() not in given}
     settled = {**unsaid, **(properties or {})}

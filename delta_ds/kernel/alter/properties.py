@@ -17,6 +17,7 @@ from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied_features, upgrade_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.operations import SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MODE,
     CONSTRAINT_PREFIX,
@@ -70,7 +71,7 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
         row_tracking.backfill(log)
         txn = log.start_transaction()
     _change_metadata(txn, inputs, apply=True)
-    return txn.commit("SET TBLPROPERTIES", {"properties": _json(inputs.given)})
+    return txn.commit(SET_TBLPROPERTIES, {"properties": _json(inputs.given)})
 
 
 def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
@@ -135,7 +136,7 @@ def unset_properties(log: TableLog, names: Sequence[str]) -> int:
     new = replace(old, description=description, configuration=configuration)
     new = finalize_metadata(new, old, txn.storage.url, txn.protocol.supported)
     txn.set_metadata(new)
-    return txn.commit("UNSET TBLPROPERTIES", {"properties": list(keys), "ifExists": True})
+    return txn.commit(UNSET_TBLPROPERTIES, {"properties": list(keys), "ifExists": True})
 
 
 def _check_unsettable(key: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.kernel import features
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, UPGRADE_PROTOCOL
 from delta_ds.kernel.properties import (
     ENABLE_ROW_TRACKING,
     ROW_COMMIT_VERSION_COLUMN,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
-BACKFILL = "ROW TRACKING BACKFILL"
-UNBACKFILL = "ROW TRACKING UNBACKFILL"
 PROPERTIES = (
     ENABLE_ROW_TRACKING.name,
     ROW_TRACKING_SUSPENDED.name,
@@ -64,7 +63,7 @@ def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     while bodies := list(islice(_without_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in bodies])
         txn.add_all(bodies)
-        txn.commit(BACKFILL, {"batchId": str(uuid.uuid4())}, changes_data=False)
+        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": str(uuid.uuid4())})
         txn = log.start_transaction()
 
 
@@ -74,7 +73,7 @@ def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in found])
         txn.add_all(found)
-        txn.commit(UNBACKFILL, {"batchId": str(uuid.uuid4())}, changes_data=False)
+        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": str(uuid.uuid4())})
         txn = log.start_transaction()
 
 
@@ -88,7 +87,7 @@ def _upgrade(txn: Transaction) -> None:
     table = txn.storage.url
     features.check_writable(new, txn.metadata.configuration, table, txn.metadata.schema)
     txn.set_protocol(new)
-    txn.commit("UPGRADE PROTOCOL", {"newProtocol": protocol_text(new)})
+    txn.commit(UPGRADE_PROTOCOL, {"newProtocol": protocol_text(new)})
 
 
 def protocol_text(protocol: Protocol) -> str:

@@ -13,6 +13,7 @@ from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.features import COLUMN_MAPPING, check_writable
+from delta_ds.kernel.operations import Operation
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
@@ -65,7 +66,7 @@ class SchemaChange:
     """The metadata after a change, and how history shows it."""
 
     metadata: Metadata
-    operation: str
+    operation: Operation
     parameters: Mapping[str, Any]
 
 

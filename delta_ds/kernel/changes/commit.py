@@ -18,6 +18,7 @@ from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
+from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.snapshot import open_snapshot
@@ -285,7 +286,7 @@ def _merged_nothing(info: Mapping[str, Any]) -> bool:
     Source: delta-spark, `CDCReader.shouldSkipFileActionsInCommit`.
     """
     metrics = info.get("operationMetrics")
-    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+    if info.get("operation") != MERGE.name or not isinstance(metrics, dict):
         return False
     return all(str(metrics.get(name)) == "0" for name in _MERGE_METRICS)
 

@@ -29,6 +29,7 @@ from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.transaction import Transaction
 
-OPERATION = "CLONE"
 _COMMENT = "comment"
 # What holds for the source's history and files only.
 _NOT_TAKEN = frozenset([
@@ -135,7 +135,7 @@ def shallow_clone(
     result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
     where = _address_text(snapshot.storage.address)
     parameters = {"source": f"delta.`{where}`", "sourceVersion": snapshot.version}
-    committed = txn.commit(OPERATION, parameters, _metrics(result), retry=False)
+    committed = txn.commit(CLONE, parameters, _metrics(result))
     return replace(result, version=committed)
 
 

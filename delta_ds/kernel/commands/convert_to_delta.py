@@ -34,6 +34,7 @@ from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.written_files import Written, list_written_files
 from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.operations import CONVERT
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.storage.filesystem import Storage
 
-OPERATION = "CONVERT"
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"
 _INDEXED = 32
@@ -119,7 +119,7 @@ def convert_to_delta(
         "collectStats": collect_statistics,
         "sourceFormat": "parquet",
     }
-    version = txn.commit(OPERATION, parameters, {"numConvertedFiles": len(adds)}, retry=False)
+    version = txn.commit(CONVERT, parameters, {"numConvertedFiles": len(adds)})
     return ConvertResult(version, len(adds))
 
 

@@ -47,6 +47,7 @@ from delta_ds.kernel.features import (
     feature_named,
 )
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.operations import DROP_FEATURE, EMPTY_COMMIT, SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import (
     CHECKPOINT_POLICY,
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
@@ -71,8 +72,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
 
-_DROP = "DROP FEATURE"
-_EMPTY = "Empty Commit"
 _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to replay commits with the feature
 
 
@@ -169,7 +168,7 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
     feature = _check_droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
     if feature == CHECKPOINT_PROTECTION:
-        log.start_transaction().commit(_EMPTY)  # a version to begin after those that go
+        log.start_transaction().commit(EMPTY_COMMIT)  # a version to begin after those that go
         delete_old_versions(log)
     _refuse_traces(log, feature)
     txn = log.start_transaction()
@@ -181,9 +180,9 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
     after = {key: text for key, text in before.items() if key not in unset} | changed
     txn.set_metadata(replace(txn.metadata, configuration=after))
     if removal.properties:
-        txn.commit("UNSET TBLPROPERTIES", {"properties": unset or list(changed), "ifExists": True})
+        txn.commit(UNSET_TBLPROPERTIES, {"properties": unset or list(changed), "ifExists": True})
     else:
-        txn.commit("SET TBLPROPERTIES", {"properties": json.dumps(changed, separators=(",", ":"))})
+        txn.commit(SET_TBLPROPERTIES, {"properties": json.dumps(changed, separators=(",", ":"))})
 
 
 def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
@@ -234,7 +233,7 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
     if not feature.needs_reader:
         return _commit(log, feature, truncate_history)
     for _ in range(1 if truncate_history else _BARRIER):
-        log.start_transaction().commit(_EMPTY)
+        log.start_transaction().commit(EMPTY_COMMIT)
         if not truncate_history:
             write_latest_checkpoint(log)
     shown = _REMOVALS[feature.name].in_actions
@@ -347,7 +346,7 @@ def _forget_type_changes(log: DeltaLog, feature: TableFeature) -> None:
     schema = transform_fields(txn.metadata.schema, bare)
     if schema != txn.metadata.schema:
         txn.set_metadata(replace(txn.metadata, schema_string=schema_to_json(schema)))
-        txn.commit(_DROP, {"featureName": feature.name, "truncateHistory": False})
+        txn.commit(DROP_FEATURE, {"featureName": feature.name, "truncateHistory": False})
 
 
 def _commit(
@@ -366,7 +365,7 @@ def _commit(
         txn.set_metadata(replace(txn.metadata, configuration=configuration))
     txn.set_protocol(weakest_protocol(names, txn.protocol.reader_features or ()))
     parameters = {"featureName": feature.name, "truncateHistory": bool(truncate_history)}
-    version = txn.commit(_DROP, parameters)
+    version = txn.commit(DROP_FEATURE, parameters)
     if feature.needs_reader:
         write_latest_checkpoint(log)
     return version

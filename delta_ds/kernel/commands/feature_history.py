@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.commands import FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
 from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 from delta_ds.kernel.log.segment import list_log, read_log_files
+from delta_ds.kernel.operations import DELETION_VECTOR_TOMBSTONES
 from delta_ds.kernel.properties import TRUNCATE_HISTORY_RETENTION
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.feature_removal import trace_of
@@ -93,4 +94,4 @@ def remove_old_vectors(log: DeltaLog) -> None:
             if path is not None and path not in buried:
                 buried.add(path)
                 txn.remove({"path": path, "deletionTimestamp": now_ms, "dataChange": False})
-    txn.commit("Deletion Vector Tombstones", changes_data=False)
+    txn.commit(DELETION_VECTOR_TOMBSTONES)

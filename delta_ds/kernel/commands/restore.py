@@ -31,6 +31,7 @@ from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.file_actions import keys_of_files
+from delta_ds.kernel.operations import RESTORE
 from delta_ds.kernel.properties import (
     CHECKPOINT_PROTECTION_BEFORE_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.transaction import Transaction
 
-OPERATION = "RESTORE"
 _SHOWN_FILES = 100
 _LOOKS_AT_ONCE = 32
 _LOGGER = logging.getLogger("delta_ds")
@@ -144,7 +144,7 @@ def restore(
     _put_description(txn, wanted, latest, protocol_downgrade_allowed)
     result = _result(wanted, latest, change, adds)
     parameters = {"version": version, "timestamp": _shown(timestamp)}
-    committed = txn.commit(OPERATION, parameters, _metrics(result), retry=False)
+    committed = txn.commit(RESTORE, parameters, _metrics(result))
     return replace(result, version=committed)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.log.json_actions import find_actions
+from delta_ds.kernel.operations import operation_named
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.filenames import LogFile
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 COUNTS_NAN = {"delta_ds.statistics": "NaN counted"}
 
 _ENGINES = re.compile(r"(^|\s)(Delta-Lake|delta_ds|Databricks-Runtime)/")
-# These commit files again as another table or version had them.
-_COPYING = frozenset(["CLONE", "CONVERT", "RESTORE", "ROW TRACKING BACKFILL"])
 _SPARK = b"org.apache.spark.version"
 _HEAD = 16 << 10  # nearly always all of `commitInfo`, which these engines write first
 _AT_ONCE = 16
@@ -60,7 +59,7 @@ def _commit_counts(storage: Storage, file: LogFile) -> bool:
     except (DeltaError, FileNotFoundError):
         return False
     info = found[0]["commitInfo"] if found else {}
-    if info.get("operation") in _COPYING:
+    if operation_named(str(info.get("operation"))).copies_files:
         return False
     return _ENGINES.search(str(info.get("engineInfo") or "")) is not None
 

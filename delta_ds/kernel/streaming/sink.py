@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_ds.exceptions import MetadataChangedException, StorageError
+from delta_ds.kernel.operations import STREAMING_UPDATE
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.log_store import relative_commit_path
@@ -26,7 +27,6 @@ from delta_ds.kernel.write.task import TaskResult
 
 logger = logging.getLogger("delta_ds")
 
-_OPERATION = "STREAMING UPDATE"
 _MODES = {"append": "Append", COMPLETE: "Complete"}
 
 
@@ -93,7 +93,7 @@ def commit_batch(
             results,
             transaction,
             operation=Operation(
-                _OPERATION,
+                STREAMING_UPDATE.name,
                 {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
                 _metrics,
             ),

@@ -14,10 +14,6 @@ from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import Pending
 
-# Never repeated on top of another commit: serializable whatever the table says, and with a version read even for a
-# new table.
-_NOT_REPEATED = frozenset(["CLONE", "CONVERT", "RESTORE"])
-
 
 def default_engine() -> str:
     """What the kernel calls itself in `engineInfo`."""
@@ -50,12 +46,13 @@ def build(
     """
     version = pending.snapshot.version if pending.snapshot is not None else None
     level = pending.level
-    if pending.operation in _NOT_REPEATED:
+    if not pending.operation.rebased:
+        # Serializable whatever the table says, and with a version read even for a new table.
         level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
     known = {key: value for key, value in (metrics or {}).items() if value is not None}
     info: dict[str, Any] = {
         "timestamp": timestamp,
-        "operation": pending.operation,
+        "operation": pending.operation.name,
         "operationParameters": _written_properties(
             pending.table, "operationParameters", parameters, _parameter
         ),

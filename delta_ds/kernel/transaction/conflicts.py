@@ -34,7 +34,7 @@ from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_id
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.isolation import IsolationLevel
-from delta_ds.kernel.transaction.pending import REPLACING, ROW_TRACKING_DOMAIN, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
@@ -171,7 +171,7 @@ def _check_domains(pending: Pending, winner: WinningCommit) -> None:
                 domain=domain,
             )  # fmt: skip
     body = winner.domains.get(CLUSTERING_DOMAIN)
-    if body is not None and pending.operation in REPLACING:
+    if body is not None and pending.operation.replaces_table:
         pending.domains = {CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
 
 
@@ -210,8 +210,8 @@ def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
 
 
 def _check_appends(pending: Pending, winner: WinningCommit) -> None:
-    sides = (pending.is_backfill, pending.is_unbackfill, winner.is_backfill, winner.is_unbackfill)
-    if pending.snapshot is None or pending.blind or any(sides):
+    checked = pending.operation.checked_for_appends and winner.checked_for_appends
+    if pending.snapshot is None or pending.blind or not checked:
         return
     if pending.level is IsolationLevel.SNAPSHOT:
         return

@@ -14,13 +14,6 @@ from enum import Enum
 from delta_ds.conditions.transaction import INVALID_ISOLATION_LEVEL
 from delta_ds.kernel.properties import ISOLATION_LEVEL
 
-# Operations that change rows; a commit of any other one that only rearranges data is not checked for new files.
-_CHANGING_DATA = frozenset([
-    "WRITE", "STREAMING UPDATE", "DELETE", "TRUNCATE", "UPDATE", "MERGE", "CONVERT", "RESTORE", "CLONE",
-    "CREATE TABLE AS SELECT", "REPLACE TABLE", "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE",
-    "CREATE OR REPLACE TABLE AS SELECT",
-])  # fmt: skip
-
 
 class IsolationLevel(Enum):
     """How much of what others committed in the meantime a transaction must have seen."""
@@ -28,11 +21,6 @@ class IsolationLevel(Enum):
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
     SNAPSHOT = "SnapshotIsolation"
-
-
-def changes_data(operation: str) -> bool:
-    """Whether an operation counts as one that changes rows, by its name in `commitInfo`."""
-    return operation in _CHANGING_DATA
 
 
 def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:

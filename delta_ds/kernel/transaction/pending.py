@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.isolation import IsolationLevel
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
 Body = Mapping[str, Any]
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
-BACKFILL, UNBACKFILL = "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL"
-DROP_FEATURE = "DROP FEATURE"
-REPLACING = frozenset([
-    "REPLACE TABLE", "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
-])  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -62,7 +58,7 @@ class Pending:
     storage: Storage
     snapshot: Snapshot | None
     reads: Reads
-    operation: str
+    operation: Operation
     version: int
     state: TableState
     new_protocol: Protocol | None = None
@@ -106,11 +102,11 @@ class Pending:
 
     @property
     def is_backfill(self) -> bool:
-        return self.operation == BACKFILL
+        return self.operation == ROW_TRACKING_BACKFILL
 
     @property
     def is_unbackfill(self) -> bool:
-        return self.operation == UNBACKFILL
+        return self.operation == ROW_TRACKING_UNBACKFILL
 
     @property
     def only_adds(self) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checksum import EMPTY, Summary
+from delta_ds.kernel.operations import operation_named
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -180,10 +181,10 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
 
 
 def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
-    if committed.operation == "CONVERT":
-        return True  # its commit is as long as a checkpoint, and slower to read
+    if operation_named(committed.operation or "").checkpoints:
+        return True
     interval = CHECKPOINT_INTERVAL.of(committed.state.properties)
-    return committed.version > 0 and committed.version % int(interval) == 0
+    return committed.version > 0 and committed.version % interval == 0
 
 
 def _write_checkpoint(storage: Storage, committed: Committed) -> bool:

@@ -17,6 +17,7 @@ from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.operations import Operation, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.table_state import TableState
@@ -303,14 +304,14 @@ class Transaction:
 
     def commit(
         self,
-        operation: str,
+        operation: str | Operation,
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
         *,
         user_metadata: str | None = None,
         tags: Mapping[str, Any] | None = None,
         changes_data: bool | None = None,
-        retry: bool = True,
+        retry: bool | None = None,
         max_attempts: int = MAX_ATTEMPTS,
         post_commit: bool = True,
         staged: Staging | None = None,
@@ -320,13 +321,13 @@ class Transaction:
         Parameters
         ----------
         operation
-            Its name in the history, as delta-spark has it: `WRITE`, `DELETE`, `SET TBLPROPERTIES`, ...
+            One of `kernel/operations.py`, or a name for the history.
         parameters, metrics, user_metadata, tags
             For the history; see `commit_info.build`.
         changes_data
-            Whether the operation counts as one that changes rows; by its name if None.
+            Whether the operation counts as one that changes rows; as the operation says if None.
         retry
-            Whether another version than the next one will do; False for commands that cannot be rebased.
+            Whether another version than the next one will do; as the operation says if None.
         post_commit
             Whether checkpoints, checksums and clean-up may follow. Nothing of it fails the commit.
         staged
@@ -348,7 +349,8 @@ class Transaction:
         """
         if self._finished is not None:
             raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)
-        pending = self._pending(operation)
+        known = operation if isinstance(operation, Operation) else operation_named(operation)
+        pending = self._pending(known)
         validation.check(pending)
         self._finished = "has failed"
         row_ids.assign(pending)
@@ -360,6 +362,7 @@ class Transaction:
         )  # fmt: skip
         in_commit_time.stamp(pending, now)
         staged = staged or Staging(self.storage.url)
+        retry = known.rebased if retry is None else retry
         size = publish(self.storage, pending, staged, retry=retry, max_attempts=max_attempts)
         self._finished = f"is committed as version {pending.version}"
         actions = list(pending.actions())
@@ -371,7 +374,7 @@ class Transaction:
             run(self.storage, Committed.of(pending, actions))
         return pending.version
 
-    def _pending(self, operation: str) -> Pending:
+    def _pending(self, operation: Operation) -> Pending:
         return Pending(
             storage=self.storage, snapshot=self.snapshot, reads=self.reads, operation=operation,
             version=self.read_version + 1, state=self.table_state,
@@ -383,12 +386,10 @@ class Transaction:
     def _settle_isolation(self, pending: Pending, changes_data: bool | None) -> None:
         """The level and the blindness that the first attempt has, every later one keeps."""
         pending.blind = pending.only_adds and self.reads.nothing
-        if changes_data is None:
-            changes_data = isolation.changes_data(pending.operation)
         pending.level = isolation.commit_level(
             isolation.table_level(pending.metadata.configuration, pending.table),
             only_rearranges=pending.only_rearranges,
-            changes_data=changes_data,
+            changes_data=pending.operation.changes_data if changes_data is None else changes_data,
         )
 
 

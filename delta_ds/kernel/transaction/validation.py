@@ -37,15 +37,12 @@ from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
-from delta_ds.kernel.transaction.pending import DROP_FEATURE, REPLACING, ROW_TRACKING_DOMAIN, Body, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
 
 logger = logging.getLogger("delta_ds")
-
-# RESTORE goes back to features of then only where its caller allows that.
-_MAY_LOWER = frozenset([*REPLACING, DROP_FEATURE, "RESTORE"])
 
 
 def check(pending: Pending) -> None:
@@ -75,7 +72,7 @@ def _check_protocol(pending: Pending) -> None:
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     configuration, table = pending.metadata.configuration, pending.table
     new = pending.new_protocol
-    if before is not None and new is not None and pending.operation not in _MAY_LOWER:
+    if before is not None and new is not None and not pending.operation.may_lower_protocol:
         lost = removed_features(before, new)
         if lost:
             raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
@@ -161,7 +158,7 @@ def _check_append_only(pending: Pending) -> None:
     loses = any(body.get("dataChange", False) for body in pending.removes)
     loses |= any(removes.data_change for removes in pending.live_removes if removes)
     if loses:
-        check_may_remove(pending.snapshot, pending.operation)
+        check_may_remove(pending.snapshot, pending.operation.name)
 
 
 def check_may_remove(snapshot: Snapshot, operation: str) -> None:
@@ -225,7 +222,9 @@ def _check_feed_over_mapping(pending: Pending) -> None:
         if not changed:
             return
         what = f"drops or renames columns ({', '.join(changed)})"
-    raise BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION(opName=pending.operation, table=pending.table, what=what)
+    raise BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION(
+        opName=pending.operation.name, table=pending.table, what=what
+    )
 
 
 def _physical_columns(schema: StructType, mode: str) -> dict[tuple[str, ...], tuple[str, ...]]:

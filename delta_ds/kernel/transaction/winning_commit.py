@@ -20,8 +20,9 @@ from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.replay import in_batches
 from delta_ds.kernel.log.segment import first_missing, list_log, read_log_files
+from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.transaction.pending import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,12 +82,17 @@ class WinningCommit:
         return self.commit_info.get("isBlindAppend") is True
 
     @property
+    def checked_for_appends(self) -> bool:
+        """Whether the files that it adds may hold rows for others; see `Operation`."""
+        return operation_named(self.operation or "").checked_for_appends
+
+    @property
     def is_backfill(self) -> bool:
-        return self.operation == BACKFILL
+        return self.operation == ROW_TRACKING_BACKFILL.name
 
     @property
     def is_unbackfill(self) -> bool:
-        return self.operation == UNBACKFILL
+        return self.operation == ROW_TRACKING_UNBACKFILL.name
 
     def has_tag(self, key: str) -> bool:
         """Whether a tag of its `commitInfo` is `true`."""

@@ -10,6 +10,7 @@ from typing import Any
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK
+from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -148,7 +149,7 @@ def _commit(
         transaction.cdc(change)
     metrics = _metrics(plan, results, adds, removed)
     return transaction.commit(
-        "WRITE" if operation is None else operation.name,
+        WRITE if operation is None else operation.name,
         _parameters(plan) if operation is None else operation.parameters,
         metrics if operation is None else operation.metrics(metrics),
         user_metadata=options.user_metadata,

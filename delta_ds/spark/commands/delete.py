@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
 from delta_ds.spark.commands.dml_command import Change, affected, by_path
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from delta_ds.spark.commands.dml_target import Target
     from delta_ds.spark.commands.handle import Handle
 
-_OPERATION = "DELETE"
 _GONE = f"{HIDDEN}gone"
 
 
@@ -43,7 +43,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
         The condition does not fit the table, the table is append-only, or another commit contradicts the
         deletion. Nothing was deleted.
     """
-    with Change(handle, _OPERATION) as change:
+    with Change(handle, operations.DELETE.name) as change:
         rows: int | None = 0
         if change.done:
             return affected(handle.spark, rows)
@@ -57,7 +57,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
 def _delete(change: Change, condition: str | Column) -> int | None:
     target = change.target
     sample = target.frame(target.no_files)
-    resolved = matching(target, sample, condition, _OPERATION)
+    resolved = matching(target, sample, condition, operations.DELETE.name)
     predicate = predicate_of(target, resolved)
     if reads_only(target, resolved, target.state.partition_columns):
         return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)

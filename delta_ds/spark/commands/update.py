@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import matching
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.commands.handle import Handle
 
-_OPERATION = "UPDATE"
 _MATCHES = f"{HIDDEN}matches"
 
 
@@ -59,7 +59,7 @@ def run_update(
         raise InvalidOptionError(
             f"update of {handle.where} needs assignments: set={{'column': 'expression'}}; nothing was changed"
         )
-    with Change(handle, _OPERATION) as change:
+    with Change(handle, operations.UPDATE.name) as change:
         rows = 0 if change.done else _Update(change, condition, assignments).run()
     return affected(handle.spark, rows)
 
@@ -94,7 +94,7 @@ class _Update:
         change.settle(computed=[name for name in generated if name.lower() not in given])
         predicate, text = None, None
         if self._condition is not None:
-            resolved = matching(target, sample, self._condition, _OPERATION)
+            resolved = matching(target, sample, self._condition, operations.UPDATE.name)
             self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
@@ -132,7 +132,7 @@ class _Update:
         from pyspark.sql import functions as F
 
         target = self._target
-        scope = Scope(frame, target.handle.where, _OPERATION, settled=target.settled)
+        scope = Scope(frame, target.handle.where, operations.UPDATE.name, settled=target.settled)
         alias = target.handle.alias
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
@@ -141,7 +141,7 @@ class _Update:
             lambda name: F.col(quoted(name)),
             list(zip(assignments, values, strict=True)),
             table=target.handle.where,
-            operation=_OPERATION,
+            operation=operations.UPDATE.name,
             alias=alias,
         )
         self._assigned = assigned_names(target.schema, assignments, alias=alias)

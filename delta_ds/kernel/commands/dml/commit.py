@@ -19,6 +19,7 @@ from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positio
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
 
 logger = logging.getLogger("delta_ds")
-
-MERGE = "MERGE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +284,7 @@ class _FileCounts:
     def metrics(self) -> dict[str, int]:
         added, removed, updated = self._vectors
         sizes = sum(int(add["size"]) for add in self._adds)
-        if self._operation == MERGE:
+        if self._operation == MERGE.name:
             return {
                 "numTargetFilesAdded": len(self._adds),
                 "numTargetBytesAdded": sizes,

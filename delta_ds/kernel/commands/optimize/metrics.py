@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from delta_ds.kernel import operations
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats, columns_text
 from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
+from delta_ds.kernel.operations import Operation
 from delta_ds.kernel.schema.column_paths import show
 
 Body = Mapping[str, Any]
@@ -105,11 +107,11 @@ def _clustering(found: ZCubeStats, cubes: int) -> dict[str, Any]:
     }
 
 
-def operation_name(plan: OptimizePlan) -> str:
+def operation_name(plan: OptimizePlan) -> Operation:
     """The name of the operation in the history."""
     if plan.request.kind == UNMAP:
-        return "REMOVE COLUMN MAPPING"
-    return "REORG" if plan.request.kind in REORG else "OPTIMIZE"
+        return operations.REMOVE_COLUMN_MAPPING
+    return operations.REORG if plan.request.kind in REORG else operations.OPTIMIZE
 
 
 def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:

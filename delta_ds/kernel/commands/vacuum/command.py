@@ -27,6 +27,7 @@ from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
 from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +193,7 @@ def _delete(
     started = None
     if record:
         started = log.start_transaction().commit(
-            "VACUUM START",
+            VACUUM_START,
             horizon.parameters(),
             {
                 "numFilesToDelete": found.files.num_rows + len(found.folders),
@@ -215,7 +216,7 @@ def _delete(
     version = None
     if record:
         version = log.start_transaction().commit(
-            "VACUUM END",
+            VACUUM_END,
             {"status": "COMPLETED"},
             {
                 "numDeletedFiles": found.files.num_rows + len(found.folders),
@@ -227,6 +228,6 @@ def _delete(
 
 def _record_failure(log: DeltaLog) -> None:
     try:
-        log.start_transaction().commit("VACUUM END", {"status": "FAILED"})
+        log.start_transaction().commit(VACUUM_END, {"status": "FAILED"})
     except DeltaError as error:
         logger.warning("vacuum_end_not_recorded table=%s reason=%s", log.storage.url, error.text)

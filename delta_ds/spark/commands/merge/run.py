@@ -10,6 +10,7 @@ from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_M
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.operations import MERGE
 from delta_ds.spark.commands.dml_command import Change, by_path
 from delta_ds.spark.commands.dml_target import Target
 from delta_ds.spark.commands.handle import Handle
@@ -41,7 +42,6 @@ from delta_ds.spark.settings import AUTO_MERGE
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_OPERATION = "MERGE"
 _RESULT = (
     "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 )
@@ -53,9 +53,9 @@ def run_merge(
     """Run a merge; see `DeltaMergeBuilder.execute`."""
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
-    check_names(source.columns, "source", handle.where, _OPERATION)
+    check_names(source.columns, "source", handle.where, MERGE.name)
     removes = any(clause.do != "insert" for clause in clauses)
-    with Change(handle, _OPERATION, removes=removes) as change:
+    with Change(handle, MERGE.name, removes=removes) as change:
         counts = (0, 0, 0, 0)
         if not change.done:
             counts = _Merge(change, source, condition, clauses, evolve).run()
