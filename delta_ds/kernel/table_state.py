@@ -11,7 +11,8 @@ from functools import cached_property
 
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
-from delta_ds.kernel.features import COLUMN_MAPPING, TableFeature
+from delta_ds.kernel.features import COLUMN_MAPPING, ROW_TRACKING, TableFeature
+from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode, physical_name
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import DataType, StructType
@@ -89,6 +90,18 @@ class TableState:
     def clustering_columns(self) -> tuple[Path, ...]:
         """The logical path of each clustering column; errors as `clustering_paths`."""
         return tuple(_logical(self.schema, path) for path in self.clustering_paths)
+
+    @property
+    def row_tracking_columns(self) -> tuple[str, ...]:
+        """The physical names of the columns that keep row ids and row commit versions where rows are written anew.
+
+        None unless row tracking is enabled: otherwise nothing needs to be kept.
+
+        Source: PROTOCOL.md, "Row Tracking"; delta-spark, `RowTracking.preserveRowTrackingColumns`.
+        """
+        names = (ROW_ID_COLUMN.of(self.properties), ROW_COMMIT_VERSION_COLUMN.of(self.properties))
+        found = tuple(name for name in names if name is not None)
+        return found if self.enabled(ROW_TRACKING) and len(found) == len(names) else ()
 
     def supports(self, feature: TableFeature) -> bool:
         """Whether the protocol lists a feature or its preview, or implies it by a legacy version."""

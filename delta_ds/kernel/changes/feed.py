@@ -180,12 +180,10 @@ class ChangeFeed:
                         f"{', '.join(self.schema.names)}"
                     )
                 fields.append(field)
-        return ReadPlan(
-            table=self.storage.url,
-            version=self.end,
+        return ReadPlan.of(
+            snapshot.table_state,
             schema=StructType(tuple(fields)),
-            partition_columns=tuple(snapshot.partition_columns),
-            mapping_mode=snapshot.mapping_mode,
+            version=self.end,
             timezone=self.timezone,
             extra=StructType(extra),
         )

@@ -16,10 +16,6 @@ from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression, columns
-from delta_ds.kernel.properties import (
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-)
 from delta_ds.kernel.scan.skipping import Pruning, prune
 from delta_ds.kernel.scan.slices import pack
 from delta_ds.kernel.schema.types import StructField, StructType
@@ -128,17 +124,11 @@ class Scan:
         snapshot = self.snapshot
         if not snapshot.schema.fields:
             raise READ_TABLE_WITHOUT_COLUMNS(table=snapshot.storage.url, version=snapshot.version)
-        properties = snapshot.metadata.configuration
-        return ReadPlan(
-            table=snapshot.storage.url,
-            version=snapshot.version,
+        return ReadPlan.of(
+            snapshot.table_state,
             schema=schema,
-            partition_columns=tuple(snapshot.partition_columns),
-            mapping_mode=snapshot.mapping_mode,
             timezone=self.timezone,
             metadata_columns=self.metadata_columns,
-            row_id_column=properties.get(ROW_ID_COLUMN.name),
-            row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
             predicate=self.predicate,
         )
 

@@ -17,10 +17,6 @@ from delta_ds.exceptions import LogError, TimestampOutOfRangeError, VersionNotFo
 from delta_ds.kernel.changes import CHANGE_FIELDS
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
-from delta_ds.kernel.properties import (
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-)
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -333,19 +329,13 @@ class StreamSource:
         version
             Up to which the batch reads, for messages.
         """
-        pinned = self.pinned
-        properties = pinned.metadata.configuration
         fields, extra = self._chosen(self.options.columns)
-        return ReadPlan(
-            table=self.storage.url,
-            version=version,
+        return ReadPlan.of(
+            self.pinned,
             schema=fields,
-            partition_columns=pinned.partition_columns,
-            mapping_mode=pinned.mapping_mode,
+            version=version,
             timezone=self.timezone,
             metadata_columns=self.options.metadata_columns,
-            row_id_column=properties.get(ROW_ID_COLUMN.name),
-            row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
             extra=extra,
         )
 

@@ -68,14 +68,7 @@ def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
 
 def _join(plan: WritePlan, group: Sequence[Body], staged: StagedFiles) -> list[Body]:
     names = plan.state.physical_partition_columns
-    reading = ReadPlan(
-        table=plan.storage.url,
-        version=plan.read_version,
-        schema=plan.files.schema,
-        partition_columns=plan.files.partition_columns,
-        mapping_mode=plan.files.mapping_mode,
-        timezone=plan.files.timezone,
-    )
+    reading = ReadPlan.of(plan.state, timezone=plan.files.timezone)
     slices = [
         FileSlice(add["path"], add["size"], partition_values=tuple(add["partitionValues"][n] for n in names))
         for add in group

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.partition_values import comparable_values, parse
@@ -17,12 +18,7 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
-from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.log.nested_arrays import array_of_values
-from delta_ds.kernel.properties import (
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-)
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
@@ -172,23 +168,13 @@ class _Rewriter:
         self._slices: list[FileSlice] = file_slices(
             snapshot.live_files().table, snapshot.physical_partition_columns
         )
-        properties = plan.state.properties
-        self._tracking = tuple(
-            properties[k] for k in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name) if k in properties
-        )
-        tracked = snapshot.protocol.supports(ROW_TRACKING) and len(self._tracking) == 2
-        self._reading = ReadPlan(
-            table=plan.storage.url,
-            version=snapshot.version,
-            schema=plan.state.schema,
-            partition_columns=plan.state.partition_columns,
-            mapping_mode=snapshot.mapping_mode,
+        self._tracking = plan.state.row_tracking_columns
+        self._reading = ReadPlan.of(
+            plan.state,
             timezone=plan.rows.timezone,
-            metadata_columns=("row_id", "row_commit_version") if tracked else (),
-            row_id_column=properties.get(ROW_ID_COLUMN.name),
-            row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
+            metadata_columns=ROW_TRACKING_FIELDS if self._tracking else (),
         )
-        extra = tuple(StructField(name, LONG) for name in self._tracking) if tracked else ()
+        extra = tuple(StructField(name, LONG) for name in self._tracking)
         self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))
         feed = plan.replacing.records_changes
         self._changes = ChangeWriter(plan.storage, plan.files) if feed else None
@@ -205,7 +191,7 @@ class _Rewriter:
         for batch, mask in zip(batches, masks, strict=True):
             kept = batch.filter(pc.invert(mask))
             if kept.num_rows:
-                self._files.write(self._with_row_ids(kept))
+                self._files.write(row_tracking_as_columns(kept, self._tracking))
                 self.copied += kept.num_rows
             if self._changes is not None and mask.true_count:
                 self._changes.write(self._columns(batch.filter(mask)), "delete")
@@ -219,15 +205,6 @@ class _Rewriter:
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(list(range(self._width)))
-
-    def _with_row_ids(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = self._columns(batch)
-        if not self._reading.metadata_columns:
-            return rows
-        tracked = batch.column(batch.num_columns - 1).flatten()
-        for name, values in zip(self._tracking, tracked, strict=True):
-            rows = rows.append_column(pa.field(name, pa.int64()), values)
-        return rows
 
     def close(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         return self._files.close(), self._changes.close() if self._changes else []

@@ -181,26 +181,18 @@ def plan_write(
             outcome = _without_clustering(outcome, options)
     zone = options.time_zone or timezone
     state = outcome.state
-    metadata, supported = state.metadata, state.protocol.supported
     rows = plan_rows(
         data,
-        metadata.schema,
-        properties=metadata.configuration,
-        features=supported,
-        partition_columns=metadata.partition_columns,
-        table_name=storage.url,
+        state,
         timezone=zone,
         columns_of=columns_of,
         implicit=streaming,
     )
     files = write_spec(
-        storage.url,
-        state.version,
-        metadata,
-        supported,
+        state,
         compression=options.compression,
         max_records_per_file=options.max_records_per_file,
-        target_file_size=TARGET_FILE_SIZE.of(metadata.configuration),
+        target_file_size=TARGET_FILE_SIZE.of(state.properties),
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
@@ -278,18 +270,13 @@ def _plan_existing_table(
     _check_same_properties(snapshot, options)
     replaces_schema = overwrite and options.overwrite_schema and options.replace_where is None
     schema = check_write(
-        snapshot.schema,
+        snapshot.table_state,
         data,
-        partition_columns=before.partition_columns,
         partition_by=options.partition_by or (),
         merge_schema=options.merge_schema,
         overwrite_schema=options.overwrite_schema,
         overwrite=overwrite,
         replace_where=options.replace_where is not None,
-        properties=before.configuration,
-        features=snapshot.protocol.supported,
-        table_name=name,
-        table_version=snapshot.version + 1,
     )
     partitioning = before.partition_columns
     if replaces_schema:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from delta_ds.conditions.schema import EMPTY_DATA, METADATA_MISMATCH, NON_PARTITION_COLUMN_ABSENT_IN_DATA
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
-from delta_ds.kernel.features import COLUMN_MAPPING, TYPE_WIDENING_PREVIEW
+from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
@@ -26,6 +26,7 @@ from delta_ds.kernel.schema.new_schema import (
 )
 from delta_ds.kernel.schema.type_widening import is_widening_enabled
 from delta_ds.kernel.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.kernel.table_state import TableState
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
 
@@ -33,19 +34,15 @@ _DEFAULT = "CURRENT_DEFAULT"
 
 
 def check_write(
-    table: StructType,
+    state: TableState,
     data: StructType,
     *,
-    partition_columns: Sequence[str] = (),
     partition_by: Sequence[str] = (),
     merge_schema: bool = False,
     overwrite_schema: bool = False,
     overwrite: bool = False,
     replace_where: bool = False,
-    properties: Mapping[str, str] | None = None,
-    features: frozenset[str] = frozenset(),
-    table_name: str,
-    table_version: int | None = None,
+    whole_rows: bool = True,
 ) -> StructType:
     """The table's schema after a write of this data.
 
@@ -54,22 +51,18 @@ def check_write(
 
     Parameters
     ----------
-    table, data
-        The schemas of the table and of the rows.
-    partition_columns
-        Those of the table.
+    state
+        The table before the write.
+    data
+        The schema of the rows.
     partition_by
         Those that the write names (`partitionBy`); empty where it names none.
     merge_schema, overwrite_schema
         The options of that name; `overwriteSchema` has a meaning in an overwrite without `replaceWhere` only.
     overwrite, replace_where
         What kind of write it is.
-    properties, features
-        The table's properties, and what its protocol supports.
-    table_name
-        For messages.
-    table_version
-        See `type_widening.record_changes`.
+    whole_rows
+        Whether the rows are stored as they come: they then have a value for every partition column.
 
     Returns
     -------
@@ -87,28 +80,26 @@ def check_write(
 
     Source: delta-spark, `ImplicitMetadataOperation.updateMetadata`.
     """
-    properties = properties or {}
+    table, table_name = state.schema, state.table
     incoming = data_schema(data)
     if overwrite_schema and overwrite and not replace_where:
-        return _overwrite_schema(
-            table, incoming, partition_columns, partition_by, properties, features, table_name
-        )
-    _check_dependents(table, incoming, properties, table_name)
+        return _overwrite_schema(state, incoming, partition_by)
+    _check_dependents(state, incoming)
     merged = merge_schemas(
         table,
         incoming,
-        widening=is_widening_enabled(properties, features, table_name),
-        table_version=table_version if TYPE_WIDENING_PREVIEW.name in features else None,
+        widening=is_widening_enabled(state.properties, state.protocol.supported, table_name),
+        table_version=state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None,
     )
     wanted = partition_columns_of(incoming, partition_by, table_name)
     check_partitioning(merged, wanted, table_name)
-    repartitioned = bool(wanted) and list(wanted) != list(partition_columns)
+    repartitioned = bool(wanted) and list(wanted) != list(state.partition_columns)
     if repartitioned or (merged != table and not merge_schema):
-        raise _mismatch(table, incoming, merged, partition_columns, wanted, overwrite, table_name)
+        raise _mismatch(state, incoming, merged, wanted, overwrite)
     if merged != table:
         _check_generated(table, merged, table_name)
-        _check_changed(merged, properties, features, table_name)
-    _check_data(table, incoming, partition_columns, table_name)
+        _check_changed(merged, state)
+    _check_data(table, incoming, state.partition_columns if whole_rows else (), table_name)
     return merged
 
 
@@ -163,33 +154,22 @@ def data_schema(data: StructType) -> StructType:
     return column_mapping.transform_fields(schema, bare)
 
 
-def _overwrite_schema(
-    table: StructType,
-    data: StructType,
-    partition_columns: Sequence[str],
-    partition_by: Sequence[str],
-    properties: Mapping[str, str],
-    features: frozenset[str],
-    table_name: str,
-) -> StructType:
-    wanted = partition_columns_of(data, partition_by, table_name)
-    mode = column_mapping.mapping_mode(properties, COLUMN_MAPPING.name in features)
+def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequence[str]) -> StructType:
+    wanted = partition_columns_of(data, partition_by, state.table)
+    mode = state.mapping_mode
     check_duplicates(data, "METADATA_UPDATE", "the data that is written")
-    check_new_schema(data, wanted, mode, table_name, properties=properties)
-    check_void(data, table_name)
-    same = column_mapping.strip(table) == data and list(wanted) == list(partition_columns)
-    if same:
-        return table
-    return data if mode == "none" else reuse_column_ids(data, table)
+    check_new_schema(data, wanted, mode, state.table, properties=state.properties)
+    check_void(data, state.table)
+    if column_mapping.strip(state.schema) == data and wanted == state.partition_columns:
+        return state.schema
+    return data if mode == "none" else reuse_column_ids(data, state.schema)
 
 
-def _check_changed(
-    schema: StructType, properties: Mapping[str, str], features: frozenset[str], table_name: str
-) -> None:
-    check_duplicates(schema, "METADATA_UPDATE", f"the schema of {table_name}")
-    if column_mapping.mapping_mode(properties, COLUMN_MAPPING.name in features) == "none":
-        check_names(schema, table_name)
-    check_reserved(schema, properties, table_name)
+def _check_changed(schema: StructType, state: TableState) -> None:
+    check_duplicates(schema, "METADATA_UPDATE", f"the schema of {state.table}")
+    if state.mapping_mode == "none":
+        check_names(schema, state.table)
+    check_reserved(schema, state.properties, state.table)
 
 
 def _check_generated(table: StructType, merged: StructType, table_name: str) -> None:
@@ -199,13 +179,16 @@ def _check_generated(table: StructType, merged: StructType, table_name: str) -> 
             check_generated_type(path, field, found[1].type, table_name)
 
 
-def _check_dependents(
-    table: StructType, data: StructType, properties: Mapping[str, str], table_name: str
-) -> None:
+def _check_dependents(state: TableState, data: StructType) -> None:
     """Refuse other types for columns that constraints or generated columns are computed from."""
-    for path in _retyped_columns(table, data, ()):
+    for path in _retyped_columns(state.schema, data, ()):
         check_unused(
-            table, properties, path, table_name, kind="DATA_TYPE_MISMATCH", change="written with another type"
+            state.schema,
+            state.properties,
+            path,
+            state.table,
+            kind="DATA_TYPE_MISMATCH",
+            change="written with another type",
         )
 
 
@@ -245,14 +228,9 @@ def _check_data(
 
 
 def _mismatch(
-    table: StructType,
-    data: StructType,
-    merged: StructType,
-    partition_columns: Sequence[str],
-    wanted: Sequence[str],
-    overwrite: bool,
-    table_name: str,
+    state: TableState, data: StructType, merged: StructType, wanted: Sequence[str], overwrite: bool
 ) -> SchemaError:
+    table, table_name, partition_columns = state.schema, state.table, state.partition_columns
     lines = [f"a metadata mismatch was detected when writing to {table_name}. Nothing was written."]
     differences = list(_differences(table, data))
     if merged != table:

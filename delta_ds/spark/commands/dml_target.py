@@ -19,7 +19,6 @@ from delta_ds.kernel.commands.dml.candidates import (
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.file_scan_source import (
@@ -116,7 +115,7 @@ class Target:
     @property
     def tracked(self) -> bool:
         """Whether rows have ids that a change has to keep."""
-        return self.state.enabled(ROW_TRACKING)
+        return bool(self.state.row_tracking_columns)
 
     def frame(self, files: CandidateFiles) -> DataFrame:
         """The rows of some files, under the table's alias.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -257,6 +258,18 @@ def test_row_ids_survive_a_replace_where(tmp_path: Path) -> None:
     after = _row_ids(tmp_path)
     assert {i: after[i] for i in (1, 3)} == {i: before[i] for i in (1, 3)}
     assert after[9] not in before.values()
+
+
+def test_replace_where_keeps_no_row_ids_once_row_tracking_is_turned_off(tmp_path: Path) -> None:
+    from delta_ds.kernel.alter.properties import set_properties
+
+    write(tmp_path, FIVE, **{"delta.enableRowTracking": "true"})
+    set_properties(DeltaLog(tmp_path), {"delta.enableRowTracking": "false"})
+    version = write(tmp_path, sales((9, 1, 77)), "overwrite", replaceWhere="v >= 50")
+    assert version is not None
+    for add in actions(tmp_path, version, "add"):
+        assert set(pq.read_schema(tmp_path / add["path"]).names) == {"id", "p", "v"}
+        assert add["baseRowId"] is not None  # the feature is supported still
 
 
 def _plan(path: Path, options: Any, data: pa.Table = FIVE, *, overwrite: bool = False) -> Any:

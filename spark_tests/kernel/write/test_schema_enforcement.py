@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -19,14 +20,15 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.kernel.write import schema_enforcement
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_new_schema,
-    check_write,
     data_schema,
     partition_columns_of,
 )
 from spark_tests.kernel.schema.schemas import struct
+from spark_tests.kernel.states import table_state
 
 TABLE = struct(
     id="long",
@@ -39,6 +41,26 @@ WIDENING: dict[str, Any] = {
     "properties": {"delta.enableTypeWidening": "true"},
     "features": frozenset(["typeWidening"]),
 }
+
+
+def check_write(
+    table: StructType,
+    data: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    features: Collection[str] = (),
+    table_name: str = "T",
+    **how: Any,
+) -> StructType:
+    state = table_state(
+        table,
+        partition_columns=partition_columns,
+        properties=properties,
+        features=features,
+        table=table_name,
+    )
+    return schema_enforcement.check_write(state, data, **how)
 
 
 def condition_of(table: StructType, data: StructType, **how: Any) -> str:
@@ -219,7 +241,7 @@ def test_overwriting_the_schema_takes_that_of_the_data() -> None:
     data = StructType((StructField("id", STRING, False, {"comment": "c"}),))
     how: dict[str, Any] = {"overwrite": True, "overwrite_schema": True, "table_name": "T"}
     assert check_write(TABLE, data, **how) == StructType((StructField("id", STRING, True, {"comment": "c"}),))
-    assert check_write(TABLE, data_schema(TABLE), **how) is TABLE
+    assert check_write(TABLE, data_schema(TABLE), **how) == TABLE
 
 
 @pytest.mark.parametrize("how", [{"overwrite": False}, {"overwrite": True, "replace_where": True}], ids=str)

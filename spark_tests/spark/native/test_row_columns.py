@@ -110,20 +110,11 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
     data = schemas.from_spark(df.schema)
     snapshot = newest_snapshot(storage)
     assert snapshot is not None
-    metadata, protocol = snapshot.metadata, snapshot.protocol
     # As `plan_write`, but types that schema enforcement refuses get here: rows may change theirs under way.
-    rows = plan_rows(
-        data,
-        snapshot.schema,
-        properties=metadata.configuration,
-        features=protocol.supported,
-        table_name="t",
-        timezone=zone,
-        columns_of=reader,
-    )
     state = replace(snapshot.table_state, table="t")
+    rows = plan_rows(data, state, timezone=zone, columns_of=reader)
     replacing = plan_overwrite(parsed, state, overwrite, zone)
-    files = write_spec("t", 0, metadata, protocol.supported)
+    files = write_spec(state)
     return WritePlan(
         storage,
         state,

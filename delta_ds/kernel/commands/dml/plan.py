@@ -22,12 +22,9 @@ from delta_ds.kernel.features import (
     CHANGE_DATA_FEED,
     COLUMN_DEFAULTS,
     DELETION_VECTORS,
-    ROW_TRACKING,
 )
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import (
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
     TARGET_FILE_SIZE,
 )
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
@@ -104,21 +101,16 @@ def plan_dml(
     name = snapshot.storage.url
     snapshot.table_state.check_writable()
     state = after or snapshot.table_state
-    supported, properties = state.protocol.supported, state.properties
     rows = plan_changed_rows(
-        state.schema, computed=computed, generates=generates, properties=properties, features=supported,
-        table_name=name, timezone=timezone, columns_of=columns_of,
-    )  # fmt: skip
-    tracked = state.enabled(ROW_TRACKING)
+        state, computed=computed, generates=generates, timezone=timezone, columns_of=columns_of
+    )
     files = write_spec(
-        name, snapshot.version, state.metadata, supported, compression=None,
+        state,
         max_records_per_file=max_records_per_file,
-        target_file_size=TARGET_FILE_SIZE.of(properties), timezone=timezone,
+        target_file_size=TARGET_FILE_SIZE.of(state.properties), timezone=timezone,
         clustering_columns=snapshot.clustering_paths,
+        extra_columns=tuple(StructField(name, LONG) for name in state.row_tracking_columns),
     )  # fmt: skip
-    if tracked:
-        names = (properties[ROW_ID_COLUMN.name], properties[ROW_COMMIT_VERSION_COLUMN.name])
-        files = replace(files, extra_columns=tuple(StructField(name, LONG) for name in names))
     write = WritePlan(
         storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
@@ -128,7 +120,7 @@ def plan_dml(
         write=write,
         before=replace(rows, checks=(), identities=()),
         records_changes=state.enabled(CHANGE_DATA_FEED),
-        tracked=tracked,
+        tracked=bool(state.row_tracking_columns),
         marks_rows=state.enabled(DELETION_VECTORS),
     )
 

@@ -13,17 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.actions import clustering_paths
+from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.features import CLUSTERING, ROW_TRACKING
-from delta_ds.kernel.properties import (
-    ENABLE_ROW_TRACKING,
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
-)
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -93,53 +88,26 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
     InvalidOptionError
         A property that decides how files are written has no known value.
     """
-    metadata, storage = snapshot.metadata, snapshot.storage
-    properties = metadata.configuration
-    names = tuple(
-        properties[name]
-        for name in (ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name)
-        if name in properties
-    )
-    tracked = snapshot.protocol.supports(ROW_TRACKING) and ENABLE_ROW_TRACKING.of(properties)
-    tracking = names if tracked and len(names) == 2 else ()
-    reading = ReadPlan(
-        table=storage.url,
-        version=snapshot.version,
-        schema=metadata.schema,
-        partition_columns=metadata.partition_columns,
-        mapping_mode=snapshot.mapping_mode,
-        timezone=timezone,
-        metadata_columns=("row_id", "row_commit_version") if tracking else (),
-        row_id_column=properties.get(ROW_ID_COLUMN.name),
-        row_commit_version_column=properties.get(ROW_COMMIT_VERSION_COLUMN.name),
-    )
-    clustered = snapshot.protocol.supports(CLUSTERING)
+    before = snapshot.table_state
+    tracking = before.row_tracking_columns
+    reading = ReadPlan.of(before, timezone=timezone, metadata_columns=ROW_TRACKING_FIELDS if tracking else ())
+    state, clustering = before, snapshot.clustering_paths
+    if after is not None:
+        state = replace(before, metadata=after.metadata, domains=after.domains)
+        clustering = state.clustering_paths if state.supports(CLUSTERING) else ()
     files = write_spec(
-        storage.url,
-        snapshot.version,
-        metadata if after is None else after.metadata,
-        snapshot.protocol.supported,
+        state,
         timezone=timezone,
-        clustering_columns=clustering_paths(after.domains if after else snapshot.domains)
-        if clustered
-        else (),
+        clustering_columns=clustering,
         extra_columns=tuple(StructField(name, LONG) for name in tracking),
     )
-    return RewritePlan(storage, reading, files, tracking)
+    return RewritePlan(snapshot.storage, reading, files, tracking)
 
 
 def read_rows(plan: RewritePlan, slices: Sequence[FileSlice]) -> Iterator[pa.RecordBatch]:
     """The live rows of files, with the columns that new files have, row tracking included."""
     for batch in read_slices(plan.storage, plan.reading, slices):
-        yield _with_tracking(plan, batch) if plan.tracking else batch
-
-
-def _with_tracking(plan: RewritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
-    rows = batch.select(range(batch.num_columns - 1))
-    tracked = batch.column(batch.num_columns - 1).flatten()
-    for name, values in zip(plan.tracking, tracked, strict=True):
-        rows = rows.append_column(pa.field(name, pa.int64()), values)
-    return rows
+        yield row_tracking_as_columns(batch, plan.tracking)
 
 
 def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[Body]:

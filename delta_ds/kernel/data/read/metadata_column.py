@@ -34,6 +34,25 @@ _TYPES = {
     "row_commit_version": pa.field("row_commit_version", pa.int64()),
 }
 
+# The fields that go along where rows are written anew.
+ROW_TRACKING_FIELDS = ("row_id", "row_commit_version")
+
+
+def row_tracking_as_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Rows whose last column is a `_metadata` of `ROW_TRACKING_FIELDS`, with a column for each of them instead.
+
+    Parameters
+    ----------
+    names
+        What files of the table call the two, see `TableState.row_tracking_columns`; none: there is no such column.
+    """
+    if not names:
+        return batch
+    rows = batch.select(range(batch.num_columns - 1))
+    for name, values in zip(names, batch.column(batch.num_columns - 1).flatten(), strict=True):
+        rows = rows.append_column(pa.field(name, pa.int64()), values)
+    return rows
+
 
 def metadata_type(names: Sequence[str]) -> pa.StructType:
     """The type of a `_metadata` column with these fields.

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
+from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     from delta_ds.kernel.data.values.deletion_vector import Positions
@@ -88,3 +90,40 @@ class ReadPlan:
     row_commit_version_column: str | None = None
     extra: StructType = StructType()
     predicate: Expression | None = None
+
+    @classmethod
+    def of(
+        cls,
+        state: TableState,
+        *,
+        schema: StructType | None = None,
+        version: int | None = None,
+        timezone: str | None = None,
+        metadata_columns: tuple[str, ...] = (),
+        extra: StructType | None = None,
+        predicate: Expression | None = None,
+    ) -> ReadPlan:
+        """The plan for files of a version: how they are read follows from its protocol and metadata.
+
+        Parameters
+        ----------
+        schema
+            The columns to read; None for all.
+        version
+            For messages, where it is another one than that of the state.
+        timezone, metadata_columns, extra, predicate
+            See `ReadPlan`.
+        """
+        return cls(
+            table=state.table,
+            version=state.version if version is None else version,
+            schema=state.schema if schema is None else schema,
+            partition_columns=state.partition_columns,
+            mapping_mode=state.mapping_mode,
+            timezone=timezone,
+            metadata_columns=metadata_columns,
+            row_id_column=ROW_ID_COLUMN.of(state.properties),
+            row_commit_version_column=ROW_COMMIT_VERSION_COLUMN.of(state.properties),
+            extra=extra or StructType(),
+            predicate=predicate,
+        )

@@ -42,6 +42,7 @@ from delta_ds.kernel.data.rows.identity import Identity, plan_identities
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
+from delta_ds.kernel.table_state import TableState
 
 VERIFICATION = "Generated Column"  # the name of the check that given values are those generated
 FOREIGN = "sql"  # the name of the call that stands for an expression which the kernel cannot read
@@ -83,12 +84,8 @@ class RowPlan:
 
 def plan_rows(
     data: StructType,
-    table: StructType,
+    state: TableState,
     *,
-    properties: Mapping[str, str],
-    features: Collection[str],
-    partition_columns: Sequence[str] = (),
-    table_name: str,
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
     implicit: bool = False,
@@ -100,16 +97,8 @@ def plan_rows(
     data
         The schema of the incoming rows, reconciled with the table's: the same columns or fewer, in any order
         and any case.
-    table
-        The table's schema after the write.
-    properties
-        The table's properties (`delta.constraints.*`).
-    features
-        The features that the protocol in force supports.
-    partition_columns
-        The table's partition columns.
-    table_name
-        The table as messages name it.
+    state
+        The table after the write.
     timezone
         The session time zone, as far as it is known.
     columns_of
@@ -133,10 +122,11 @@ def plan_rows(
 
     Source: protocol-checklist ID-*, GEN-*, CON-*, DEF-*.
     """
+    table, table_name, features = state.schema, state.table, state.protocol.supported
     now = datetime.datetime.now(datetime.timezone.utc)
     given = _given_columns(data, table, implicit)
     identities = plan_identities(table, given, features, table_name)
-    _refuse_partitioning(identities, partition_columns, table_name)
+    _refuse_partitioning(identities, state.partition_columns, table_name)
     generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
     filled = given | {i.column for i in identities} | {g.column for g in generated}
     missing = [f for f in table if f.name not in filled]
@@ -144,7 +134,7 @@ def plan_rows(
     filled |= {d.column for d in found}
     _refuse_missing(data, table, filled - given, table_name)
     checks: list[RowCheck] = [
-        *_constraints(properties, table, table_name, now, columns_of),
+        *_constraints(state.properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,
@@ -165,13 +155,10 @@ def plan_rows(
 
 
 def plan_changed_rows(
-    table: StructType,
+    state: TableState,
     *,
     computed: Collection[str],
     generates: Collection[str],
-    properties: Mapping[str, str],
-    features: Collection[str],
-    table_name: str,
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
 ) -> RowPlan:
@@ -185,7 +172,7 @@ def plan_changed_rows(
         Generated columns that are computed from the other columns; given values of the others are verified.
     generates
         Identity columns whose values are generated in rows where they are null.
-    table, properties, features, table_name, timezone, columns_of
+    state, timezone, columns_of
         As for `plan_rows`.
 
     Raises
@@ -193,12 +180,13 @@ def plan_changed_rows(
     UnsupportedFeatureError, PredicateError
         A constraint, invariant or generated column cannot be parsed, bound or evaluated.
     """
+    table, table_name, features = state.schema, state.table, state.protocol.supported
     now = datetime.datetime.now(datetime.timezone.utc)
     given = frozenset(f.name for f in table) - frozenset(computed)
     generated, verified = _plan_generated(table, given, features, now, table_name, columns_of)
     identities = plan_identities(table, given - frozenset(generates), features, table_name, changed=True)
     checks: list[RowCheck] = [
-        *_constraints(properties, table, table_name, now, columns_of),
+        *_constraints(state.properties, table, table_name, now, columns_of),
         *schema_checks(table, table_name, now),
         *lengths(table),
         *verified,

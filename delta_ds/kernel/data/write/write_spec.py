@@ -5,12 +5,11 @@ Source: PROTOCOL.md, "Data Files" and "Table Properties".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from delta_ds.kernel.features import (
-    COLUMN_MAPPING,
     ICEBERG_COMPAT_V1,
     ICEBERG_COMPAT_V2,
     MATERIALIZE_PARTITION_COLUMNS,
@@ -22,11 +21,8 @@ from delta_ds.kernel.properties import (
     RANDOMIZE_FILE_PREFIXES,
     WRITE_PARTITION_COLUMNS_TO_PARQUET,
 )
-from delta_ds.kernel.schema.column_mapping import mapping_mode
 from delta_ds.kernel.schema.types import StructField, StructType
-
-if TYPE_CHECKING:
-    from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.table_state import TableState
 
 _NEED_PARTITION_COLUMNS = frozenset(
     known.name for known in (MATERIALIZE_PARTITION_COLUMNS, ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V2)
@@ -103,19 +99,13 @@ class WriteSpec:
         )
 
 
-def write_spec(
-    table: str, version: int, metadata: Metadata, features: Collection[str], **options: Any
-) -> WriteSpec:
+def write_spec(state: TableState, **options: Any) -> WriteSpec:
     """The plan for a table as its metadata and protocol will be once the write is committed.
 
     Parameters
     ----------
-    table, version
-        See `WriteSpec`.
-    metadata
-        Schema, partition columns and properties in force.
-    features
-        Supported by the protocol in force.
+    state
+        The table as it will be.
     options
         The other attributes of `WriteSpec`, by name.
 
@@ -124,15 +114,14 @@ def write_spec(
     InvalidOptionError
         A compression codec, or a property that decides how files are written, has no known value.
     """
-    names = frozenset(features)
     plan = WriteSpec(
-        table=table,
-        version=version,
-        schema=metadata.schema,
-        partition_columns=metadata.partition_columns,
-        mapping_mode=mapping_mode(metadata.configuration, COLUMN_MAPPING.name in names),
-        properties=dict(metadata.configuration),
-        features=names,
+        table=state.table,
+        version=state.version,
+        schema=state.schema,
+        partition_columns=state.partition_columns,
+        mapping_mode=state.mapping_mode,
+        properties=dict(state.properties),
+        features=state.protocol.supported,
         **options,
     )
     for check in ("codec", "data_pages_v2", "random_prefixes", "writes_partition_columns"):

@@ -60,14 +60,7 @@ def evolved_schema(
     supported = state.protocol.supported
     data = _converted(state.schema, wanted, is_widening_enabled(state.properties, supported, state.table))
     assert isinstance(data, StructType)
-    return check_write(
-        state.schema,
-        data,
-        merge_schema=True,
-        properties=state.properties,
-        features=supported,
-        table_name=state.table,
-    )
+    return check_write(state, data, merge_schema=True, whole_rows=False)
 
 
 def _assigned_part(source: StructType, above: Path, assigned: Sequence[Path]) -> StructType:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.rows.plan import RowPlan, plan_rows
 from delta_ds.kernel.schema.types import DataType, StructField, StructType, arrow_schema
+from spark_tests.kernel.states import table_state
 
 FEATURES = frozenset(["generatedColumns", "identityColumns", "allowColumnDefaults", "invariants"])
 
@@ -41,7 +42,9 @@ def plan(
 ) -> RowPlan:
     properties = {f"delta.constraints.{name}": sql for name, sql in (constraints or {}).items()}
     return plan_rows(
-        data, table, properties=properties, features=features, table_name="/data/t", timezone=timezone
+        data,
+        table_state(table, properties=properties, features=features, table="/data/t"),
+        timezone=timezone,
     )
 
 

@@ -13,6 +13,7 @@ from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.rows.plan import plan_rows
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, StructField
 from spark_tests.kernel.data.rows.row_tables import FEATURES, batch, plan, schema, stored
+from spark_tests.kernel.states import table_state
 
 LAST = (1 << 63) - 1
 
@@ -78,14 +79,7 @@ def test_without_the_feature_the_column_is_a_plain_one() -> None:
 
 def test_identity_column_as_partition_column_is_refused() -> None:
     with pytest.raises(UnsupportedOperationError, match="is a partition column"):
-        plan_rows(
-            ROWS,
-            schema(column(), v=STRING),
-            properties={},
-            features=FEATURES,
-            partition_columns=["K"],
-            table_name="t",
-        )
+        plan_rows(ROWS, table_state(schema(column(), v=STRING), features=FEATURES, partition_columns=["K"]))
 
 
 def test_values_beyond_a_long_are_refused() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DATE,
@@ -19,7 +18,6 @@ from delta_ds.kernel.schema.types import (
     ArrayType,
     StructField,
     StructType,
-    schema_to_json,
 )
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark.commands.merge.clauses import (
@@ -31,6 +29,7 @@ from delta_ds.spark.commands.merge.clauses import (
 )
 from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
 from delta_ds.spark.schema import from_spark, to_spark
+from spark_tests.kernel.states import table_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,11 +78,8 @@ def _evolved(source: StructType, *assigned: str, **options: Any) -> str:
     return str(evolved_schema(_state(_TABLE, **options), source, paths))
 
 
-def _state(
-    schema: StructType, properties: Mapping[str, str] | None = None, features: Sequence[str] = ()
-) -> TableState:
-    metadata = Metadata("id", schema_to_json(schema), configuration=properties or {})
-    return TableState("tbl", 0, Protocol(3, 7, frozenset(features), frozenset(features)), metadata)
+def _state(schema: StructType, **options: Any) -> TableState:
+    return table_state(schema, table="tbl", **options)
 
 
 def test_schema_takes_from_the_source_what_is_assigned() -> None:
@@ -130,7 +126,7 @@ def _plan(
 ) -> tuple[MergePlan, DataFrame]:
     target, right, joined = _sides(spark, source, schema)
     given: dict[str, Any] = {"on": "t.id = s.id", "evolve": False, "table": "tbl", "alias": "t"}
-    state = _state(schema, options.pop("properties", None), options.pop("features", ()))
+    state = _state(schema)
     plan = plan_merge(
         state=state, target=target, source=right, joined=joined, clauses=clauses, **(given | options)
     )
