@@ -55,7 +55,7 @@ class DeltaLog:
         return log
 
     def snapshot(self, version: int | None = None, timestamp: datetime | int | None = None) -> Snapshot:
-        """The table at a version, at a moment, or (neither given) as it is now.
+        """The table at a version, at a timestamp, or (neither given) as it is now.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class DeltaLog:
         NotADeltaTableError
             The path does not exist or holds no log.
         VersionNotFoundError, TimestampOutOfRangeError
-            The version or moment cannot be reached; the message names the range that can.
+            The version or timestamp cannot be reached; the message names the range that can.
         UnsupportedFeatureError
             Reading the table needs a feature this package does not have.
         LogError
@@ -276,11 +276,11 @@ def _check_from_zero(**numbers: int | None) -> None:
             )
 
 
-def _milliseconds(moment: datetime | int) -> int:
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
+def _milliseconds(timestamp: datetime | int) -> int:
+    if isinstance(timestamp, datetime):
+        if timestamp.tzinfo is None:
             raise InvalidOptionError(
-                f"the timestamp {moment} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
+                f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
             )
-        return history.milliseconds(moment)
-    return moment
+        return history.milliseconds(timestamp)
+    return timestamp

@@ -291,7 +291,7 @@ def check_readable(
     Parameters
     ----------
     protocol
-        The `protocol` action in force.
+        The effective `protocol` action.
     properties
         The table's `configuration`.
     table
@@ -321,7 +321,7 @@ def check_writable(
     Parameters
     ----------
     protocol
-        The `protocol` action in force, or to be in force.
+        The `protocol` action that is or will be effective.
     properties
         The table's `configuration`.
     table

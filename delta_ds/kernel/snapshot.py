@@ -101,8 +101,8 @@ class Snapshot:
         """When the version was committed, ms since 1970: in-commit where enabled, else the file's time."""
         inside = history.in_commit_timestamps(self.metadata)
         if inside is not None and self.version >= inside.version:
-            return history.in_commit_time(self.storage, self.segment.tip)
-        return self.segment.tip.status.modified_ms
+            return history.in_commit_time(self.storage, self.segment.last_commit)
+        return self.segment.last_commit.status.modified_ms
 
     @property
     def partition_columns(self) -> list[str]:
@@ -167,11 +167,11 @@ class Snapshot:
             return
         size = pc.sum(state.files.table["size"]).as_py() or 0
         found = (state.table.protocol, state.table.metadata, state.files.num_rows, size)
-        said = (checksum.protocol, checksum.metadata, checksum.num_files, checksum.size_bytes)
-        if found != said:
+        recorded = (checksum.protocol, checksum.metadata, checksum.num_files, checksum.size_bytes)
+        if found != recorded:
             logger.warning(
                 "checksum_mismatch table=%s version=%s files=%s/%s bytes=%s/%s",
-                self.storage.url, self.version, *found[2:3], *said[2:3], *found[3:], *said[3:],
+                self.storage.url, self.version, *found[2:3], *recorded[2:3], *found[3:], *recorded[3:],
             )  # fmt: skip
 
     @property

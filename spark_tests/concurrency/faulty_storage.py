@@ -121,8 +121,8 @@ class FaultyStorage(Storage):
         stream = self.call("begin", path, lambda: self._inner.open_output(path))
         return _Output(self, path, stream)  # type: ignore[return-value]
 
-    def settle(self, paths: Sequence[str]) -> None:
-        self.call("settle", "", lambda: self._inner.settle(paths))
+    def fsync(self, paths: Sequence[str]) -> None:
+        self.call("fsync", "", lambda: self._inner.fsync(paths))
 
     @contextmanager
     def replace_file(self, path: str) -> Iterator[BinaryIO]:

@@ -93,11 +93,11 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
     written: list[tuple[Row, int]] = [(row, task.INSERT) for row in command.inserted(there)]
     for path, rows in touched.items():
         changed = [place for place, row in rows if command.touches(row)]
-        if plan.marks_rows:
+        if plan.uses_deletion_vectors:
             deleted[path] = np.array(changed, np.uint64)
         for place, row in rows:
             after = command.after(row)
-            if after is not None and not (plan.marks_rows and place not in changed):
+            if after is not None and not (plan.uses_deletion_vectors and place not in changed):
                 written.append((after, task.UPDATE if place in changed else task.COPY))
     if not touched and not written:
         return None
@@ -107,7 +107,7 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
         change = DmlCommand(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
             predicate=predicate,
-            removed=[] if plan.marks_rows else list(touched),
+            removed=[] if plan.uses_deletion_vectors else list(touched),
             deleted=deleted,
             results=[result],
             parameters={"predicate": command.condition},

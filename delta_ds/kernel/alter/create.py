@@ -270,10 +270,10 @@ def create_table(
     else:
         operation = REPLACE_TABLE
     given = {name.lower() for name in properties or {}}
-    unsaid = {key: text for key, text in (defaults or {}).items() if key.lower() not in given}
-    settled = {**unsaid, **(properties or {})}
+    defaulted = {key: text for key, text in (defaults or {}).items() if key.lower() not in given}
+    merged = {**defaulted, **(properties or {})}
     definition = new_table(
-        schema, partition_columns, settled, name=name, description=description, cluster_by=cluster_by,
+        schema, partition_columns, merged, name=name, description=description, cluster_by=cluster_by,
         table=table, replacing=txn.snapshot,
     )  # fmt: skip
     if txn.snapshot is not None:

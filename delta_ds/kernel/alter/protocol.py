@@ -93,7 +93,7 @@ def upgrade_protocol(protocol: Protocol, metadata: Metadata, wanted: Collection[
     Parameters
     ----------
     protocol
-        The one in force; its features are never given up.
+        The effective one; its features are never given up.
     metadata
         As it will be.
     wanted

@@ -24,7 +24,7 @@ from delta_ds.kernel.alter.protocol import check_versions, implied_features, upg
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
-from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
+from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.data.write.written_files import list_written_files
@@ -90,7 +90,7 @@ def shallow_clone(
     target: DeltaLog,
     *,
     version: int | None = None,
-    timestamp: Moment | None = None,
+    timestamp: Timestamp | None = None,
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,

@@ -26,7 +26,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
-from delta_ds.kernel.commands.time_travel import Moment, snapshot_at
+from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.live_adds import add_bodies, live_adds
@@ -84,13 +84,13 @@ def restore(
     log: DeltaLog,
     *,
     version: int | None = None,
-    timestamp: Moment | None = None,
+    timestamp: Timestamp | None = None,
     timezone: str = "UTC",
     ignore_missing_files: bool = False,
     protocol_downgrade_allowed: bool = False,
     transaction_id: str | None = None,
 ) -> RestoreResult | None:
-    """Make a table again what it was at a version or a moment.
+    """Make a table again what it was at a version or a timestamp.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def restore(
 
 
 def _snapshot_to_restore(
-    log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str
+    log: DeltaLog, version: int | None, timestamp: Timestamp | None, timezone: str
 ) -> Snapshot:
     url = log.storage.url
     try:
@@ -178,7 +178,7 @@ def _snapshot_to_restore(
         ) from error
 
 
-def _shown(timestamp: Moment | None) -> str | int | None:
+def _shown(timestamp: Timestamp | None) -> str | int | None:
     return timestamp.isoformat(" ") if isinstance(timestamp, datetime) else timestamp
 
 

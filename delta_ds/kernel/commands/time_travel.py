@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
 
-Moment = datetime | int | str
+Timestamp = datetime | int | str
 
 
 def snapshot_at(
-    log: DeltaLog, version: int | None, timestamp: Moment | None, timezone: str = "UTC"
+    log: DeltaLog, version: int | None, timestamp: Timestamp | None, timezone: str = "UTC"
 ) -> Snapshot:
-    """The snapshot of a version, of a moment, or (neither given) the latest.
+    """The snapshot of a version, of a timestamp, or (neither given) the latest.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def snapshot_at(
     if not isinstance(timestamp, str):
         return log.snapshot(version, timestamp)
     try:
-        moment = values.timestamp(timestamp, values.zone_by_name(timezone))
+        timestamp = values.timestamp(timestamp, values.zone_by_name(timezone))
     except ValueError as error:
         raise TIMESTAMP_INVALID(timestamp=timestamp, table=log.storage.url, reason=error) from error
-    return log.snapshot(version, moment)
+    return log.snapshot(version, timestamp)

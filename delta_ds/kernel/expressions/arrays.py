@@ -62,8 +62,8 @@ def micros(value: datetime.datetime) -> int:
 
 def from_micros(value: int, aware: bool) -> datetime.datetime:
     """The inverse of `micros`; OverflowError outside the years 1 to 9999."""
-    moment = _EPOCH + datetime.timedelta(microseconds=value)
-    return moment.replace(tzinfo=datetime.timezone.utc) if aware else moment
+    timestamp = _EPOCH + datetime.timedelta(microseconds=value)
+    return timestamp.replace(tzinfo=datetime.timezone.utc) if aware else timestamp
 
 
 def array_of(values: Sequence[Any], data_type: DataType) -> pa.Array:

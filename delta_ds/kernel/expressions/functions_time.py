@@ -139,7 +139,7 @@ _LETTERS: dict[str, Callable[[datetime.datetime], str]] = {
 }  # fmt: skip
 
 
-def format_time(moment: datetime.datetime, pattern: str) -> str:
+def format_time(timestamp: datetime.datetime, pattern: str) -> str:
     """Spark's `date_format` for the numeric letters of its patterns.
 
     Raises
@@ -153,7 +153,7 @@ def format_time(moment: datetime.datetime, pattern: str) -> str:
             for run in re.findall(r"((.)\2*)", letters):
                 if run[0] not in _LETTERS:
                     raise PredicateError(f"date_format cannot write {run[0]!r} of the pattern {pattern!r}")
-                parts.append(_LETTERS[run[0]](moment))
+                parts.append(_LETTERS[run[0]](timestamp))
         else:
             parts.append(other or quoted.replace("''", "'") or "'")
     return "".join(parts)
@@ -163,12 +163,12 @@ _FINEST = {"s": "second", "m": "minute", "H": "hour", "d": "day", "D": "day", "M
 
 
 def _date_format(node: Call, args: list[Any]) -> Value:
-    moments, pattern = args
-    if isinstance(moments, pa.Array) and isinstance(pattern, pa.Scalar) and "S" not in str(pattern):
+    timestamps, pattern = args
+    if isinstance(timestamps, pa.Array) and isinstance(pattern, pa.Scalar) and "S" not in str(pattern):
         # Moments that are written alike become one, which is written once.
         unit = next((unit for letter, unit in _FINEST.items() if letter in str(pattern)), "year")
-        moments = pc.floor_temporal(moments, unit=unit)
-    return map_rows(format_time, (moments, pattern), (TIMESTAMP_NTZ, STRING), STRING)
+        timestamps = pc.floor_temporal(timestamps, unit=unit)
+    return map_rows(format_time, (timestamps, pattern), (TIMESTAMP_NTZ, STRING), STRING)
 
 
 def _rows(function: Callable[..., Any]) -> Callable[[Call, list[Any]], Value]:

@@ -138,7 +138,7 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
     body = {
         "format": _FORMAT,
         "version": segment.version,
-        "files": _fingerprint((*segment.files, segment.tip)),
+        "files": _fingerprint((*segment.files, segment.last_commit)),
         "protocol": _protocol_body(state.table.protocol),
         "metadata": _metadata_body(state.table.metadata),
         "txns": dict(state.txns),
@@ -217,7 +217,7 @@ def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) ->
     checkpoint of the segment is not above it, so every commit in between can be compared.
     """
     known = {entry[0]: entry[1:] for entry in recorded}
-    current = {f[0]: f[1:] for f in _fingerprint((*segment.files, segment.tip))}
+    current = {f[0]: f[1:] for f in _fingerprint((*segment.files, segment.last_commit))}
     if segment.checkpoint is not None and segment.checkpoint.version > version:
         return False
     shared = [path for path in known if path in current]

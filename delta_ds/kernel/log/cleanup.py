@@ -55,7 +55,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     Parameters
     ----------
     now_ms
-        The moment by which files expire, ms since 1970; None: now.
+        The timestamp by which files expire, ms since 1970; None: now.
     retention
         How long the log is kept; None: what `delta.logRetentionDuration` says, and only where
         `delta.enableExpiredLogCleanup` is on.
@@ -127,7 +127,7 @@ def _oldest_kept(storage: Storage, listing: LogListing, cut_off: int) -> Checkpo
     Its own commit must be there too: checkpoints hold no commit provenance.
     """
     times = file_times(listing, reachable_versions(listing))
-    expired = [version for version, moment in times.items() if moment <= cut_off]
+    expired = [version for version, timestamp in times.items() if timestamp <= cut_off]
     if not expired:
         return None
     usable = [c for c in listing.checkpoints if c.version <= max(expired) and c.version in listing.commits]

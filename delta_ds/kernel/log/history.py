@@ -25,7 +25,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.storage.filesystem import Storage
 
-_FIRST, _LAST = (moment.replace(tzinfo=timezone.utc) for moment in (datetime.min, datetime.max))
+_FIRST, _LAST = (timestamp.replace(tzinfo=timezone.utc) for timestamp in (datetime.min, datetime.max))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -104,7 +104,7 @@ def reachable_versions(listing: LogListing) -> list[int]:
 
 
 def version_at(storage: Storage, listing: LogListing, metadata: Metadata, timestamp: int) -> int:
-    """The newest version that was committed at or before a moment.
+    """The newest version that was committed at or before a timestamp.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ def _newest_at(storage: Storage, times: Mapping[int, int], timestamp: int, *, op
     return newest
 
 
-def milliseconds(moment: datetime) -> int:
+def milliseconds(timestamp: datetime) -> int:
     """The time of the log, ms since 1970, that an aware datetime falls into; seconds as floats would round it."""
-    return (moment - _EPOCH) // _MILLISECOND
+    return (timestamp - _EPOCH) // _MILLISECOND
 
 
 def datetime_of(timestamp: int) -> datetime:
@@ -182,7 +182,7 @@ def datetime_of(timestamp: int) -> datetime:
 
 
 def as_text(timestamp: int) -> str:
-    """A moment in ms as people read it, UTC."""
+    """A timestamp in ms as people read it, UTC."""
     return datetime_of(timestamp).isoformat(" ", "milliseconds").removesuffix("+00:00") + " UTC"
 
 

@@ -72,14 +72,14 @@ class LogSegment:
     ----------
     commits
         What follows the checkpoint, oldest first, compactions in place of the commits they cover.
-    tip
+    last_commit
         The commit file of the version itself: its time is the version's.
     """
 
     version: int
     checkpoint: Checkpoint | None
     commits: tuple[LogFile, ...]
-    tip: LogFile
+    last_commit: LogFile
     checksum: LogFile | None = None
 
     @property
@@ -251,11 +251,11 @@ def choose_segment(
     newest = [c for c in listing.checkpoints if c not in rejected]
     # A table whose newest version cannot be rebuilt is refused as a whole, as delta-spark does.
     _check_contiguous(listing, newest[-1].version + 1 if newest else 0, latest)
-    tip = listing.commits.get(wanted)
-    if tip is None:
+    last_commit = listing.commits.get(wanted)
+    if last_commit is None:
         raise LOG_FILE_NOT_FOUND(wanted=wanted, table=listing.table)
     commits = _cover(listing, first, wanted)
-    return LogSegment(wanted, checkpoint, commits, tip, listing.checksums.get(wanted))
+    return LogSegment(wanted, checkpoint, commits, last_commit, listing.checksums.get(wanted))
 
 
 def _check_contiguous(listing: LogListing, first: int, last: int) -> None:

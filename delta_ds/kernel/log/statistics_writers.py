@@ -72,8 +72,8 @@ def _checkpoint_counts(storage: Storage, checkpoint: Checkpoint) -> bool:
         if files is None:
             return False
         with open_file(storage, files.paths[0]) as parquet:
-            said = parquet.metadata.metadata or {}
+            stored = parquet.metadata.metadata or {}
     except (DeltaError, FileNotFoundError):
         return False
-    ours = all(said.get(key.encode()) == value.encode() for key, value in COUNTS_NAN.items())
-    return ours or _SPARK in said
+    ours = all(stored.get(key.encode()) == value.encode() for key, value in COUNTS_NAN.items())
+    return ours or _SPARK in stored

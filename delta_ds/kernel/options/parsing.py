@@ -160,10 +160,10 @@ class OptionSet:
 
 def _wrong_value(option: Option, name: str, text: str, error: ValueError) -> dict[str, str]:
     """The parameters of the error, under the names that the condition has for them."""
-    told = {"name": name, "input": text, "explain": str(error)}
+    reported = {"name": name, "input": text, "explain": str(error)}
     if option.condition == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE":
-        return {**told, "timeTravelKey": name}
-    return {**told, "expr": f"'{text}'"} if option.condition == "DELTA_TIMESTAMP_INVALID" else told
+        return {**reported, "timeTravelKey": name}
+    return {**reported, "expr": f"'{text}'"} if option.condition == "DELTA_TIMESTAMP_INVALID" else reported
 
 
 def _only_path(text: str) -> str:

@@ -47,7 +47,7 @@ class ReadOptions:
     path
         The table's path or URL, as given; not in `repr`, as a URL may hold a password.
     version, timestamp
-        Time travel: a version, or an aware moment in UTC; at most one of them.
+        Time travel: a version, or an aware timestamp in UTC; at most one of them.
     change_feed
         Read changes instead of rows.
     starting_version, ending_version, starting_timestamp, ending_timestamp
@@ -186,14 +186,14 @@ def _check_combination(texts: Mapping[str, str], change_feed: bool) -> None:
 
 
 def split_path_suffix(path: str, time_zone: str = "UTC") -> tuple[str, int | None, datetime | None]:
-    """Split `path@v123` or `path@yyyyMMddHHmmssSSS` into path, version and moment (aware, in UTC).
+    """Split `path@v123` or `path@yyyyMMddHHmmssSSS` into path, version and timestamp (aware, in UTC).
 
     Only meant for paths that are no table as they stand: a folder may really be named so.
 
     Raises
     ------
     InvalidOptionError
-        Seventeen digits that are no moment.
+        Seventeen digits that are no timestamp.
     """
     match = _TIMESTAMP_SUFFIX.fullmatch(path)
     if match:
@@ -212,7 +212,7 @@ def with_path_suffix(options: ReadOptions, session_time_zone: str = "UTC") -> Re
     Raises
     ------
     InvalidOptionError
-        The path has a suffix while an option asks for a version, a moment or changes.
+        The path has a suffix while an option asks for a version, a timestamp or changes.
     """
     path, version, timestamp = split_path_suffix(options.path, options.time_zone or session_time_zone)
     if version is None and timestamp is None:

@@ -37,7 +37,7 @@ class StreamReadOptions:
         The table's path or URL, as given; not in `repr`, as a URL may hold a password.
     starting_version, starting_timestamp
         Where the stream begins in place of a whole snapshot: a version (or `latest`: what comes after now), or an
-        aware moment in UTC; at most one of them. They count for the first start of a query only.
+        aware timestamp in UTC; at most one of them. They count for the first start of a query only.
     max_files, max_bytes
         What one batch reads at most; the bytes are a soft limit. None: not said.
     ignore_deletes

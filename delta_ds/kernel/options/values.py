@@ -1,6 +1,6 @@
 """Parse option values: versions, timestamps, sizes, names.
 
-Each parser takes the text and the time zone in force, and raises `ValueError` saying what would be right.
+Each parser takes the text and the session time zone, and raises `ValueError` saying what would be right.
 """
 
 from __future__ import annotations

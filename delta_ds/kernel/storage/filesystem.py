@@ -181,7 +181,7 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def settle(self, paths: Sequence[str]) -> None:
+    def fsync(self, paths: Sequence[str]) -> None:
         """Make closed files of `open_output` survive a power failure, before anything refers to them.
 
         Stores across a network have done so when a file was closed.

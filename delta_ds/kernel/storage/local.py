@@ -166,7 +166,7 @@ class LocalStorage(Storage):
 
         return open_new(os.path.join(*self._target(path)), self.describe(path), durable=False)
 
-    def settle(self, paths: Sequence[str]) -> None:
+    def fsync(self, paths: Sequence[str]) -> None:
         from delta_ds.kernel.storage.local_output import fsync_files
 
         fsync_files(self.address.path, [os.path.join(*self._target(path)) for path in paths], self.url)

@@ -195,7 +195,7 @@ class RemoteStorage(Storage):
             stream = self._fs.open(located, "wb")
         return cast(BinaryIO, RemoteOutput(stream, lambda: self._errors(path, "write", NOT_REFERENCED)))
 
-    def settle(self, paths: Sequence[str]) -> None:
+    def fsync(self, paths: Sequence[str]) -> None:
         """Nothing to do: a file is safe in the store once it is closed."""
 
     def replace_file(self, path: str) -> AbstractContextManager[BinaryIO]:
@@ -266,12 +266,12 @@ class RemoteStorage(Storage):
         return f"{base.rstrip('/')}/{relative}" if relative else base
 
     def _file_status(self, path: str, info: Mapping[str, Any]) -> FileStatus:
-        moment = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
+        timestamp = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
         if self.address.scheme == "memory":  # its listing tells only when an object was created
-            moment = self._fs.modified(info["name"])
+            timestamp = self._fs.modified(info["name"])
         tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
         etag = None if tag is None else str(tag).strip('"')
-        return FileStatus(path, int(info["size"]), _milliseconds(moment), etag)
+        return FileStatus(path, int(info["size"]), _milliseconds(timestamp), etag)
 
     @contextmanager
     def _errors(self, path: str, verb: str = "read", outcome: str = "") -> Iterator[None]:
@@ -317,15 +317,15 @@ def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T
         return list(pool.map(function, paths))
 
 
-def _milliseconds(moment: Any) -> int:
-    if moment is None:
+def _milliseconds(timestamp: Any) -> int:
+    if timestamp is None:
         return 0
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    if isinstance(timestamp, str):
+        timestamp = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+    if isinstance(timestamp, datetime):
+        aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
         return round(aware.timestamp() * 1000)
-    return round(float(moment) * 1000)
+    return round(float(timestamp) * 1000)
 
 
 def _userinfo_parts(address: Address) -> list[str]:

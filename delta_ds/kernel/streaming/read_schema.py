@@ -42,8 +42,8 @@ class ReadSchema:
         self._log = SchemaLog(options, newest) if options.schema_tracking_location is not None else None
         # The entry that the source was opened with, which changes up to its version cannot surprise.
         entry = None if self._log is None else self._log.current
-        self._tracked_until = -1 if entry is None else entry.pinned.version
-        self.pinned = newest if entry is None else entry.pinned
+        self._tracked_until = -1 if entry is None else entry.read_state.version
+        self.read_state = newest if entry is None else entry.read_state
         self._started = False
 
     @property
@@ -80,11 +80,11 @@ class ReadSchema:
         if self._log is not None:
             self._start_log(self._log, version, start, end)
             if self._options.change_feed:
-                self._check_changes(self.pinned)
+                self._check_changes(self.read_state)
         elif version != self.newest_version:
             self._check_start(version)
         elif self._options.change_feed:
-            self._check_changes(self.pinned)
+            self._check_changes(self.read_state)
         self._started = True
 
     def _start_log(self, log: SchemaLog, version: int, start: StreamOffset, end: StreamOffset | None) -> None:
@@ -100,7 +100,7 @@ class ReadSchema:
             if not readable_with(before.metadata, first):
                 raise self.not_in_one_batch(start.version, last)
         log.append(first)
-        if differs_from(self.pinned, first.metadata, first.protocol):
+        if differs_from(self.read_state, first.metadata, first.protocol):
             raise evolved_error(first)
         self._tracked_until = first.version
 
@@ -123,7 +123,7 @@ class ReadSchema:
         except LogError:
             # Too old to be looked up, while the commits after it are there: the log is of this very stream.
             return
-        if differs_from(self.pinned, found.metadata, found.protocol):
+        if differs_from(self.read_state, found.metadata, found.protocol):
             assert self._log is not None
             self._log.append(found)
             raise evolved_error(found)
@@ -133,7 +133,7 @@ class ReadSchema:
         try:
             snapshot = snapshot_of_stream(self._storage, version)
         except LogError as error:
-            if self.pinned.mapping_mode == "none" and not self._options.change_feed:
+            if self.read_state.mapping_mode == "none" and not self._options.change_feed:
                 # As delta-spark: the commits may still be there, and are checked one by one.
                 return
             raise STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT(
@@ -146,7 +146,7 @@ class ReadSchema:
         if not self.is_tracking:
             self._check_metadata(snapshot.table_state)
         elif snapshot.version > self._tracked_until and differs_from(
-            self.pinned, snapshot.metadata, snapshot.protocol
+            self.read_state, snapshot.metadata, snapshot.protocol
         ):
             # The first snapshot of a stream that was begun anew with the schema log of an earlier one.
             assert self._log is not None
@@ -172,16 +172,16 @@ class ReadSchema:
 
     def _after(self, commit: Commit) -> TableState:
         """What holds after a commit, as far as it says; else what the stream reads with."""
-        pinned = self.pinned
+        read_state = self.read_state
         return replace(
-            pinned,
+            read_state,
             version=commit.version,
-            protocol=commit.protocol or pinned.protocol,
-            metadata=commit.metadata or pinned.metadata,
+            protocol=commit.protocol or read_state.protocol,
+            metadata=commit.metadata or read_state.metadata,
         )
 
     def _check_metadata(self, state: TableState) -> None:
-        check_schema(self.pinned, state.metadata, state.version, has_start=self._options.has_start)
+        check_schema(self.read_state, state.metadata, state.version, has_start=self._options.has_start)
         if self._options.change_feed:
             self._check_changes(state)
 
@@ -206,10 +206,10 @@ class ReadSchema:
         """
         if not self.is_tracking or commit.version <= self._tracked_until:
             return False
-        table_id = self.pinned.metadata.id
+        table_id = self.read_state.metadata.id
         if commit.metadata is not None and commit.metadata.id != table_id:
             raise different_table(self._storage.url, commit.metadata.id, table_id)
-        return differs_from(self.pinned, commit.metadata, commit.protocol)
+        return differs_from(self.read_state, commit.metadata, commit.protocol)
 
     def evolve(self, commit: Commit) -> DeltaError:
         """Note what a commit brings in the schema log; returns the error that stops the stream."""

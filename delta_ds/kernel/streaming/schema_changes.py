@@ -68,12 +68,12 @@ class MappedChanges:
         return bool(self.renamed or self.dropped or self.widened)
 
 
-def check_schema(pinned: TableState, metadata: Metadata, version: int, *, has_start: bool) -> None:
+def check_schema(read_state: TableState, metadata: Metadata, version: int, *, has_start: bool) -> None:
     """Refuse the metadata of another version if its data cannot be read with the schema of the stream.
 
     Parameters
     ----------
-    pinned
+    read_state
         What the stream reads with.
     metadata, version
         Of a commit on the way.
@@ -87,20 +87,20 @@ def check_schema(pinned: TableState, metadata: Metadata, version: int, *, has_st
     UnsupportedOperationError
         It is another table.
     """
-    if metadata.id != pinned.metadata.id:
-        raise different_table(pinned.table, metadata.id, pinned.metadata.id)
-    backfilling = version < pinned.version
-    old, new = (metadata, pinned.metadata) if backfilling else (pinned.metadata, metadata)
+    if metadata.id != read_state.metadata.id:
+        raise different_table(read_state.table, metadata.id, read_state.metadata.id)
+    backfilling = version < read_state.version
+    old, new = (metadata, read_state.metadata) if backfilling else (read_state.metadata, metadata)
     changes = mapped_changes(old, new)
     if changes is None or changes.renamed or changes.dropped:
-        raise _needs_schema_log(pinned, metadata, version, changes)
+        raise _needs_schema_log(read_state, metadata, version, changes)
     problem = incompatibility(
-        metadata.schema, pinned.schema, widening=backfilling and pinned.supports(TYPE_WIDENING)
+        metadata.schema, read_state.schema, widening=backfilling and read_state.supports(TYPE_WIDENING)
     )
-    if problem is None and metadata.partition_columns != pinned.metadata.partition_columns:
+    if problem is None and metadata.partition_columns != read_state.metadata.partition_columns:
         problem = "the partition columns are others"
     if problem is not None:
-        raise _changed_error(pinned, metadata, version, problem, has_start)
+        raise _changed_error(read_state, metadata, version, problem, has_start)
 
 
 def readable_with(metadata: Metadata, later: TableState) -> bool:
@@ -112,34 +112,34 @@ def readable_with(metadata: Metadata, later: TableState) -> bool:
 
 
 def _needs_schema_log(
-    pinned: TableState, metadata: Metadata, version: int, changes: MappedChanges | None
+    read_state: TableState, metadata: Metadata, version: int, changes: MappedChanges | None
 ) -> SchemaError:
     what = changes.text if changes else "the column mapping or the partitioning changed"
     return STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG(
         version=version,
-        stream_version=pinned.version,
-        table=pinned.table,
+        stream_version=read_state.version,
+        table=read_state.table,
         what=what,
-        read_schema=pinned.schema,
+        read_schema=read_state.schema,
         data_schema=metadata.schema,
     )
 
 
 def _changed_error(
-    pinned: TableState, metadata: Metadata, version: int, problem: str, has_start: bool
+    read_state: TableState, metadata: Metadata, version: int, problem: str, has_start: bool
 ) -> SchemaError:
     advice = "Start the query again with a new readStream...load(), which takes the new schema"
-    if version < pinned.version:
+    if version < read_state.version:
         advice = "The change cannot be read across: begin with a new checkpoint"
         if has_start:
             advice += f" and a startingVersion after {version}"
     form = "WITH_STARTING_OPTIONS" if has_start else "WITH_VERSION"
     return SchemaError(
-        f"Detected schema change in version {version} of {pinned.table}: {problem}. {advice}. If that repeats without "
-        "progress, the change is incompatible and the query needs a new checkpoint. Streaming source schema: "
-        f"{pinned.schema}; data file schema: {metadata.schema}",
+        f"Detected schema change in version {version} of {read_state.table}: {problem}. {advice}. If that repeats "
+        "without progress, the change is incompatible and the query needs a new checkpoint. Streaming source schema: "
+        f"{read_state.schema}; data file schema: {metadata.schema}",
         condition=f"DELTA_SCHEMA_CHANGED_{form}",
-        parameters={"version": version, "table": pinned.table},
+        parameters={"version": version, "table": read_state.table},
     )
 
 

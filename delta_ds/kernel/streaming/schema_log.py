@@ -53,14 +53,14 @@ class SchemaLogEntry:
     ----------
     number
         Its place in the log, from 0 on.
-    pinned
+    read_state
         Protocol and metadata, and the version from which on they hold.
     previous
         The number of the entry that was read with before, where it is not the one below.
     """
 
     number: int
-    pinned: TableState
+    read_state: TableState
     previous: int | None = None
 
 
@@ -71,18 +71,18 @@ class SchemaLog:
     ----------
     options
         With a `schema_tracking_location`; the filesystem is opened with the options of the table's.
-    pinned
+    read_state
         The newest version of the table.
     """
 
-    def __init__(self, options: StreamReadOptions, pinned: TableState) -> None:
+    def __init__(self, options: StreamReadOptions, read_state: TableState) -> None:
         assert options.schema_tracking_location is not None
         self._options = options
-        self._table = pinned
+        self._table = read_state
         suffix = f"_{options.source_tracking_id}" if options.source_tracking_id else ""
         root = options.schema_tracking_location.rstrip("/")
         self._folder: Storage = open_storage(
-            f"{root}/_schema_log_{pinned.metadata.id}{suffix}", options.storage_options
+            f"{root}/_schema_log_{read_state.metadata.id}{suffix}", options.storage_options
         )
         self.current = self._newest()
 
@@ -107,7 +107,7 @@ class SchemaLog:
                 table=self._table.table, number=number, location=self._folder.url, reason=error
             ) from error
 
-    def append(self, pinned: TableState, *, replacing: bool = False) -> SchemaLogEntry:
+    def append(self, read_state: TableState, *, replacing: bool = False) -> SchemaLogEntry:
         """Add an entry; the next start of the stream reads with it.
 
         Parameters
@@ -122,12 +122,14 @@ class SchemaLog:
         """
         number = 0 if self.current is None else self.current.number + 1
         previous = self._before(self.current) if replacing and self.current is not None else None
-        entry = SchemaLogEntry(number, pinned, previous)
+        entry = SchemaLogEntry(number, read_state, previous)
         data = f"{_VERSION_LINE}\n{json.dumps(_body(entry), separators=(',', ':'))}".encode()
         try:
             self._folder.create(str(number), data)
         except FileExistsError as error:
-            raise STREAMING_SCHEMA_LOCATION_CONFLICT(location=self._folder.url, table=pinned.table) from error
+            raise STREAMING_SCHEMA_LOCATION_CONFLICT(
+                location=self._folder.url, table=read_state.table
+            ) from error
         self.current = entry
         return entry
 
@@ -150,29 +152,29 @@ class SchemaLog:
         if number < 0:
             return
         before = self._read(number)
-        changes = schema_changes(before.pinned.schema, current.pinned.schema)
+        changes = schema_changes(before.read_state.schema, current.read_state.schema)
         # By physical names: a renamed column is still the same one.
-        older, newer = (with_physical_names(e.pinned.schema) for e in (before, current))
+        older, newer = (with_physical_names(e.read_state.schema) for e in (before, current))
         problem = incompatibility(older, newer, widening=True, missing=True)
         if problem is not None:
             raise SCHEMA_CHANGED_WITH_VERSION(
-                version=current.pinned.version, table=current.pinned.table, problem=problem
+                version=current.read_state.version, table=current.read_state.table, problem=problem
             )
-        missing = _not_agreed(changes, self._options, current.pinned.version)
+        missing = _not_agreed(changes, self._options, current.read_state.version)
         if missing:
-            raise _not_agreed_error(changes, before.pinned.version, current.pinned, missing)
+            raise _not_agreed_error(changes, before.read_state.version, current.read_state, missing)
 
 
-def differs_from(pinned: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:
+def differs_from(read_state: TableState, metadata: Metadata | None, protocol: Protocol | None) -> bool:
     """Whether a commit brings something else than a stream reads with; None: it does not say.
 
     Source: delta-spark, `hasMetadataOrProtocolChangeComparedToStreamMetadata`.
     """
-    if protocol is not None and protocol != pinned.protocol:
+    if protocol is not None and protocol != read_state.protocol:
         return True
     if metadata is None:
         return False
-    now = pinned.metadata
+    now = read_state.metadata
     return (
         without_writers_notes(metadata.schema) != without_writers_notes(now.schema)
         or metadata.partition_columns != now.partition_columns
@@ -180,9 +182,11 @@ def differs_from(pinned: TableState, metadata: Metadata | None, protocol: Protoc
     )
 
 
-def evolved_error(pinned: TableState) -> SchemaError:
+def evolved_error(read_state: TableState) -> SchemaError:
     """The error that stops a stream once its schema log has a new entry."""
-    return STREAMING_METADATA_EVOLUTION(table=pinned.table, version=pinned.version, schema=pinned.schema)
+    return STREAMING_METADATA_EVOLUTION(
+        table=read_state.table, version=read_state.version, schema=read_state.schema
+    )
 
 
 def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int) -> list[str]:
@@ -192,7 +196,7 @@ def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int
         ("allowSourceColumnDrop", bool(changes.dropped), options.allow_column_drop),
         ("allowSourceColumnTypeChange", bool(changes.widened), options.allow_type_change),
     )
-    return [name for name, needed, said in asked if needed and said not in (ALWAYS, str(version))]
+    return [name for name, needed, answer in asked if needed and answer not in (ALWAYS, str(version))]
 
 
 def _not_agreed_error(
@@ -212,16 +216,18 @@ def _not_agreed_error(
 
 
 def _body(entry: SchemaLogEntry) -> dict[str, Any]:
-    metadata = entry.pinned.metadata
+    metadata = entry.read_state.metadata
     body = {
         "tableId": metadata.id,
-        "deltaCommitVersion": entry.pinned.version,
+        "deltaCommitVersion": entry.read_state.version,
         "dataSchemaJson": metadata.schema_string,
         "partitionSchemaJson": schema_to_json(partition_schema(metadata)),
         # The place in the checkpoint, which a Python data source does not learn.
         "sourceMetadataPath": "",
         "tableConfigurations": dict(metadata.configuration),
-        "protocolJson": json.dumps({"protocol": entry.pinned.protocol.to_action()}, separators=(",", ":")),
+        "protocolJson": json.dumps(
+            {"protocol": entry.read_state.protocol.to_action()}, separators=(",", ":")
+        ),
     }
     if entry.previous is not None:
         body["previousMetadataSeqNum"] = entry.previous
@@ -245,5 +251,5 @@ def _parse(number: int, body: Mapping[str, Any], table: TableState) -> SchemaLog
         partition_columns=tuple(parse_schema(body["partitionSchemaJson"]).names),
         configuration=table.metadata.configuration if configuration is None else dict(configuration),
     )
-    pinned = TableState(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
-    return SchemaLogEntry(number, pinned, body.get("previousMetadataSeqNum"))
+    read_state = TableState(table.table, int(body["deltaCommitVersion"]), protocol, metadata)
+    return SchemaLogEntry(number, read_state, body.get("previousMetadataSeqNum"))

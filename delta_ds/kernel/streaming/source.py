@@ -39,18 +39,18 @@ class StreamSource:
     ----------
     storage, options
         As given.
-    pinned
+    read_state
         The version whose schema the stream reads with: the newest one when it was opened, or an entry of the
         schema log.
     """
 
     def __init__(
-        self, storage: Storage, options: StreamReadOptions, pinned: TableState, timezone: str = "UTC"
+        self, storage: Storage, options: StreamReadOptions, read_state: TableState, timezone: str = "UTC"
     ) -> None:
         self.storage = storage
         self.options = options
         self.timezone = options.time_zone or timezone
-        self._read_schema = ReadSchema(storage, options, pinned)
+        self._read_schema = ReadSchema(storage, options, read_state)
         self._origin: StreamOffset | None = None
         self._set_up()
 
@@ -88,9 +88,9 @@ class StreamSource:
 
     def _set_up(self) -> None:
         """What a process makes for itself."""
-        columns = self.pinned.physical_partition_columns
+        columns = self.read_state.physical_partition_columns
         self._commits = CommitReader(
-            self.storage, columns, self.pinned.metadata.id, fail_on_gap=self.options.fail_on_data_loss
+            self.storage, columns, self.read_state.metadata.id, fail_on_gap=self.options.fail_on_data_loss
         )
         self._files: AddedFiles | ChangedRows
         if self.options.change_feed:
@@ -108,8 +108,8 @@ class StreamSource:
         self._set_up()
 
     @property
-    def pinned(self) -> TableState:
-        return self._read_schema.pinned
+    def read_state(self) -> TableState:
+        return self._read_schema.read_state
 
     @property
     def schema(self) -> StructType:
@@ -124,7 +124,7 @@ class StreamSource:
 
     def offset(self, given: str | Mapping[str, Any]) -> StreamOffset:
         """An offset out of a checkpoint; errors as `StreamOffset.parse`."""
-        return StreamOffset.parse(given, self.pinned.metadata.id, self.storage.url)
+        return StreamOffset.parse(given, self.read_state.metadata.id, self.storage.url)
 
     # --- offsets
 
@@ -134,13 +134,13 @@ class StreamSource:
         Raises
         ------
         VersionNotFoundError, TimestampOutOfRangeError
-            The starting version or moment is out of reach.
+            The starting version or timestamp is out of reach.
         """
         if self._origin is None:
             version = starting_version(self.storage, self.options)
             snapshot = version is None
             number = self._read_schema.newest_version if version is None else version
-            self._origin = StreamOffset.beginning(self.pinned.metadata.id, number, snapshot=snapshot)
+            self._origin = StreamOffset.beginning(self.read_state.metadata.id, number, snapshot=snapshot)
         return self._origin
 
     def available_now(self, start: StreamOffset | None = None) -> StreamOffset:
@@ -171,7 +171,7 @@ class StreamSource:
             return self.latest_offset(self.initial_offset(), ALL_AVAILABLE)
         end = self.available_now()
         try:
-            for commit in self._commits.commits(self.pinned.version + 1, end.version):
+            for commit in self._commits.commits(self.read_state.version + 1, end.version):
                 if self._read_schema.is_barrier(commit):
                     return end.at(commit.version)
         except LogError:
@@ -186,7 +186,7 @@ class StreamSource:
             # After a restart the options do not count, and their version may be gone. A first start is told when it
             # asks for its beginning.
             return StreamOffset.beginning(
-                self.pinned.metadata.id, self._read_schema.newest_version, snapshot=False
+                self.read_state.metadata.id, self._read_schema.newest_version, snapshot=False
             )
 
     def latest_offset(
@@ -252,8 +252,8 @@ class StreamSource:
         return position
 
     def _check(self, offset: StreamOffset) -> None:
-        if offset.table_id != self.pinned.metadata.id:
-            raise different_table(self.storage.url, self.pinned.metadata.id, offset.table_id)
+        if offset.table_id != self.read_state.metadata.id:
+            raise different_table(self.storage.url, self.read_state.metadata.id, offset.table_id)
 
     def _starting_snapshot(self, version: int) -> StartingSnapshot:
         if self._snapshot is None or self._snapshot.version != version:
@@ -331,7 +331,7 @@ class StreamSource:
         """
         fields, extra = self._chosen(self.options.columns)
         return ReadPlan.of(
-            self.pinned,
+            self.read_state,
             schema=fields,
             version=version,
             timezone=self.timezone,
@@ -341,7 +341,7 @@ class StreamSource:
 
     def _chosen(self, columns: Sequence[str] | None) -> tuple[StructType, StructType]:
         """The columns of the table and of changes that are asked for."""
-        schema = self.pinned.schema
+        schema = self.read_state.schema
         offered = CHANGE_FIELDS if self.options.change_feed else StructType()
         if columns is None:
             return schema, offered
@@ -357,4 +357,4 @@ class StreamSource:
         return StructType(tuple(fields)), StructType(tuple(f for f in offered if f.name in columns))
 
     def __repr__(self) -> str:
-        return f"StreamSource({self.storage.url!r}, version={self.pinned.version})"
+        return f"StreamSource({self.storage.url!r}, version={self.read_state.version})"

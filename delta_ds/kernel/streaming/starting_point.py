@@ -23,7 +23,7 @@ def starting_version(storage: Storage, options: StreamReadOptions) -> int | None
     VersionNotFoundError
         The log does not hold the version: cleaned up, or not there yet.
     TimestampOutOfRangeError
-        The moment is after the latest commit.
+        The timestamp is after the latest commit.
     """
     if options.starting_timestamp is not None:
         return _version_from(storage, history.milliseconds(options.starting_timestamp))
@@ -39,7 +39,7 @@ def starting_version(storage: Storage, options: StreamReadOptions) -> int | None
 
 
 def _version_from(storage: Storage, timestamp: int) -> int:
-    """The first version committed at or after a moment, or the first there is."""
+    """The first version committed at or after a timestamp, or the first there is."""
     metadata = open_snapshot(storage).metadata
     listing = list_log(storage)
     try:

@@ -22,7 +22,7 @@ from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winni
 
 logger = logging.getLogger("delta_ds")
 
-# Losing once is no reason to wait: the winner is done. Whoever loses again and again gives way for a while.
+# Losing once is no reason to wait: the winning commit is done. Whoever loses again and again gives way for a while.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
 
 
@@ -86,17 +86,20 @@ def _pause(attempt: int) -> float:
 def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
     """Follow every commit that came first; the one that is this transaction's own, if one is."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
-    for winner in read_winning_commits(storage, pending.version, columns):
-        if winner.commit_info.get("txnId") == pending.commit_info["txnId"]:
-            return winner
-        if staged.is_named_in(winner.data):
+    for winning_commit in read_winning_commits(storage, pending.version, columns):
+        if winning_commit.commit_info.get("txnId") == pending.commit_info["txnId"]:
+            return winning_commit
+        if staged.is_named_in(winning_commit.data):
             # The same files were committed before, by one who was told that it is not known whether they were.
             staged.outcome = Outcome.PUBLISHED
         if not retry:
-            raise conflicts.cannot_repeat(pending, winner)
-        conflicts.check_and_rebase(pending, winner)
+            raise conflicts.cannot_repeat(pending, winning_commit)
+        conflicts.check_and_rebase(pending, winning_commit)
         logger.info(
-            "commit_rebased table=%s version=%s winner=%s", pending.table, pending.version, winner.operation
+            "commit_rebased table=%s version=%s winner=%s",
+            pending.table,
+            pending.version,
+            winning_commit.operation,
         )
     return None
 

@@ -41,14 +41,14 @@ from delta_ds.kernel.transaction.winning_commit import WinningCommit
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
 
 
-def check_and_rebase(pending: Pending, winner: WinningCommit) -> None:
+def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     """Check a transaction against one commit that it has not read, and rebase it on top.
 
     Parameters
     ----------
     pending
-        Comes out changed: to be committed as the version after the winner, or of the next winner.
-    winner
+        Comes out changed: to be committed as the version after the winning commit, or of the next winning commit.
+    winning_commit
         The commit of the version that `pending` wanted.
 
     Raises
@@ -56,28 +56,28 @@ def check_and_rebase(pending: Pending, winner: WinningCommit) -> None:
     DeltaConcurrentModificationException
         One of its children, or with the condition `DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL`.
     UnsupportedFeatureError
-        The winner upgraded the table to what this package does not support.
+        The winning commit upgraded the table to what this package does not support.
     CommitFailedError
         A file lacks what row tracking needs, or row tracking is switched on and off at once.
     """
-    pending.version = winner.version + 1
-    _check_protocol(pending, winner)
-    _check_metadata(pending, winner)
-    _check_domains(pending, winner)
-    _check_app_ids(pending, winner)
-    row_ids.resolve_backfill(pending, winner)
-    row_ids.rebase(pending, winner)
-    _move_type_changes(pending, winner)
-    _check_appends(pending, winner)
-    _check_deleted_reads(pending, winner)
-    _check_deleted_twice(pending, winner)
-    in_commit_time.rebase(pending, winner)
+    pending.version = winning_commit.version + 1
+    _check_protocol(pending, winning_commit)
+    _check_metadata(pending, winning_commit)
+    _check_domains(pending, winning_commit)
+    _check_app_ids(pending, winning_commit)
+    row_ids.resolve_backfill(pending, winning_commit)
+    row_ids.rebase(pending, winning_commit)
+    _move_type_changes(pending, winning_commit)
+    _check_appends(pending, winning_commit)
+    _check_deleted_reads(pending, winning_commit)
+    _check_deleted_twice(pending, winning_commit)
+    in_commit_time.rebase(pending, winning_commit)
 
 
-def cannot_repeat(pending: Pending, winner: WinningCommit) -> ConcurrentWriteException:
+def cannot_repeat(pending: Pending, winning_commit: WinningCommit) -> ConcurrentWriteException:
     """The error of a command that must be the very next commit, and was not."""
     return _conflict(
-        ConcurrentWriteException, pending, winner,
+        ConcurrentWriteException, pending, winning_commit,
         f"committed first, and {pending.operation} has to be the next commit after the version it read",
     )  # fmt: skip
 
@@ -85,50 +85,52 @@ def cannot_repeat(pending: Pending, winner: WinningCommit) -> ConcurrentWriteExc
 # --- protocol
 
 
-def _check_protocol(pending: Pending, winner: WinningCommit) -> None:
-    protocol = winner.protocol
+def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
+    protocol = winning_commit.protocol
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     if protocol is not None:
         features.check_readable(protocol, {}, pending.table)
         features.check_writable(protocol, {}, pending.table, StructType())
         if pending.new_protocol is not None:
             hint = "both change the protocol of the table"
-            if winner.version == 0:
+            if winning_commit.version == 0:
                 hint = (
                     "created the table while this transaction was about to. Note that an empty folder can be made "
                     "a table by several writers at once, of whom one wins"
                 )
-            raise _conflict(ProtocolChangedException, pending, winner, hint)
+            raise _conflict(ProtocolChangedException, pending, winning_commit, hint)
         if before is not None and removed_features(before, protocol):
             gone = ", ".join(removed_features(before, protocol))
-            raise _conflict(ProtocolChangedException, pending, winner, f"dropped table feature {gone}")
+            raise _conflict(
+                ProtocolChangedException, pending, winning_commit, f"dropped table feature {gone}"
+            )
         pending.protocol = protocol
     if before is not None and pending.new_protocol is not None:
         dropped = removed_features(before, pending.new_protocol)
         if dropped:
-            _check_dropping(pending, winner, dropped)
+            _check_dropping(pending, winning_commit, dropped)
 
 
-def _check_dropping(pending: Pending, winner: WinningCommit, dropped: Sequence[str]) -> None:
-    """A feature may only go if the winner left no trace of it."""
+def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Sequence[str]) -> None:
+    """A feature may only go if the winning commit left no trace of it."""
     if ROW_TRACKING.name in dropped:
-        row_ids.strip_row_ids(pending, winner)
+        row_ids.strip_row_ids(pending, winning_commit)
     else:
         from delta_ds.kernel.snapshot import open_snapshot
 
-        snapshot = open_snapshot(winner.storage, winner.version)
+        snapshot = open_snapshot(winning_commit.storage, winning_commit.version)
         for feature in dropped:
             trace = trace_of(feature, snapshot)
             if trace is not None:
                 raise _conflict(
-                    DeltaConcurrentModificationException, pending, winner,
+                    DeltaConcurrentModificationException, pending, winning_commit,
                     f"left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop "
                     "feature because a concurrent transaction modified the table",
                     condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
                 )  # fmt: skip
     new = pending.new_metadata
     if new is not None and new.configuration.get(CHECKPOINT_PROTECTION_BEFORE_VERSION.name) == str(
-        winner.version
+        winning_commit.version
     ):
         moved = {**new.configuration, CHECKPOINT_PROTECTION_BEFORE_VERSION.name: str(pending.version)}
         pending.new_metadata = pending.metadata = replace(new, configuration=moved)
@@ -137,56 +139,56 @@ def _check_dropping(pending: Pending, winner: WinningCommit, dropped: Sequence[s
 # --- metadata, domains, applications
 
 
-def _check_metadata(pending: Pending, winner: WinningCommit) -> None:
-    after = winner.metadata
+def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
+    after = winning_commit.metadata
     if after is None:
         return
     if pending.new_metadata is not None:
         raise _conflict(
-            MetadataChangedException, pending, winner,
+            MetadataChangedException, pending, winning_commit,
             "changed the metadata of the table, and so does this transaction",
         )  # fmt: skip
-    if winner.has_tag(metadata_changes.IDENTITY_TAG):
+    if winning_commit.has_tag(metadata_changes.IDENTITY_TAG):
         pending.metadata = after
         return
     before = pending.metadata
     problem = metadata_changes.incompatible_difference(before, after, pending.protocol)
     if problem is not None:
         raise _conflict(
-            MetadataChangedException, pending, winner, f"changed the metadata of the table: {problem}"
+            MetadataChangedException, pending, winning_commit, f"changed the metadata of the table: {problem}"
         )
     if metadata_changes.enables_row_tracking(before, after):
         pending.tag(row_ids.NOT_PRESERVED_TAG, "false")
     pending.metadata = after
 
 
-def _check_domains(pending: Pending, winner: WinningCommit) -> None:
+def _check_domains(pending: Pending, winning_commit: WinningCommit) -> None:
     if not pending.protocol.supports(DOMAIN_METADATA):
         return
     for domain in pending.domains:
-        if domain in winner.domains and domain != ROW_TRACKING_DOMAIN:
+        if domain in winning_commit.domains and domain != ROW_TRACKING_DOMAIN:
             raise _conflict(
-                ConcurrentTransactionException, pending, winner,
+                ConcurrentTransactionException, pending, winning_commit,
                 f"set the same metadata domain. A conflicting metadata domain {domain} is added.",
                 domain=domain,
             )  # fmt: skip
-    body = winner.domains.get(CLUSTERING_DOMAIN)
+    body = winning_commit.domains.get(CLUSTERING_DOMAIN)
     if body is not None and pending.operation.replaces_table:
         pending.domains = {CLUSTERING_DOMAIN: {**body, "removed": True}, **pending.domains}
 
 
-def _check_app_ids(pending: Pending, winner: WinningCommit) -> None:
-    both = sorted(pending.reads.app_ids & winner.app_ids)
+def _check_app_ids(pending: Pending, winning_commit: WinningCommit) -> None:
+    both = sorted(pending.reads.app_ids & winning_commit.app_ids)
     if both:
         raise _conflict(
-            ConcurrentTransactionException, pending, winner,
+            ConcurrentTransactionException, pending, winning_commit,
             f"recorded a transaction of application {both[0]!r}, whose latest one this transaction had looked up. "
             "Do several queries write with the same application id or streaming checkpoint?",
             appId=both[0],
         )  # fmt: skip
 
 
-def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
+def _move_type_changes(pending: Pending, winning_commit: WinningCommit) -> None:
     """`tableVersion` in type changes of this commit names the version it will be (preview tables only)."""
     new = pending.new_metadata
     if new is None or '"tableVersion"' not in new.schema_string:
@@ -198,7 +200,7 @@ def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
             return [moved(item) for item in node]
         if not isinstance(node, dict):
             return node
-        if node.get("tableVersion") == winner.version and "toType" in node:
+        if node.get("tableVersion") == winning_commit.version and "toType" in node:
             return {**node, "tableVersion": pending.version}
         return {key: moved(value) for key, value in node.items()}
 
@@ -209,53 +211,53 @@ def _move_type_changes(pending: Pending, winner: WinningCommit) -> None:
 # --- files
 
 
-def _check_appends(pending: Pending, winner: WinningCommit) -> None:
-    checked = pending.operation.checked_for_appends and winner.checked_for_appends
+def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
+    checked = pending.operation.checked_for_appends and winning_commit.checked_for_appends
     if pending.snapshot is None or pending.blind or not checked:
         return
     if pending.level is IsolationLevel.SNAPSHOT:
         return
     tolerated = pending.level is IsolationLevel.WRITE_SERIALIZABLE and pending.new_metadata is None
-    if tolerated and winner.is_blind_append:
+    if tolerated and winning_commit.is_blind_append:
         return
     row = first_of_interest(
-        winner.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics
+        winning_commit.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics
     )
     if row is None:
         return
-    table = winner.adds.table
+    table = winning_commit.adds.table
     values = table["partitionValues"][row].as_py() if "partitionValues" in table.column_names else None
     raise _file_conflict(
-        ConcurrentAppendException, pending, winner, table["path"][row].as_py(), values,
+        ConcurrentAppendException, pending, winning_commit, table["path"][row].as_py(), values,
         "added data that should have been read by this transaction",
     )  # fmt: skip
 
 
-def _check_deleted_reads(pending: Pending, winner: WinningCommit) -> None:
+def _check_deleted_reads(pending: Pending, winning_commit: WinningCommit) -> None:
     snapshot = pending.snapshot
-    if snapshot is None or pending.reads.nothing or not winner.removed_paths:
+    if snapshot is None or pending.reads.nothing or not winning_commit.removed_paths:
         return
-    path = pending.reads.first_read(_contested_files(pending, winner))
+    path = pending.reads.first_read(_contested_files(pending, winning_commit))
     if path is not None:
         raise _file_conflict(
-            ConcurrentDeleteReadException, pending, winner, path, partition_values(snapshot, path),
+            ConcurrentDeleteReadException, pending, winning_commit, path, partition_values(snapshot, path),
             "deleted data that this transaction read",
         )  # fmt: skip
     if pending.reads.whole_table:
         raise _file_conflict(
-            ConcurrentDeleteReadException, pending, winner, winner.removed_paths[0], None,
+            ConcurrentDeleteReadException, pending, winning_commit, winning_commit.removed_paths[0], None,
             "deleted data of the table, all of which this transaction depends on",
         )  # fmt: skip
 
 
-def _contested_files(pending: Pending, winner: WinningCommit) -> list[str]:
-    """The files that the winner removed and this transaction must have left alone, by canonical path.
+def _contested_files(pending: Pending, winning_commit: WinningCommit) -> list[str]:
+    """The files that the winning commit removed and this transaction must have left alone, by canonical path.
 
     delta-spark compares the texts of the log, so that a file removed under another spelling is no conflict there.
     It is one here as soon as its rows could come back or be reported twice: not where this transaction, too,
     does nothing but remove.
     """
-    paths, spellings = winner.removed_paths, winner.removed_spellings
+    paths, spellings = winning_commit.removed_paths, winning_commit.removed_spellings
     if paths == spellings or pending.adds or pending.changes or pending.snapshot is None:
         return paths
     import pyarrow.compute as pc
@@ -272,12 +274,12 @@ def _contested_files(pending: Pending, winner: WinningCommit) -> list[str]:
     return [path for path, text in zip(paths, spellings, strict=True) if spelled.get(path, text) == text]
 
 
-def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
-    if pending.only_adds or not winner.removed_paths:
+def _check_deleted_twice(pending: Pending, winning_commit: WinningCommit) -> None:
+    if pending.only_adds or not winning_commit.removed_paths:
         return
     import pyarrow.compute as pc
 
-    wanted = _contested_files(pending, winner)
+    wanted = _contested_files(pending, winning_commit)
     own: dict[str, Any] = {
         canonical_path(str(body.get("path")), pending.storage): body.get("partitionValues")
         for body in pending.removes
@@ -289,7 +291,7 @@ def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
     path = next((path for path in wanted if path in own), None)
     if path is not None:
         raise _file_conflict(
-            ConcurrentDeleteDeleteException, pending, winner, path, own[path],
+            ConcurrentDeleteDeleteException, pending, winning_commit, path, own[path],
             "deleted data that this transaction attempted to delete",
         )  # fmt: skip
 
@@ -300,7 +302,7 @@ def _check_deleted_twice(pending: Pending, winner: WinningCommit) -> None:
 def _file_conflict(
     kind: type[_Conflict],
     pending: Pending,
-    winner: WinningCommit,
+    winning_commit: WinningCommit,
     path: str,
     values: Mapping[str, str | None] | None,
     what: str,
@@ -309,7 +311,7 @@ def _file_conflict(
     where = f"in the partition {hint}: file {path!r}" if hint else f"file {path!r}"
     form = "WITH_PARTITION_HINT" if hint else "WITHOUT_HINT"
     return _conflict(
-        kind, pending, winner, f"{what} ({where})", condition=f"{kind.default_condition}.{form}", file=path,
+        kind, pending, winning_commit, f"{what} ({where})", condition=f"{kind.default_condition}.{form}", file=path,
         **({"partitionValues": hint} if hint else {}),
     )  # fmt: skip
 
@@ -329,21 +331,21 @@ def _or_null(value: str | None) -> str:
 def _conflict(
     kind: type[_Conflict],
     pending: Pending,
-    winner: WinningCommit,
+    winning_commit: WinningCommit,
     what: str,
     *,
     condition: str | None = None,
     **more: Any,
 ) -> _Conflict:
-    operation = winner.operation or "TRANSACTION"
+    operation = winning_commit.operation or "TRANSACTION"
     read = f"read version {pending.snapshot.version}" if pending.snapshot is not None else "a new table"
     return kind(
-        f"Transaction conflict detected: a concurrent {operation}, committed as version {winner.version} of table "
-        f"{pending.table}, {what}. Nothing was written by this {pending.operation} ({read}). Run it again: it "
+        f"Transaction conflict detected: a concurrent {operation}, committed as version {winning_commit.version} of "
+        f"table {pending.table}, {what}. Nothing was written by this {pending.operation} ({read}). Run it again: it "
         "will then see that version",
         condition=condition,
         parameters={
-            "version": winner.version, "operation": winner.operation, "table": pending.table,
-            "commitInfo": dict(winner.commit_info), **more,
+            "version": winning_commit.version, "operation": winning_commit.operation, "table": pending.table,
+            "commitInfo": dict(winning_commit.commit_info), **more,
         },
     )  # fmt: skip

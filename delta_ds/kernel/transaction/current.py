@@ -84,9 +84,9 @@ class Current:
     def _is_newest(self, known: Snapshot) -> bool:
         if not isinstance(self._storage, LocalStorage):
             return False
-        tip = known.segment.tip
+        last_commit = known.segment.last_commit
         try:
-            unchanged = self._storage.status(tip.path) == tip.status
+            unchanged = self._storage.status(last_commit.path) == last_commit.status
         except FileNotFoundError:
             return False
         return unchanged and not self._storage.exists(relative_commit_path(known.version + 1))
@@ -97,8 +97,8 @@ class Current:
             listing = list_log(self._storage, known.version)
         except NotADeltaTableError:
             return None
-        tip = listing.commits.get(known.version)
-        if tip is None or tip.status != known.segment.tip.status:
+        last_commit = listing.commits.get(known.version)
+        if last_commit is None or last_commit.status != known.segment.last_commit.status:
             return None
         ahead = listing.latest - known.version
         if not ahead:

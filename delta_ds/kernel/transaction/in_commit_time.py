@@ -36,18 +36,18 @@ def stamp(pending: Pending, now: int) -> None:
     _record_enablement(pending, snapshot.metadata if snapshot is not None else None)
 
 
-def rebase(pending: Pending, winner: WinningCommit) -> None:
-    """Put the timestamp behind the winner's; a winner from before timestamps counts by its file's time."""
+def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
+    """Put the timestamp behind the winning commit's; one from before timestamps counts by its file's time."""
     if not is_enabled(pending.metadata):
         return
-    won = winner.commit_info.get("inCommitTimestamp")
+    won = winning_commit.commit_info.get("inCommitTimestamp")
     if isinstance(won, bool) or not isinstance(won, int):
-        won = winner.file.status.modified_ms
+        won = winning_commit.file.status.modified_ms
     own = pending.in_commit_timestamp
     if own is None:
         own = int(pending.commit_info["timestamp"])
     pending.in_commit_timestamp = max(own, won + 1)
-    before = winner.metadata or (pending.snapshot.metadata if pending.snapshot is not None else None)
+    before = winning_commit.metadata or (pending.snapshot.metadata if pending.snapshot is not None else None)
     _record_enablement(pending, before)
 
 

@@ -36,7 +36,7 @@ class Committed:
     Attributes
     ----------
     state
-        Protocol and metadata in force since, at its version.
+        Protocol and metadata effective since, at its version.
     actions
         All of its actions as `{name: body}`, `commitInfo` included; but for the removes counted below.
     previous

@@ -106,8 +106,8 @@ def num_records(add: Body, table: str) -> int:
     return count
 
 
-def rebase(pending: Pending, winner: WinningCommit) -> None:
-    """Move the row ids and commit versions that this transaction gave out behind those of the winner.
+def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
+    """Move the row ids and commit versions that this transaction gave out behind those of the winning commit.
 
     The new mark is recorded even if nothing was given out.
 
@@ -118,7 +118,7 @@ def rebase(pending: Pending, winner: WinningCommit) -> None:
     """
     if not _assigns(pending.protocol, pending.metadata, pending.table):
         return
-    won = winner.high_water_mark
+    won = winning_commit.high_water_mark
     mark = pending.read_mark if won is None else won
     before, pending.read_mark = pending.read_mark, mark
     adds = []
@@ -128,14 +128,14 @@ def rebase(pending: Pending, winner: WinningCommit) -> None:
         if first is None or first > before:
             changed["baseRowId"] = mark + 1
             mark += num_records(add, pending.table)
-        if add.get("defaultRowCommitVersion") in (None, winner.version):
-            changed["defaultRowCommitVersion"] = winner.version + 1
+        if add.get("defaultRowCommitVersion") in (None, winning_commit.version):
+            changed["defaultRowCommitVersion"] = winning_commit.version + 1
         adds.append({**add, **changed} if changed else add)
     pending.adds = adds
     pending.high_water_mark = mark
 
 
-def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
+def resolve_backfill(pending: Pending, winning_commit: WinningCommit) -> None:
     """Let a backfill or its undoing and an ordinary commit pass by each other.
 
     Raises
@@ -146,22 +146,22 @@ def resolve_backfill(pending: Pending, winner: WinningCommit) -> None:
     if not pending.protocol.supports(ROW_TRACKING):
         return
     if pending.is_unbackfill:
-        if winner.is_backfill:
+        if winning_commit.is_backfill:
             raise ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL(
-                version=winner.version, table=pending.table, operation=winner.operation
+                version=winning_commit.version, table=pending.table, operation=winning_commit.operation
             )
-        strip_row_ids(pending, winner)
+        strip_row_ids(pending, winning_commit)
         return
     if pending.is_backfill:
-        _give_up_files(pending, {path for _, path, _ in winner.file_actions()})
-    if winner.is_backfill:
-        _copy_row_ids(pending, winner)
+        _give_up_files(pending, {path for _, path, _ in winning_commit.file_actions()})
+    if winning_commit.is_backfill:
+        _copy_row_ids(pending, winning_commit)
 
 
-def strip_row_ids(pending: Pending, winner: WinningCommit) -> None:
-    """Files that the winner added with row ids are added once more without; its other files are left alone."""
+def strip_row_ids(pending: Pending, winning_commit: WinningCommit) -> None:
+    """Files that the winning commit added with row ids are added once more without; its other files are left alone."""
     paths, again = set(), []
-    for name, path, body in winner.file_actions():
+    for name, path, body in winning_commit.file_actions():
         paths.add(path)
         ids = ("baseRowId", "defaultRowCommitVersion")
         if name == "add" and any(body.get(key) is not None for key in ids):
@@ -179,8 +179,8 @@ def _canonical(body: Body, pending: Pending) -> str:
     return canonical_path(str(body.get("path")), pending.storage)
 
 
-def _copy_row_ids(pending: Pending, winner: WinningCommit) -> None:
-    given = {path: body for name, path, body in winner.file_actions() if name == "add"}
+def _copy_row_ids(pending: Pending, winning_commit: WinningCommit) -> None:
+    given = {path: body for name, path, body in winning_commit.file_actions() if name == "add"}
 
     def with_ids(body: Body) -> Body:
         source = given.get(_canonical(body, pending))

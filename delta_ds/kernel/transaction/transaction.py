@@ -108,7 +108,7 @@ class Transaction:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol in force: the new one if set, else that of the snapshot."""
+        """The effective protocol: the new one if set, else that of the snapshot."""
         found = self._new_protocol or (self.snapshot.protocol if self.snapshot is not None else None)
         if found is None:
             raise self._lacking("protocol", "DELTA_INVALID_PROTOCOL_VERSION")
@@ -116,7 +116,7 @@ class Transaction:
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata in force: the new one if set, else that of the snapshot."""
+        """The effective metadata: the new one if set, else that of the snapshot."""
         found = self._new_metadata or (self.snapshot.metadata if self.snapshot is not None else None)
         if found is None:
             raise self._lacking("metadata", "DELTA_METADATA_ABSENT")
@@ -124,7 +124,7 @@ class Transaction:
 
     @property
     def table_state(self) -> TableState:
-        """The protocol and metadata in force, without metadata domains."""
+        """The effective protocol and metadata, without metadata domains."""
         return TableState(self.storage.url, self.read_version, self.protocol, self.metadata)
 
     def _lacking(self, what: str, condition: str) -> CommitFailedError:
@@ -244,8 +244,8 @@ class Transaction:
         timestamp_ms
             `deletionTimestamp`, ms since 1970; now by default.
         """
-        moment = _now() if timestamp_ms is None else timestamp_ms
-        self._live_removes.append(LiveRemoves(self._existing(), rows, data_change, moment))
+        removed_ms = _now() if timestamp_ms is None else timestamp_ms
+        self._live_removes.append(LiveRemoves(self._existing(), rows, data_change, removed_ms))
         return self
 
     def set_metadata(self, metadata: Metadata) -> Transaction:
@@ -281,8 +281,8 @@ class Transaction:
                 versions=[before["version"], version],
             )
         if before is None:
-            moment = _now() if last_updated is None else last_updated
-            self._txns[app_id] = {"appId": app_id, "version": version, "lastUpdated": moment}
+            timestamp = _now() if last_updated is None else last_updated
+            self._txns[app_id] = {"appId": app_id, "version": version, "lastUpdated": timestamp}
         return self
 
     def set_domain_metadata(self, domain: str, configuration: str) -> Transaction:
@@ -354,7 +354,7 @@ class Transaction:
         validation.check(pending)
         self._finished = "has failed"
         row_ids.assign(pending)
-        self._settle_isolation(pending, changes_data)
+        self._choose_isolation_level(pending, changes_data)
         now = _now()
         pending.commit_info = commit_info.build(
             pending, timestamp=now, txn_id=self.txn_id, engine_info=self.engine_info or commit_info.default_engine(),
@@ -383,7 +383,7 @@ class Transaction:
             txns=dict(self._txns), domains=dict(self._domains), use_statistics=self.use_statistics,
         )  # fmt: skip
 
-    def _settle_isolation(self, pending: Pending, changes_data: bool | None) -> None:
+    def _choose_isolation_level(self, pending: Pending, changes_data: bool | None) -> None:
         """The level and the blindness that the first attempt has, every later one keeps."""
         pending.blind = pending.only_adds and self.reads.nothing
         pending.level = isolation.commit_level(

@@ -167,7 +167,7 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
     Raises
     ------
     AppendOnlyError
-        `delta.appendOnly` is in force.
+        `delta.appendOnly` is effective.
     """
     is_set = snapshot.metadata.configuration.get(APPEND_ONLY.name, "false").strip().lower() == "true"
     if is_set and snapshot.protocol.supports(features.APPEND_ONLY):

@@ -56,7 +56,7 @@ def read_parquet_files(
     """Look at files that another writer put into a folder of the table, and find out all the log needs to know.
 
     Only footers are read where they say enough; see `footer_statistics`. Nothing is made durable: call
-    `storage.settle` with the paths before the commit, as `FileWriter.close` does.
+    `storage.fsync` with the paths before the commit, as `FileWriter.close` does.
 
     Parameters
     ----------

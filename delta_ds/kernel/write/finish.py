@@ -214,7 +214,7 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where
     for name, holds in (
-        ("isDynamicPartitionOverwrite", plan.replacing.scope == PARTITIONS),
+        ("isDynamicPartitionOverwrite", plan.overwrite_scope.kind == PARTITIONS),
         ("canOverwriteSchema", plan.overwrite and options.overwrite_schema),
         ("canMergeSchema", options.merge_schema),
     ):
@@ -235,7 +235,7 @@ def _metrics(
     if plan.options.replace_where is not None:
         metrics["numAddedChangeFiles"] = changes
     rows = sum(r.rows for r in results) + (removed.copied or 0)
-    if plan.replacing.scope != MATCHING or new:
+    if plan.overwrite_scope.kind != MATCHING or new:
         metrics["numOutputRows"] = rows
         if removed.deleted is not None:
             metrics |= {"numCopiedRows": removed.copied or 0, "numDeletedRows": removed.deleted}

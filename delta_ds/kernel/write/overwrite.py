@@ -73,7 +73,7 @@ def remove_replaced(
     staged
         Becomes the owner of what is written anew.
     """
-    scope = plan.replacing.scope
+    scope = plan.overwrite_scope.kind
     if scope == EVERYTHING:
         transaction.scan(None)
         return _remove(plan, transaction, snapshot, None)
@@ -128,10 +128,10 @@ def _remove_matching(
 ) -> RemovedFiles:
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     # At the time that the write's own rows are held against, not at that of now.
-    assert plan.replacing.condition is not None
-    predicate = plan.replacing.condition.clause.tree
+    assert plan.overwrite_scope.condition is not None
+    predicate = plan.overwrite_scope.condition.clause.tree
     candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
-    if plan.replacing.by_partition:
+    if plan.overwrite_scope.by_partition:
         removed = _remove(plan, transaction, snapshot, candidates)
         removed.deleted = _count_rows(snapshot, candidates)
         removed.copied = 0
@@ -176,7 +176,7 @@ class _Rewriter:
         )
         extra = tuple(StructField(name, LONG) for name in self._tracking)
         self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))
-        feed = plan.replacing.records_changes
+        feed = plan.overwrite_scope.records_changes
         self._changes = ChangeWriter(plan.storage, plan.files) if feed else None
         self._width = len(plan.state.schema.fields)
         self.deleted = self.copied = 0
@@ -199,8 +199,8 @@ class _Rewriter:
         return True
 
     def _matches(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        assert self._plan.replacing.predicate is not None
-        found = evaluate(self._plan.replacing.predicate, self._columns(batch))
+        assert self._plan.overwrite_scope.predicate is not None
+        found = evaluate(self._plan.overwrite_scope.predicate, self._columns(batch))
         return pc.fill_null(found, FALSE)
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -39,7 +39,7 @@ class OverwriteScope:
 
     Attributes
     ----------
-    scope
+    kind
         `nothing` (an append), `everything`, `partitions` (those written to) or `matching` rows.
     condition
         The predicate of `replaceWhere`, its times of day settled: rows that match it are replaced.
@@ -54,7 +54,7 @@ class OverwriteScope:
         only copied.
     """
 
-    scope: str
+    kind: str
     condition: Condition | None = None
     checked: bool = True
     predicate: Expression | None = None

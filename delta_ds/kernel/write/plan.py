@@ -55,7 +55,7 @@ class WritePlan:
     storage
         What the table lies on.
     state
-        Protocol and metadata in force after the write, at the version that it starts from.
+        The effective protocol and metadata after the write, at the version that it starts from.
     overwrite
         The mode is overwrite, not append.
     options
@@ -66,7 +66,7 @@ class WritePlan:
         Metadata domains that the write sets.
     rows, files
         For the tasks.
-    replacing
+    overwrite_scope
         What an overwrite replaces.
     done
         The table has this application transaction already: nothing is left to do.
@@ -80,7 +80,7 @@ class WritePlan:
     new_metadata: bool
     rows: RowPlan
     files: WriteSpec
-    replacing: OverwriteScope
+    overwrite_scope: OverwriteScope
     domains: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
 
@@ -93,12 +93,12 @@ class WritePlan:
         """The same plan in the session time zone, which tasks know and planning may not."""
         if name == self.rows.timezone:
             return self
-        replacing = plan_overwrite(self.options, self.state, self.overwrite, name)
+        overwrite_scope = plan_overwrite(self.options, self.state, self.overwrite, name)
         return replace(
             self,
             rows=replace(self.rows, timezone=name),
             files=replace(self.files, timezone=name),
-            replacing=replacing,
+            overwrite_scope=overwrite_scope,
         )
 
 
@@ -196,7 +196,7 @@ def plan_write(
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
-    replacing = plan_overwrite(options, state, overwrite, zone)
+    overwrite_scope = plan_overwrite(options, state, overwrite, zone)
     return WritePlan(
         storage=storage,
         state=state,
@@ -204,9 +204,9 @@ def plan_write(
         options=options,
         new_protocol=outcome.new_protocol,
         new_metadata=outcome.new_metadata,
-        rows=replacing.guard(rows),
+        rows=overwrite_scope.guard(rows),
         files=files,
-        replacing=replacing,
+        overwrite_scope=overwrite_scope,
         domains=outcome.domains,
         done=snapshot is not None and is_done(snapshot, options),
     )

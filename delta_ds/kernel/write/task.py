@@ -65,7 +65,7 @@ def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0
         return TaskResult()
     pipeline = RowPipeline(plan.rows, task)
     files = FileWriter(plan.storage, plan.files, task=task)
-    changes = ChangeWriter(plan.storage, plan.files, task) if plan.replacing.records_changes else None
+    changes = ChangeWriter(plan.storage, plan.files, task) if plan.overwrite_scope.records_changes else None
     rows = 0
     try:
         for batch in batches:

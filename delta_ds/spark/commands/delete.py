@@ -62,7 +62,7 @@ def _delete(change: Change, condition: str | Column) -> int | None:
     if reads_only(target, resolved, target.state.partition_columns):
         return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)
     files = target.files(predicate)
-    if change.plan.marks_rows:
+    if change.plan.uses_deletion_vectors:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
     return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
 

@@ -102,8 +102,10 @@ class _Update:
         if may_change(sample, [self._matches, *self._values.values()]):
             after = kept(self._after(target.frame(files)))
         hits = target.frame(files).where(self._matches) if after is None else after.where(after[_MATCHES])
-        marked = positions(hits) if change.plan.marks_rows else {}
-        found = counts(hits) if not change.plan.marks_rows else {n: len(p) for n, p in marked.items()}
+        marked = positions(hits) if change.plan.uses_deletion_vectors else {}
+        found = (
+            counts(hits) if not change.plan.uses_deletion_vectors else {n: len(p) for n, p in marked.items()}
+        )
         rows = sum(found.values())
         if not rows:
             return 0
@@ -115,7 +117,7 @@ class _Update:
         copied = sum(result.rows for result in change.write(after.drop(FILE, ROW, _MATCHES))) - rows
         change.commit(
             predicate,
-            removed=[] if change.plan.marks_rows else list(by_path(files, found)),
+            removed=[] if change.plan.uses_deletion_vectors else list(by_path(files, found)),
             deleted=by_path(files, marked),
             parameters={"predicate": json.dumps([text], ensure_ascii=False)} if text else {},
             metrics={
@@ -160,7 +162,7 @@ class _Update:
 
         change, target = self._change, self._target
         matches = self._matches
-        if change.plan.marks_rows:
+        if change.plan.uses_deletion_vectors:
             # The other rows stay where they are.
             frame = frame.where(matches)
             matches = F.lit(True)

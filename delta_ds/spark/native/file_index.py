@@ -105,7 +105,7 @@ class DeltaFileIndex:
         parts = [
             f"{snapshot.storage.url}@v{snapshot.version}",
             snapshot.metadata.id,
-            str(snapshot.segment.tip.status.modified_ms),
+            str(snapshot.segment.last_commit.status.modified_ms),
         ]
         if not self._all:
             parts.append(f"files:{hash(self.rows.to_numpy().tobytes()):x}")

@@ -92,7 +92,7 @@ def address_of(storage: Storage) -> str:
 
 def name_of(snapshot: Snapshot) -> str:
     """A version by its number, what differs where a table is deleted and made anew, and its table."""
-    modified = snapshot.segment.tip.status.modified_ms
+    modified = snapshot.segment.last_commit.status.modified_ms
     return f"{snapshot.version} {snapshot.metadata.id} {modified} {address_of(snapshot.storage)}"
 
 

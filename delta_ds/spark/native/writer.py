@@ -104,7 +104,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
         timezone=zone,
         columns_of=columns_of(spark),
     )
-    if plan.replacing.records_changes:
+    if plan.overwrite_scope.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
     folder = str(uuid.uuid4())
     with reading(spark, snapshot) as versions:
@@ -155,7 +155,7 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             staged.deleted_by(lambda: _remove(jvm, target, plan))
             _write_files(jvm, rows, plan, target, hadoop_options)
             found = read_parquet_files(plan.storage, plan.files, folder)
-            plan.storage.settle([plan.storage.resolve(add["path"]) for add in found.adds])
+            plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
             _tidy(jvm, target, plan, found)
             staged.release()
     except Exception as error:

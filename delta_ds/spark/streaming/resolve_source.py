@@ -110,4 +110,4 @@ def _narrowed(source: StreamSource, schema: SparkStructType) -> StreamSource:
     if len(wanted) == len(source.schema.fields):
         return source
     options = replace(source.options, columns=wanted)
-    return StreamSource(source.storage, options, source.pinned, source.timezone)
+    return StreamSource(source.storage, options, source.read_state, source.timezone)

@@ -263,7 +263,7 @@ def test_files_that_cannot_be_flushed_are_not_settled(
     stream.write(b"1")
     stream.close()
     with pytest.raises(StorageError, match="cannot write .*no version of the table refers to it"):
-        storage.settle(["part.parquet"])
+        storage.fsync(["part.parquet"])
     with pytest.raises(StorageError, match="nothing was written"), storage.replace_file("old") as replaced:
         replaced.write(b"new")
     assert files(storage) == ["old", "part.parquet"]
@@ -378,7 +378,7 @@ def test_many_files_are_settled_in_one_go(storage: Storage, monkeypatch: pytest.
     flushed = []
     monkeypatch.setattr(local_output, "_flush_filesystem", lambda root: not flushed.append(root))
     monkeypatch.setattr(os, "fsync", failing(errno.EIO))
-    storage.settle(paths)
+    storage.fsync(paths)
     assert flushed == [storage.url]
 
 
@@ -390,6 +390,6 @@ def test_few_files_are_settled_with_their_folders(storage: Storage, monkeypatch:
     monkeypatch.setattr(
         os, "fsync", lambda file: flushed.append(os.readlink(f"/proc/self/fd/{file}")) or real(file)
     )
-    storage.settle(["a/b/part.parquet"])
+    storage.fsync(["a/b/part.parquet"])
     below = [path.removeprefix(os.path.realpath(storage.url)) for path in flushed]
     assert sorted(below) == ["", "/a", "/a/b", "/a/b/part.parquet"]

@@ -114,7 +114,7 @@ def test_a_backlog_is_read_once_and_as_far_as_the_limit(
     long_table: TableBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_source(long_table.path, maxFilesPerTrigger=300)
-    start = StreamOffset.beginning(source.pinned.metadata.id, 2, snapshot=False)
+    start = StreamOffset.beginning(source.read_state.metadata.id, 2, snapshot=False)
     # The first call of a query looks up the schema at its start, which no other does.
     end = source.latest_offset(start)
     source = again(source)

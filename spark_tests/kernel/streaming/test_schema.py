@@ -212,7 +212,7 @@ def test_the_schema_log_has_the_files_of_delta_spark(tmp_path: Path) -> None:
 
     builder = mapped(tmp_path / "t", ID, V)
     source = tracked(tmp_path, streamingSourceTrackingId="x")
-    table_id = source.pinned.metadata.id
+    table_id = source.read_state.metadata.id
     source.latest_offset(source.initial_offset())
     folder = tmp_path / "log" / f"_schema_log_{table_id}_x"
     version, body = (folder / "0").read_text().split("\n")
@@ -264,7 +264,7 @@ def test_a_damaged_schema_log_and_one_of_another_table_are_refused(tmp_path: Pat
     source.latest_offset(source.initial_offset())
     file = next((tmp_path / "log").glob("*/0"))
     whole = file.read_text()
-    file.write_text(whole.replace(source.pinned.metadata.id, "other"))
+    file.write_text(whole.replace(source.read_state.metadata.id, "other"))
     with pytest.raises(SchemaError) as caught:
         tracked(tmp_path)
     assert caught.value.condition == "DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID"

@@ -113,7 +113,7 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
     # As `plan_write`, but types that schema enforcement refuses get here: rows may change theirs under way.
     state = replace(snapshot.table_state, table="t")
     rows = plan_rows(data, state, timezone=zone, columns_of=reader)
-    replacing = plan_overwrite(parsed, state, overwrite, zone)
+    overwrite_scope = plan_overwrite(parsed, state, overwrite, zone)
     files = write_spec(state)
     return WritePlan(
         storage,
@@ -122,9 +122,9 @@ def plan(df: DataFrame, path: str, *, native: bool, zone: str = "UTC", **options
         parsed,
         False,
         False,
-        replacing.guard(rows),
+        overwrite_scope.guard(rows),
         files,
-        replacing,
+        overwrite_scope,
     )
 
 

@@ -49,7 +49,7 @@ class DmlPlan:
         Whether change files are written.
     tracked
         Whether rows keep their row ids: what is written brings them along.
-    marks_rows
+    uses_deletion_vectors
         Whether rows are deleted by deletion vectors, and their files left as they are.
     folder
         Of its own, inside the table: where files are written, so that all can be deleted if the change fails.
@@ -59,7 +59,7 @@ class DmlPlan:
     before: RowPlan
     records_changes: bool
     tracked: bool
-    marks_rows: bool
+    uses_deletion_vectors: bool
     folder: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -114,14 +114,14 @@ def plan_dml(
     write = WritePlan(
         storage=snapshot.storage, state=state, overwrite=False, options=WriteOptions(path=name),
         new_protocol=state.protocol != snapshot.protocol, new_metadata=state.metadata != snapshot.metadata,
-        rows=rows, files=files, replacing=OverwriteScope(NOTHING),
+        rows=rows, files=files, overwrite_scope=OverwriteScope(NOTHING),
     )  # fmt: skip
     return DmlPlan(
         write=write,
         before=replace(rows, checks=(), identities=()),
         records_changes=state.enabled(CHANGE_DATA_FEED),
         tracked=bool(state.row_tracking_columns),
-        marks_rows=state.enabled(DELETION_VECTORS),
+        uses_deletion_vectors=state.enabled(DELETION_VECTORS),
     )
 
 

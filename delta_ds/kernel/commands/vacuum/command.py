@@ -111,7 +111,7 @@ def vacuum(
     progress
         Is called now and then with `listing` or `deleting`, the files so far, and of how many.
     now_ms
-        The moment that the retention is counted back from, ms since 1970; None: now.
+        The timestamp that the retention is counted back from, ms since 1970; None: now.
 
     Raises
     ------

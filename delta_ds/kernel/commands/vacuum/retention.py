@@ -26,7 +26,7 @@ class Horizon:
     Attributes
     ----------
     cutoff_ms
-        ms since 1970; a file of this very moment stays.
+        ms since 1970; a file of exactly this time stays.
     default_ms, specified_ms
         The retention by the table's property, and the one that was asked for (None: not said).
     checked

@@ -57,7 +57,7 @@ def can_store(source: DataType, target: DataType, implicit: bool = False) -> boo
     Parameters
     ----------
     implicit
-        By the wider rules of streams instead: Spark's implicit casts, which also read numbers, moments and bytes
+        By the wider rules of streams instead: Spark's implicit casts, which also read numbers, timestamps and bytes
         from texts (delta-spark, `DeltaSink`; Spark, `TypeCoercion.implicitCast`).
     """
     if source in (target, VOID):
@@ -80,7 +80,7 @@ def can_store(source: DataType, target: DataType, implicit: bool = False) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Casting:
-    """How values are cast: the session time zone, for moments, and whether by the rules of streams."""
+    """How values are cast: the session time zone, for timestamps, and whether by the rules of streams."""
 
     timezone: str
     implicit: bool = False

@@ -110,7 +110,7 @@ def read_row_expression(
     text
         The SQL.
     now
-        The moment that `current_timestamp()` and `current_date()` stand for in the whole write, aware.
+        The timestamp that `current_timestamp()` and `current_date()` stand for in the whole write, aware.
 
     Raises
     ------
@@ -154,6 +154,6 @@ def _at_timestamp(node: Expression, now: datetime.datetime) -> Expression:
     if not isinstance(node, Call):
         return node
     if node.name in ("current_timestamp", "current_date") and not node.args:
-        moment = Literal(now, TIMESTAMP)
-        return moment if node.name == "current_timestamp" else Cast(moment, DATE)
+        timestamp = Literal(now, TIMESTAMP)
+        return timestamp if node.name == "current_timestamp" else Cast(timestamp, DATE)
     return replace(node, args=tuple(_at_timestamp(a, now) for a in node.args))

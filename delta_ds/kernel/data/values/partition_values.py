@@ -83,7 +83,7 @@ def parse(values: pa.Array | pa.ChunkedArray, data_type: DataType, timezone: str
 
 
 def comparable_values(values: pa.Array) -> list[Any]:
-    """What `parse` gave as Python values that compare as Spark's do: dates and moments as numbers.
+    """What `parse` gave as Python values that compare as Spark's do: dates and timestamps as numbers.
 
     Python's own dates end with the year 9999.
     """

@@ -90,7 +90,7 @@ def write_vectors(
         identity = z85_encode(name.bytes)
         for key, payload, offset in zip(keys, payloads, offsets, strict=True):
             found[key] = DeletionVectorDescriptor("u", identity, offset, len(payload), len(deleted[key]))
-    storage.settle([storage.resolve(path) for path in written])
+    storage.fsync([storage.resolve(path) for path in written])
     return found
 
 

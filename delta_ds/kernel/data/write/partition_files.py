@@ -56,9 +56,9 @@ class Closing:
         """Wait until all streams are closed; raises `StorageError` if one cannot be."""
         while self._waiting:
             self._waiting.popleft().result()
-        self.settle()
+        self.wait_for_all()
 
-    def settle(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait until nothing is under way any more, whatever its outcome."""
         self._waiting.clear()
         if self._pool is not None:

@@ -44,7 +44,7 @@ class WriteSpec:
     mapping_mode
         `none`, `name` or `id`.
     properties, features
-        Configuration, and features supported by the protocol, as they will be in force.
+        Configuration, and features supported by the protocol, as they will be effective.
     compression
         Codec that overrides the table property.
     max_records_per_file

@@ -135,7 +135,7 @@ class FileWriter:
                 adds += files.close()
                 del self._open[number]
             self._output.closing.wait()
-            self._output.storage.settle(self._output.written)
+            self._output.storage.fsync(self._output.written)
         except BaseException:
             self.abort()
             raise
@@ -149,7 +149,7 @@ class FileWriter:
         for files in self._open.values():
             quietly(files.discard, self._output.plan.table)
         self._open = {}
-        self._output.closing.settle()
+        self._output.closing.wait_for_all()
         written, self._output.written = self._output.written, []
         discard(self._output.storage, [encode(path) for path in written])
 

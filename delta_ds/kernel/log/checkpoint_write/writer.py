@@ -106,7 +106,7 @@ def write_checkpoint(
     typed_columns
         Makes the typed columns of the version; may refuse it.
     now_ms
-        The moment by which removed files and transactions expire, ms since 1970; None: now.
+        The timestamp by which removed files and transactions expire, ms since 1970; None: now.
 
     Returns
     -------
@@ -147,8 +147,8 @@ def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
     hint = dict(info.hint)
     try:
         if "v2Checkpoint" in hint:
-            moment = storage.status(info.files[0]).modified_ms
-            hint["v2Checkpoint"] = {**hint["v2Checkpoint"], "modificationTime": moment}
+            timestamp = storage.status(info.files[0]).modified_ms
+            hint["v2Checkpoint"] = {**hint["v2Checkpoint"], "modificationTime": timestamp}
         write_hint(storage, hint)
     except (StorageError, FileNotFoundError) as error:
         logger.warning(

@@ -118,7 +118,7 @@ def rewritten_rows(
     """
     from pyspark.sql import functions as F
 
-    marks = change.plan.marks_rows
+    marks = change.plan.uses_deletion_vectors
     frame = sides.joined("left" if inserts_only else _join(sides, marks, by_source))
     stays = frame[FILE].isNotNull() if not inserts_only else F.lit(False)
     if touched is not None and not inserts_only:
@@ -143,7 +143,7 @@ def all_rows(sides: Sides, change: Change, special: SpecialColumns, *, by_source
         As of `rewritten_rows`, with `CLAUSE`, and `FILE` and `ROW`, null for a row that matches none of the table,
         and `SOURCE`, null for a row that the source does not match; and with rows that no clause changes.
     """
-    marks = change.plan.marks_rows
+    marks = change.plan.uses_deletion_vectors
     frame = sides.joined(_join(sides, marks, by_source))
     return _Values(sides, change, special, frame, keeps=not marks).frame(frame[SOURCE])
 
@@ -153,7 +153,7 @@ def written_rows(
 ) -> DataFrame:
     """Those of `all_rows` that are written; arguments as of `rewritten_rows`."""
     wanted = rows[CLAUSE] != NONE
-    if not change.plan.marks_rows:
+    if not change.plan.uses_deletion_vectors:
         wanted = wanted | rows[FILE].isin(touched.numbers.to_pylist())
     return _as_written(rows.where(wanted & ~_gone(sides, change, rows)).drop(SOURCE), change, repeated)
 

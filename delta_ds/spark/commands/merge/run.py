@@ -120,18 +120,18 @@ class _Merge:
         self._settle(sample.plan)
         materialized = change.elapsed_ms()
         read, files, source_rows = self._candidates(sample)
-        marks = change.plan.marks_rows and not self._by_source
+        marks = change.plan.uses_deletion_vectors and not self._by_source
         if self._changes_rows and (marks or self._may_change(sample)):
             found = self._at_once(files)
         else:
             found = self._rewrite(sample, files)
         counts = self._counts(found)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
-        rewrites = found.matches.relevant and not change.plan.marks_rows
+        rewrites = found.matches.relevant and not change.plan.uses_deletion_vectors
         if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(found.touched):
             change.commit(
                 read,
-                removed=[] if change.plan.marks_rows else found.touched.paths.to_pylist(),
+                removed=[] if change.plan.uses_deletion_vectors else found.touched.paths.to_pylist(),
                 deleted=by_path(files, found.matches.positions),
                 parameters=history_parameters(sample.plan),
                 metrics={
@@ -235,7 +235,7 @@ class _Merge:
         change, sides = self._change, self._sides(files)
         rows = all_rows(sides, change, self._special, by_source=self._by_source)
         with kept_or_cached(rows) as rows:
-            marks = change.plan.marks_rows
+            marks = change.plan.uses_deletion_vectors
             matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
             self._refuse_ambiguity(matches)
             scanned = change.elapsed_ms()
@@ -251,7 +251,7 @@ class _Merge:
         change = self._change
         matches = Matches()
         if self._changes_rows:
-            matches = find_matches(self._sides(files), positions=change.plan.marks_rows)
+            matches = find_matches(self._sides(files), positions=change.plan.uses_deletion_vectors)
             self._refuse_ambiguity(matches)
             files = files.only(matches.files)
         touched = files.only(matches.changed_files)
@@ -287,7 +287,7 @@ class _Merge:
         updated = by_kind["matched", "update"] + by_kind["not_matched_by_source", "update"]
         deleted = by_kind["matched", "delete"] + by_kind["not_matched_by_source", "delete"]
         copied = 0
-        if len(touched) and not self._change.plan.marks_rows:
+        if len(touched) and not self._change.plan.uses_deletion_vectors:
             known: CandidateFiles = (
                 touched if touched.num_rows is not None else self._target.ask(with_row_counts, touched)
             )
