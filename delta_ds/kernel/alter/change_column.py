@@ -20,7 +20,6 @@ from delta_ds.kernel.alter.definitions import check_default
 from delta_ds.kernel.alter.schema_change import (
     ChangeOf,
     SchemaChange,
-    TableState,
     commit_if_needed,
     dry_run,
     field_in_history,
@@ -51,6 +50,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -173,7 +173,7 @@ def plan_type_change(
     state: TableState, column: Path, data_type: DataType, char_varchar: str | None = None
 ) -> SchemaChange | None:
     """The change of a column's type; None where it has it already."""
-    path, field = resolve(state.schema, column, state.name)
+    path, field = resolve(state.schema, column, state.table)
     _refuse_identity(state, path, field)
     if str(field.type) == str(data_type) and (field.type != STRING or declared_type(field) == char_varchar):
         return None
@@ -183,10 +183,8 @@ def plan_type_change(
         return _plan_field_replacement(state, path, with_declared_type(field, char_varchar))
     if field.type != VOID:
         _check_widening(state, path, field, data_type)
-    check_unused(
-        state.schema, state.metadata.configuration, path, state.name, change="changed to another type"
-    )
-    check_generated_type(path, field, data_type, state.name)
+    check_unused(state.schema, state.properties, path, state.table, change="changed to another type")
+    check_generated_type(path, field, data_type, state.table)
     change = _plan_field_replacement(
         state, path, with_declared_type(replace(field, type=data_type), char_varchar)
     )
@@ -198,13 +196,13 @@ def plan_type_change(
 
 
 def _widening_enabled(state: TableState) -> bool:
-    return is_widening_enabled(state.metadata.configuration, state.protocol.supported, state.name)
+    return is_widening_enabled(state.properties, state.protocol.supported, state.table)
 
 
 def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
     if type(field.type) in _NESTED and type(new) is type(field.type):
         raise UnsupportedOperationError(
-            f"the type of {show(path)} of {state.name} cannot be changed as a whole; change its fields, or its "
+            f"the type of {show(path)} of {state.table} cannot be changed as a whole; change its fields, or its "
             f"element, key or value ({show((*path, 'element'))}, ...). Nothing was changed",
             condition=f"CANNOT_UPDATE_FIELD.{_NESTED[type(field.type)]}",
             parameters={"column": show(path)},
@@ -236,7 +234,7 @@ def _unsupported(
 ) -> UnsupportedOperationError:
     old = declared_type(field) or str(field.type)
     return UnsupportedOperationError(
-        f"column {show(path)} of {state.name} cannot be changed from {old} to {new}: "
+        f"column {show(path)} of {state.table} cannot be changed from {old} to {new}: "
         f"{hint or 'that is not a widening; write its rows to a new column or table'}. Nothing was changed",
         condition=condition,
         parameters={"column": show(path), "from": old, "to": new},
@@ -247,7 +245,7 @@ def _unsupported(
 
 
 def _plan_field_edit(state: TableState, column: Path, edit: Edit) -> SchemaChange:
-    path, field = resolve(state.schema, column, state.name)
+    path, field = resolve(state.schema, column, state.table)
     return _plan_field_replacement(state, path, edit(state, path, field))
 
 
@@ -257,13 +255,13 @@ def _with_nulls(state: TableState, path: Path, field: StructField, nullable: boo
         return field
     if not nullable or _is_part(state, path):
         what = "nullable" if nullable else "NOT NULL, its rows may have nulls; add a CHECK constraint instead"
-        raise UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP(column=show(path), table=state.name, what=what)
+        raise UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP(column=show(path), table=state.table, what=what)
     return replace(field, nullable=True)
 
 
 def _with_comment(state: TableState, path: Path, field: StructField, comment: str) -> StructField:
     if _is_part(state, path):
-        raise UNSUPPORTED_COMMENT_MAP_ARRAY(column=show(path), table=state.name)
+        raise UNSUPPORTED_COMMENT_MAP_ARRAY(column=show(path), table=state.table)
     return replace(field, metadata={**field.metadata, "comment": comment})
 
 
@@ -273,11 +271,11 @@ def _with_default(state: TableState, path: Path, field: StructField, default: st
     if default is None:
         return replace(field, metadata=metadata)
     changed = replace(field, metadata={**metadata, _DEFAULT: default})
-    check_default(changed, state.protocol.supported, state.name)
+    check_default(changed, state.protocol.supported, state.table)
     if len(path) > 1 or GENERATION_EXPRESSION in metadata:
         why = "it is generated" if len(path) == 1 else "only top-level columns can"
         raise UnsupportedOperationError(
-            f"{show(path)} of {state.name} cannot have a default, {why}. Nothing was changed",
+            f"{show(path)} of {state.table} cannot have a default, {why}. Nothing was changed",
             condition="DELTA_GENERATED_COLUMN_WITH_DEFAULT" if len(path) == 1 else None,
             parameters={"column": show(path)},
         )
@@ -286,7 +284,7 @@ def _with_default(state: TableState, path: Path, field: StructField, default: st
 
 def _refuse_identity(state: TableState, path: Path, field: StructField) -> None:
     if any(key.startswith(_IDENTITY) for key in field.metadata):
-        raise IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED(column=show(path), table=state.name)
+        raise IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED(column=show(path), table=state.table)
 
 
 def _is_part(state: TableState, path: Path) -> bool:
@@ -314,11 +312,11 @@ def _plan_field_replacement(state: TableState, path: Path, field: StructField) -
 
 def plan_column_move(state: TableState, column: Path, after: str | None) -> SchemaChange:
     """The change of a column's place: behind another of its level, or (None) before all of them."""
-    path, field = resolve(state.schema, column, state.name)
+    path, field = resolve(state.schema, column, state.table)
     above = path[:-1]
     parent = find(state.schema, above)
     if parent is None or not isinstance(parent[1].type, StructType):
-        raise not_a_struct(path, above, parent[1].type if parent else STRING, state.name)
+        raise not_a_struct(path, above, parent[1].type if parent else STRING, state.table)
     struct = parent[1].type
     others = [f for f in struct if f.name != field.name]
     at = 0
@@ -326,7 +324,7 @@ def plan_column_move(state: TableState, column: Path, after: str | None) -> Sche
         name = parse_path(after)
         neighbour = struct.find(name[0]) if len(name) == 1 else None
         if neighbour is None:
-            raise unresolved_column(state.schema, (*above, *name), state.name)
+            raise unresolved_column(state.schema, (*above, *name), state.table)
         at = struct.names.index(field.name) if neighbour == field else others.index(neighbour) + 1
     schema = replace_fields(state.schema, above, lambda _: (*others[:at], field, *others[at:]))
     parameters = {

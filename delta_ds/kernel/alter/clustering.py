@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.schema import CLUSTERING_COLUMN_NOT_FOUND, DUPLICATE_CLUSTERING_COLUMNS
@@ -166,14 +167,15 @@ def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
             table=table, partition_columns=txn.metadata.partition_columns
         )
     properties = txn.metadata.configuration
-    before = [show(tuple(path)) for path in snapshot.clustering_columns]
+    old = [show(tuple(path)) for path in snapshot.clustering_columns]
     paths = resolve_columns(txn.metadata.schema, list(columns), properties, table)
-    protocol = upgrade_protocol(txn.protocol, txn.metadata, (features.CLUSTERING.name,))
-    features.check_writable(protocol, properties, table, txn.metadata.schema)
+    before = txn.table_state
+    protocol = upgrade_protocol(before.protocol, before.metadata, (features.CLUSTERING.name,))
+    replace(before, protocol=protocol).check_writable()
     if protocol != txn.protocol:
         txn.set_protocol(protocol)
     txn.set_domain_metadata(CLUSTERING_DOMAIN, domain_text(txn.metadata.schema, paths, snapshot.mapping_mode))
     return txn.commit(
         CLUSTER_BY,
-        {"oldClusteringColumns": ",".join(before), "newClusteringColumns": ",".join(map(show, paths))},
+        {"oldClusteringColumns": ",".join(old), "newClusteringColumns": ",".join(map(show, paths))},
     )

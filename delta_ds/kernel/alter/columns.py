@@ -29,7 +29,6 @@ from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOper
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.schema_change import (
     SchemaChange,
-    TableState,
     commit,
     field_in_history,
     is_within,
@@ -52,6 +51,7 @@ from delta_ds.kernel.schema.column_paths import (
     walk,
 )
 from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -111,10 +111,10 @@ def plan_added_columns(
     if not len(fields) or (first and after is not None):
         raise ADD_COLUMNS_OPTIONS()
     _check_addable(state, fields)
-    above = resolve(state.schema, parse_path(parent), state.name)[0] if parent is not None else ()
+    above = resolve(state.schema, parse_path(parent), state.table)[0] if parent is not None else ()
     behind = parse_path(after) if after is not None else None
     if behind is not None and len(behind) != 1:
-        raise NOT_ONE_COLUMN(after=after, struct=show(above) or state.name)
+        raise NOT_ONE_COLUMN(after=after, struct=show(above) or state.table)
     schema = state.schema
     columns = []
     for field in fields:
@@ -134,16 +134,16 @@ def _in_history(path: Path, field: StructField) -> dict[str, Any]:
 def _check_addable(state: TableState, fields: StructType) -> None:
     twice = [name for name, count in Counter(n.lower() for n in fields.names).items() if count > 1]
     if twice:
-        raise COLUMN_ALREADY_EXISTS(table=state.name, columns=twice)
+        raise COLUMN_ALREADY_EXISTS(table=state.table, columns=twice)
     if any(not f.nullable for _, f in walk(fields)):
         raise UnsupportedOperationError(
-            f"a column that is added to {state.name} cannot be NOT NULL: its rows have no value for it. "
+            f"a column that is added to {state.table} cannot be NOT NULL: its rows have no value for it. "
             "Nothing was changed"
         )
     for field in fields:
         if "CURRENT_DEFAULT" in field.metadata:
             raise WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED(
-                column=field.name, table=state.name
+                column=field.name, table=state.table
             )
 
 
@@ -153,15 +153,15 @@ def _insert(
     found = find(schema, above)
     struct = found[1].type if found else schema
     if not isinstance(struct, StructType):
-        raise not_a_struct((*above, field.name), above, struct, state.name)
+        raise not_a_struct((*above, field.name), above, struct, state.table)
     if struct.find(field.name) is not None:
-        raise already_there("add", field.name, struct, above, state.name)
+        raise already_there("add", field.name, struct, above, state.table)
     at = 0 if first else len(struct)
     if behind is not None:
         neighbour = struct.find(behind)
         if neighbour is None:
             raise FIELD_NOT_FOUND(
-                added=field.name, column=behind, struct=show(above) or state.name, names=struct.names
+                added=field.name, column=behind, struct=show(above) or state.table, names=struct.names
             )
         at = struct.names.index(neighbour.name) + 1
     return replace_fields(schema, above, lambda fields: (*fields[:at], field, *fields[at:]))
@@ -201,15 +201,15 @@ def rename_column(log: TableLog, old: str, new: str) -> int:
 
 def plan_column_rename(state: TableState, old: str, new: str) -> SchemaChange:
     """The change that `rename_column` commits."""
-    path, _ = resolve(state.schema, parse_path(old), state.name)
+    path, _ = resolve(state.schema, parse_path(old), state.table)
     above, name = path[:-1], path[-1]
     struct = _type_at(state.schema, above)
     if not isinstance(struct, StructType):
-        raise not_a_struct(path, above, struct, state.name)
+        raise not_a_struct(path, above, struct, state.table)
     if struct.find(new) is not None:
-        raise already_there("rename", new, struct, above, state.name)
+        raise already_there("rename", new, struct, above, state.table)
     _need_mapping(state, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
-    check_unused(state.schema, state.metadata.configuration, path, state.name, change="renamed")
+    check_unused(state.schema, state.properties, path, state.table, change="renamed")
     schema = replace_fields(
         state.schema,
         above,
@@ -255,14 +255,14 @@ def plan_column_drop(state: TableState, names: Sequence[str]) -> SchemaChange:
     """The change that `drop_columns` commits."""
     if isinstance(names, str) or not names:
         raise InvalidOptionError(f"give a list of columns to drop, not {names!r}. Nothing was changed")
-    paths = [resolve(state.schema, parse_path(name), state.name)[0] for name in names]
+    paths = [resolve(state.schema, parse_path(name), state.table)[0] for name in names]
     _need_mapping(state, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
     schema = state.schema
     for path in paths:
-        schema = _without(schema, path, state.name)
+        schema = _without(schema, path, state.table)
     _check_layout(state, paths)
     for path in paths:
-        check_unused(state.schema, state.metadata.configuration, path, state.name, change="dropped")
+        check_unused(state.schema, state.properties, path, state.table, change="dropped")
     metadata = with_statistics_columns(
         with_schema(state.metadata, schema),
         lambda columns: [c for c in columns if not any(is_within(c, p) for p in paths)],
@@ -294,22 +294,22 @@ def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
     """Refuse to drop what the files are laid out by."""
     by_partition = [c for c in state.metadata.partition_columns if any(is_within((c,), p) for p in paths)]
     if by_partition:
-        raise UNSUPPORTED_DROP_PARTITION_COLUMN(table=state.name, columns=by_partition)
+        raise UNSUPPORTED_DROP_PARTITION_COLUMN(table=state.table, columns=by_partition)
     # Differs: delta-spark looks at the columns themselves only and lets a struct go that holds one.
     physical = [column_mapping.physical_path(state.schema, p, state.mapping_mode) for p in paths]
     clustered = [
         show(p)
         for p, inside in zip(paths, physical, strict=True)
-        if inside is not None and any(c[: len(inside)] == inside for c in state.clustering)
+        if inside is not None and any(c[: len(inside)] == inside for c in state.clustering_paths)
     ]
     if clustered:
-        raise UNSUPPORTED_DROP_CLUSTERING_COLUMN(table=state.name, columns=clustered)
+        raise UNSUPPORTED_DROP_CLUSTERING_COLUMN(table=state.table, columns=clustered)
 
 
 def _need_mapping(state: TableState, verb: str, condition: str) -> None:
     if state.mapping_mode == "none":
         raise UnsupportedOperationError(
-            f"columns of {state.name} cannot be {verb}: that needs column mapping. Set the table property "
+            f"columns of {state.table} cannot be {verb}: that needs column mapping. Set the table property "
             f"{COLUMN_MAPPING_MODE}=name first (readers and writers must know column mapping then). "
             "Nothing was changed",
             condition=condition,

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.tables import ADD_CONSTRAINTS
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel import features
 from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied_features, upgrade_protocol
-from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.alter.protocol import check_versions, implied_features
+from delta_ds.kernel.alter.table_metadata import finalize_metadata, with_metadata
 from delta_ds.kernel.operations import SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MODE,
@@ -75,7 +74,6 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
 
 
 def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = False) -> None:
-    table = txn.storage.url
     old = txn.metadata
     stored = dict(inputs.stored)
     description = stored.pop(_COMMENT, old.description)
@@ -87,13 +85,9 @@ def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = 
         )
         wanted |= implied_features(*versions)
     new = replace(old, description=description, configuration={**old.configuration, **stored})
-    new = finalize_metadata(new, old, table, txn.protocol.supported | wanted)
-    protocol = upgrade_protocol(txn.protocol, new, wanted)
-    features.check_writable(protocol, new.configuration, table, new.schema)
+    after = with_metadata(txn.table_state, new, wanted)
     if apply:
-        txn.set_metadata(new)
-        if protocol != txn.protocol:
-            txn.set_protocol(protocol)
+        txn.set_table_state(after)
 
 
 def _check_settable(inputs: PropertyInputs) -> None:

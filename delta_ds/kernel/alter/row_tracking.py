@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -83,9 +84,9 @@ def _snapshot(txn: Transaction) -> Snapshot:
 
 
 def _upgrade(txn: Transaction) -> None:
-    new = upgrade_protocol(txn.protocol, txn.metadata, (features.ROW_TRACKING.name,))
-    table = txn.storage.url
-    features.check_writable(new, txn.metadata.configuration, table, txn.metadata.schema)
+    before = txn.table_state
+    new = upgrade_protocol(before.protocol, before.metadata, (features.ROW_TRACKING.name,))
+    replace(before, protocol=new).check_writable()
     txn.set_protocol(new)
     txn.commit(UPGRADE_PROTOCOL, {"newProtocol": protocol_text(new)})
 

@@ -9,13 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
-from delta_ds.kernel.alter.protocol import upgrade_protocol
-from delta_ds.kernel.alter.table_metadata import finalize_metadata
-from delta_ds.kernel.features import COLUMN_MAPPING, check_writable
+from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.operations import Operation
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
-from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import (
@@ -25,40 +22,11 @@ from delta_ds.kernel.schema.types import (
     StructType,
     schema_to_json,
 )
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """What a change of columns starts from.
-
-    Attributes
-    ----------
-    name
-        The table in messages.
-    clustering
-        The physical paths of the clustering columns.
-    """
-
-    name: str
-    version: int
-    protocol: Protocol
-    metadata: Metadata
-    clustering: tuple[Path, ...] = ()
-
-    @property
-    def schema(self) -> StructType:
-        return self.metadata.schema
-
-    @property
-    def mapping_mode(self) -> str:
-        """`none`, `name` or `id`."""
-        return column_mapping.mapping_mode(
-            self.metadata.configuration, self.protocol.supports(COLUMN_MAPPING)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +68,7 @@ def commit_if_needed(log: TableLog, change: ChangeOf) -> int | None:
 
 
 def _commit(txn: Transaction, change: SchemaChange) -> int:
-    metadata, protocol = _finalize(_state(txn), change)
-    if protocol != txn.protocol:
-        txn.set_protocol(protocol)
-    txn.set_metadata(metadata)
+    txn.set_table_state(_finalize(_state(txn), change))
     return txn.commit(change.operation, change.parameters)
 
 
@@ -119,26 +84,21 @@ def dry_run(log: TableLog, changes: Sequence[ChangeOf]) -> None:
     for change in changes:
         wanted = change(state)
         if wanted is not None:
-            metadata, protocol = _finalize(state, wanted)
-            state = replace(state, metadata=metadata, protocol=protocol)
+            state = _finalize(state, wanted)
 
 
 def _state(txn: Transaction) -> TableState:
-    snapshot = txn.snapshot
-    clustering = clustering_paths(snapshot.domains) if snapshot is not None else ()
-    return TableState(txn.storage.url, txn.read_version, txn.protocol, txn.metadata, clustering)
+    domains = txn.snapshot.domains if txn.snapshot is not None else {}
+    return replace(txn.table_state, domains=domains)
 
 
-def _finalize(state: TableState, change: SchemaChange) -> tuple[Metadata, Protocol]:
-    """The metadata of a change with the ids of new columns, checked, and the protocol it needs."""
+def _finalize(state: TableState, change: SchemaChange) -> TableState:
+    """The table after a change: checked, with the ids of new columns and the protocol it needs."""
     new = change.metadata
     check_new_schema(
-        new.schema, new.partition_columns, state.mapping_mode, state.name, properties=new.configuration
+        new.schema, new.partition_columns, state.mapping_mode, state.table, properties=new.configuration
     )
-    metadata = finalize_metadata(new, state.metadata, state.name, state.protocol.supported, keep_names=False)
-    protocol = upgrade_protocol(state.protocol, metadata)
-    check_writable(protocol, metadata.configuration, state.name, metadata.schema)
-    return metadata, protocol
+    return with_metadata(state, new, keep_names=False)
 
 
 def with_schema(metadata: Metadata, schema: StructType) -> Metadata:

@@ -19,6 +19,7 @@ from delta_ds.conditions.tables import (
     UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
 )
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.properties import (
@@ -35,6 +36,7 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, highest_id
 from delta_ds.kernel.schema.types import StructType, schema_to_json
+from delta_ds.kernel.table_state import TableState
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _ODD_CHARACTERS = frozenset(" ,;{}()\n\t=")
@@ -77,6 +79,34 @@ def finalize_metadata(
     _check_stats_columns(new, table)
     _check_shredding(new, old, table)
     return _with_row_tracking(_with_mapping(new, old, table, keep_names), table, features)
+
+
+def with_metadata(
+    state: TableState, new: Metadata, features: Collection[str] = (), *, keep_names: bool = True
+) -> TableState:
+    """A version once it has other metadata, with the protocol that it then needs.
+
+    Parameters
+    ----------
+    state
+        What holds now.
+    new
+        What is wanted.
+    features
+        Features asked for by name.
+    keep_names
+        See `finalize_metadata`.
+
+    Raises
+    ------
+    DeltaError
+        As `finalize_metadata` and `upgrade_protocol`; or this package could not write the table any more.
+    """
+    supported = state.protocol.supported | set(features)
+    metadata = finalize_metadata(new, state.metadata, state.table, supported, keep_names=keep_names)
+    after = replace(state, metadata=metadata, protocol=upgrade_protocol(state.protocol, metadata, features))
+    after.check_writable()
+    return after
 
 
 def _check_change_feed(new: Metadata, table: str) -> None:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.commands import CREATE_TABLE_WITH_NON_EMPTY_LOCATION, UNSUPPORTED_NON_EMPTY_CLONE
 from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel import features
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied_features, upgrade_protocol
-from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.alter.protocol import check_versions, implied_features
+from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
@@ -42,6 +41,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.commit_info import as_text
 
 if TYPE_CHECKING:
@@ -126,10 +126,10 @@ def shallow_clone(
     _check_reachable(snapshot.storage.address, target.storage)
     txn = target.start_transaction(create=True)
     _check_target(txn, replace_existing)
-    metadata, protocol = _description(snapshot, txn.snapshot, inputs, target.storage.url)
+    state = _description(snapshot, txn.snapshot, inputs, target.storage.url)
     adds = list(_adds(snapshot))
     txn.read_whole_table()
-    txn.set_metadata(metadata).set_protocol(protocol).add_all(adds)
+    txn.set_metadata(state.metadata).set_protocol(state.protocol).add_all(adds)
     _put_clustering(txn, snapshot)
     size = sum(add["size"] for add in adds)
     result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
@@ -186,8 +186,8 @@ def _check_target(txn: Transaction, replace_existing: bool) -> None:
 
 def _description(
     source: Snapshot, replaced: Snapshot | None, inputs: PropertyInputs, table: str
-) -> tuple[Metadata, Protocol]:
-    """Metadata and protocol of the clone."""
+) -> TableState:
+    """The protocol and metadata of the clone."""
     old = replaced.metadata if replaced is not None else None
     stored = dict(inputs.stored)
     description = stored.pop(_COMMENT, old.description if old is not None else None)
@@ -205,13 +205,15 @@ def _description(
     if inputs.reader is not None or inputs.writer is not None:
         versions = inputs.reader or source.protocol.min_reader, inputs.writer or source.protocol.min_writer
         asked |= implied_features(*versions)
-    metadata = finalize_metadata(wanted, source.metadata, table, source.protocol.supported | asked)
-    protocol = upgrade_protocol(source.protocol, metadata, asked)
+    after = with_metadata(replace(source.table_state, table=table), wanted, asked)
     if replaced is not None:
-        protocol = protocol_with_both(protocol, replaced.protocol)
-        metadata = _with_highest_id(metadata, replaced.metadata)
-    features.check_writable(protocol, metadata.configuration, table, metadata.schema)
-    return metadata, protocol
+        after = replace(
+            after,
+            protocol=protocol_with_both(after.protocol, replaced.protocol),
+            metadata=_with_highest_id(after.metadata, replaced.metadata),
+        )
+        after.check_writable()
+    return after
 
 
 def _with_highest_id(metadata: Metadata, replaced: Metadata) -> Metadata:

@@ -89,7 +89,6 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
     protocol = winning_commit.protocol
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     if protocol is not None:
-        features.check_readable(protocol, {}, pending.table)
         features.check_writable(protocol, {}, pending.table, StructType())
         if pending.new_protocol is not None:
             hint = "both change the protocol of the table"

@@ -258,6 +258,12 @@ class Transaction:
         self._new_protocol = self._only_one("protocol", self._new_protocol, protocol)
         return self
 
+    def set_table_state(self, after: TableState) -> Transaction:
+        """Change the metadata of the table to those of a state; its protocol too, where that is another one."""
+        if after.protocol != self.protocol:
+            self.set_protocol(after.protocol)
+        return self.set_metadata(after.metadata)
+
     def _only_one(self, name: str, before: Any, new: Any) -> Any:
         if before is not None and before != new:
             raise CHANGED_TWICE_IN_TRANSACTION(kind=name, table=self.storage.url)

@@ -70,13 +70,12 @@ def check(pending: Pending) -> None:
 
 def _check_protocol(pending: Pending) -> None:
     before = pending.snapshot.protocol if pending.snapshot is not None else None
-    configuration, table = pending.metadata.configuration, pending.table
-    new = pending.new_protocol
+    table, new = pending.table, pending.new_protocol
     if before is not None and new is not None and not pending.operation.may_lower_protocol:
         lost = removed_features(before, new)
         if lost:
             raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
-    features.check_writable(pending.protocol, configuration, table, pending.metadata.schema)
+    pending.state.check_writable()
     if before is not None and new is not None and pending.snapshot is not None:
         # What is there must be understood as well, also where it is about to be dropped.
         features.check_writable(before, {}, table, pending.snapshot.schema)

@@ -22,8 +22,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table
-from delta_ds.kernel.alter.protocol import upgrade_protocol
-from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
@@ -289,10 +288,7 @@ def _plan_existing_table(
     if not options.data_change:
         raise DATA_CHANGE_FALSE(table=name)
     wanted_metadata = replace(before, schema_string=schema_to_json(schema), partition_columns=partitioning)
-    metadata = finalize_metadata(wanted_metadata, before, name, snapshot.protocol.supported, keep_names=False)
-    state = replace(
-        snapshot.table_state, protocol=upgrade_protocol(snapshot.protocol, metadata), metadata=metadata
-    )
+    state = with_metadata(snapshot.table_state, wanted_metadata, keep_names=False)
     return _Outcome(state, {}, snapshot)
 
 

@@ -24,7 +24,6 @@ from delta_ds.kernel.alter.columns import (
     plan_column_drop,
     rename_column,
 )
-from delta_ds.kernel.alter.schema_change import TableState
 from delta_ds.kernel.features import VARIANT_TYPE
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, strip
 from delta_ds.kernel.schema.types import (
@@ -42,6 +41,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     schema_to_json,
 )
+from delta_ds.kernel.table_state import TableState
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.schema.schemas import SCHEMAS, struct
@@ -324,12 +324,12 @@ def test_added_and_dropped_again_leaves_the_schema(schema: StructType, data: st.
     mapped, highest = assign(schema, 0, keep_names=False)
     configuration = {**NAME_MAPPING, "delta.columnMapping.maxColumnId": str(highest)}
     protocol = Protocol(2, 5)
-    state = TableState("T", 0, protocol, Metadata("x", schema_to_json(mapped), (), configuration))
+    state = TableState("T", 0, protocol, Metadata("x", schema_to_json(mapped), (), configuration), {})
     after = data.draw(st.sampled_from([None, *(f"`{name}`" for name in mapped.names)]))
     more = plan_added_columns(
         state, struct(new=struct(z="date")), after is None and data.draw(st.booleans()), after
     )
-    wider = TableState("T", 1, protocol, _with_ids(more.metadata))
+    wider = TableState("T", 1, protocol, _with_ids(more.metadata), {})
     assert len(wider.schema) == len(mapped) + 1
     assert plan_column_drop(wider, ["NEW"]).metadata.schema == mapped
 

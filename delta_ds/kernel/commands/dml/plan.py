@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from delta_ds.kernel.alter.protocol import upgrade_protocol
-from delta_ds.kernel.alter.table_metadata import finalize_metadata
+from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.generated import (
     CURRENT_DEFAULT,
     generation_expression,
@@ -191,10 +190,5 @@ def evolve_table(snapshot: Snapshot, schema: StructType) -> TableState:
     SchemaError
         The table cannot have the schema.
     """
-    before = snapshot.metadata
-    wanted = replace(before, schema_string=schema_to_json(schema))
-    supported = snapshot.protocol.supported
-    metadata = finalize_metadata(wanted, before, snapshot.storage.url, supported, keep_names=False)
-    return replace(
-        snapshot.table_state, protocol=upgrade_protocol(snapshot.protocol, metadata), metadata=metadata
-    )
+    wanted = replace(snapshot.metadata, schema_string=schema_to_json(schema))
+    return with_metadata(snapshot.table_state, wanted, keep_names=False)

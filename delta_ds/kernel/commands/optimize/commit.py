@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel import features
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
@@ -147,9 +146,7 @@ def _still_holds(snapshot: Snapshot | None, plan: OptimizePlan) -> bool:
     """Whether the new files can stand for the old ones in a later version."""
     if snapshot is None or plan.description is not None or _input_rows(snapshot, plan) is None:
         return False
-    features.check_writable(
-        snapshot.protocol, snapshot.metadata.configuration, snapshot.storage.url, snapshot.schema
-    )
+    snapshot.table_state.check_writable()
     now = rewrite_plan(snapshot, plan.request.timezone)
     before = plan.rewrite
     return (

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel import features
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
@@ -108,8 +107,7 @@ def plan_optimize(log: DeltaLog, request: OptimizeRequest) -> OptimizePlan:
 
 def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     """As `plan_optimize`, for a version that is loaded already."""
-    configuration = snapshot.metadata.configuration
-    features.check_writable(snapshot.protocol, configuration, snapshot.storage.url, snapshot.schema)
+    snapshot.table_state.check_writable()
     check_kind(snapshot, request)
     description = without_mapping(snapshot, request.mode_property) if request.kind == UNMAP else None
     rewrite = rewrite_plan(snapshot, request.timezone, description)
@@ -119,7 +117,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     partitions = bins.partition_numbers(table.take(integers(rows)), snapshot.physical_partition_columns)
     places, found = _places(snapshot, request, curve, rows)
     chosen = [rows[p] for p in places]
-    limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(configuration)
+    limit = DATA_SKIPPING_NUM_INDEXED_COLS.of(snapshot.metadata.configuration)
     return OptimizePlan(
         request=request,
         rewrite=rewrite,

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.kernel import features
 from delta_ds.kernel.commands.vacuum import lite
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, exclude_paths, find_candidates
 from delta_ds.kernel.commands.vacuum.deletion import delete_files
@@ -133,7 +132,7 @@ def vacuum(
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     snapshot = log.snapshot()
     configuration = snapshot.metadata.configuration
-    features.check_writable(snapshot.protocol, configuration, log.storage.url, snapshot.schema)
+    snapshot.table_state.check_writable()
     horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
     tell = progress or _report_nothing
     found, reached = _candidates(snapshot, horizon, mode, inventory, tell)
