@@ -217,7 +217,7 @@ def _description(
 
 
 def _with_highest_id(metadata: Metadata, replaced: Metadata) -> Metadata:
-    """Column ids of a table are never given out twice, also over its replacement."""
+    """Keep column ids unique over the replacement of a table, by its highest id so far."""
     if COLUMN_MAPPING_MODE.of(metadata.configuration) == "none":
         return metadata
     both = (metadata.configuration, replaced.configuration)
@@ -237,7 +237,7 @@ def _put_clustering(txn: Transaction, source: Snapshot) -> None:
 
 
 def _adds(source: Snapshot) -> Iterator[dict[str, Any]]:
-    """The source's files by their full addresses; row ids are given out anew."""
+    """The source's files as `add` actions with absolute paths and fresh row ids."""
     root = _address_uri(source.storage.address)
     for table in live_adds(source):
         table = table.drop_columns([name for name in table.column_names if name in _NO_ROW_IDS])
@@ -251,7 +251,7 @@ def _adds(source: Snapshot) -> Iterator[dict[str, Any]]:
 
 
 def _full_paths(paths: pa.ChunkedArray, storage: Storage, root: str) -> pa.Array:
-    """URI-encoded paths of the source's log as addresses that mean the same in any log."""
+    """Paths of the source's log as absolute URIs, which mean the same in any log."""
     import pyarrow.compute as pc
 
     column = paths.combine_chunks()
@@ -276,7 +276,7 @@ def _full_path(path: str, storage: Storage, root: str) -> str:
 
 
 def _full_vector(vector: Mapping[str, Any], storage: Storage, root: str) -> dict[str, Any]:
-    """A deletion vector in a file, by the full address of the file."""
+    """The descriptor of a deletion vector with the absolute path of its file."""
     where = DeletionVectorDescriptor(
         vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
         vector["sizeInBytes"], vector["cardinality"],

@@ -152,7 +152,7 @@ def plan_conversion(
     timezone: str = "UTC",
     properties: Mapping[str, str] | None = None,
 ) -> Conversion:
-    """Settle the table that files would make: all footers are read, in threads.
+    """Decide the schema and protocol of the table; the footers of all files are read, in threads.
 
     Raises
     ------
@@ -261,7 +261,7 @@ class Conversion:
         ]
 
     def _collector(self, storage: Storage, key: str) -> Callable[[Written, int], str]:
-        """The function from a file of some schema, and its rows, to its statistics."""
+        """The function that makes statistics from a file's schema and rows."""
         metadata = self.definition.state.metadata
         part = part_in(self._stored_schema(self.schemas[key]), self.schemas[key])
         if part is None:
@@ -320,7 +320,7 @@ Collector = Callable[[Conversion, Sequence[Written]], list[dict[str, Any]]]
 
 
 class _Folders:
-    """Reads partition values off the folders of files, each folder once."""
+    """Reads partition values from folder names, each folder once."""
 
     def __init__(self, conversion: Conversion) -> None:
         metadata = conversion.definition.state.metadata

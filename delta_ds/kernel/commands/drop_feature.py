@@ -77,7 +77,7 @@ _BARRIER = 3  # commits with a checkpoint each, so that no old reader has to rep
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """How a feature goes.
+    """How the traces of a feature are removed.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ _REMOVALS: dict[str, _Removal] = {
 
 
 def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None = None) -> int:
-    """Take a feature out of a table's protocol; what data files hold of it is rewritten in this process.
+    """Remove a feature from a table's protocol; data files that use it are rewritten in this process.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def drop_feature_support(log: DeltaLog, name: str, truncate_history: bool | None
 
 
 def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -> None:
-    """The first step of `drop_feature_support`: refuse what cannot go, and switch off what uses the feature."""
+    """The first step of `drop_feature_support`: check that the feature can be dropped, and switch it off."""
     feature = _check_droppable(log, name, bool(truncate_history))
     removal = _REMOVALS[feature.name]
     if feature == CHECKPOINT_PROTECTION:
@@ -190,7 +190,7 @@ def _differs(configuration: Mapping[str, str], key: str, text: str) -> bool:
 
 
 def rewrite_request(log: DeltaLog, name: str) -> OptimizeRequest | None:
-    """What has to be rewritten after `switch_off`; None for nothing."""
+    """The rewriting needed after `switch_off`; None for none."""
     feature = feature_named(name)
     kind = None if feature is None else _REMOVALS[feature.name].rewriting
     if kind is None or (kind == UNMAP and log.snapshot().mapping_mode == "none"):
@@ -201,7 +201,7 @@ def rewrite_request(log: DeltaLog, name: str) -> OptimizeRequest | None:
 
 
 def unmapping_request(log: DeltaLog, mode: str | None) -> OptimizeRequest:
-    """What takes the column mapping of a table away.
+    """The rewriting that removes column mapping from a table.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def finish_dropping(log: DeltaLog, name: str, truncate_history: bool | None = No
 
 
 def _clean_up(log: DeltaLog, feature: TableFeature) -> None:
-    """Take away what describes data files as they were before the rewriting."""
+    """Remove metadata that describes the data files of before the rewriting."""
     if feature in (TYPE_WIDENING, TYPE_WIDENING_PREVIEW):
         _forget_type_changes(log, feature)
     elif feature == ROW_TRACKING:
@@ -296,7 +296,7 @@ def _cannot(name: str, why: str, condition: str) -> UnsupportedFeatureError:
 
 
 def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: bool = False) -> None:
-    """Refuse a table that uses the feature in ways that are not switched off or rewritten here."""
+    """Refuse a table whose use of the feature cannot be removed here."""
     snapshot = log.snapshot()
     found = _trace(feature.name, snapshot, after_switching)
     if found is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None:
-    """Cut off what is old enough, and refuse where a kept version still shows a feature.
+    """Delete old versions that use a dropped feature, and refuse where a kept version still uses it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def check_history(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> None
 
 
 def delete_old_versions(log: DeltaLog) -> timedelta:
-    """Delete what is older than the retention of versions that used a dropped feature; how long that is."""
+    """Delete versions older than the retention for dropped features; returns that retention."""
     from delta_ds.kernel.log.cleanup import clean_up
 
     write_latest_checkpoint(log)
@@ -57,7 +57,7 @@ def delete_old_versions(log: DeltaLog) -> timedelta:
 
 
 def _versions_using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> Iterator[int]:
-    """The versions in the log that show traces of the feature."""
+    """The versions in the log that use the feature."""
     listing = list_log(log.storage)
     for found in listing.checkpoints:
         if trace_of(feature, log.snapshot(found.version)) is not None:

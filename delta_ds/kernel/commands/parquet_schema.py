@@ -45,7 +45,7 @@ _UNSIGNED: tuple[tuple[pa.DataType, DataType], ...] = (
 
 
 def schema_key(footer: pq.FileMetaData) -> str:
-    """A text that is the same for files of the same schema."""
+    """A text that is equal for files of equal schemas."""
     spark = (footer.metadata or {}).get(_SPARK_SCHEMA, b"").decode(errors="replace")
     return f"{spark}\n{footer.schema}"
 

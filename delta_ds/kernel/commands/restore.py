@@ -90,7 +90,7 @@ def restore(
     protocol_downgrade_allowed: bool = False,
     transaction_id: str | None = None,
 ) -> RestoreResult | None:
-    """Make a table again what it was at a version or a timestamp.
+    """Commit the state of an earlier version, by number or timestamp.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _shown(timestamp: Timestamp | None) -> str | int | None:
 
 @dataclass(frozen=True, slots=True)
 class _FileDifference:
-    """Which files come back, and which go.
+    """Which files come back, and which are removed.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ def protocol_with_both(protocol: Protocol, other: Protocol) -> Protocol:
 
 
 def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
-    """The earlier metadata with what must never go back."""
+    """The earlier metadata, with the values that must never decrease."""
     before = latest.configuration
     configuration = dict(wanted.configuration)
     if COLUMN_MAPPING_MODE.of(configuration) != "none":
@@ -323,7 +323,7 @@ def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
 
 
 def with_highest_marks(schema: StructType, other: StructType) -> StructType:
-    """A schema whose identity columns go on where either schema has got to: no value is given out twice."""
+    """A schema whose identity columns continue from the higher mark of two, so that no value is repeated."""
 
     def moved(field: StructField) -> StructField:
         step, mark = field.metadata.get(STEP), field.metadata.get(HIGH_WATER_MARK)

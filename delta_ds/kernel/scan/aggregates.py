@@ -133,7 +133,7 @@ class _Partition:
 
 
 def _may_be_known(request: Aggregate, leaf: StatisticsColumnRef | None, is_data: bool) -> bool:
-    """Whether statistics could answer at all, to parse none where they cannot."""
+    """Whether statistics could answer at all, so that none are parsed in vain."""
     if not request.path:
         return request.function == "count"
     if leaf is None:
@@ -236,7 +236,7 @@ def _are_values(data_type: DataType) -> bool:
 
 
 def _extreme(function: str, bounds: pa.Array, attained: pa.BooleanArray) -> pa.Scalar | None:
-    """The least or greatest of bounds, if it is attained; None if a bound is missing."""
+    """The least or greatest of bounds where it is the value of a row; None if a bound is missing."""
     if bounds.null_count:
         return None
     if len(bounds) == 0:

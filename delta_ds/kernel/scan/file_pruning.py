@@ -89,7 +89,7 @@ def is_opaque(field_: StructField) -> bool:
 
 @dataclass(slots=True)
 class FilePruning:
-    """What is known of some files, aligned with them; answers come as one boolean a file.
+    """The values of some files, by partition values and statistics; answers are one boolean a file.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class FilePruning:
         return unknown_bounds(len(self.partitions))
 
     def gaps(self, expression: Expression) -> Iterator[tuple[str, pa.BooleanArray]]:
-        """What an expression asks that statistics do not say, and of which files."""
+        """The statistics that an expression needs and that are missing, and of which files."""
         for column in dict.fromkeys(columns(expression)):
             if column.path[0] in self.partitions.table.column_names:
                 continue

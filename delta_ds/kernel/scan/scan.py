@@ -30,7 +30,7 @@ DEFAULT_PARTITION_BYTES = 128 << 20
 
 @checked
 class Scan:
-    """What of a snapshot is read, decided once; made by `Snapshot.scan`.
+    """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
 
     Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
     matches. `to_batches` and `to_arrow` then apply the predicate to the rows themselves.
@@ -63,7 +63,7 @@ class Scan:
 
     @cached_property
     def pruning(self) -> Pruning:
-        """Which files may hold matching rows, and by which rule the others cannot."""
+        """The files that may hold matching rows, and the rule that skips each of the others."""
         snapshot = self.snapshot
         return prune(
             snapshot.live_files(),

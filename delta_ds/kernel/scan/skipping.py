@@ -49,7 +49,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Which files a scan has to read, and why.
+    """The files a scan has to read, and why.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ def row_numbers(length: int) -> pa.Int64Array:
 
 
 class _Steps:
-    """The files still in, and what dropped the others so far."""
+    """The files still in, and what has dropped the others."""
 
     def __init__(self, rows: pa.Int64Array) -> None:
         self.rows = rows

@@ -25,7 +25,7 @@ Piece: TypeAlias = tuple[Commit, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of a commit, for admission: each a file, or all of them one.
+    """The units of a commit for admission: each file one, or all of them together one.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Units:
         return min(1, len(self.sizes)) if self.whole else len(self.sizes)
 
     def admit(self, admission: Admission, done: int) -> int:
-        """How many units after the first `done` may come."""
+        """How many units after the first `done` are admitted."""
         if done >= self.count:
             return 0
         if self.whole:

@@ -123,7 +123,7 @@ class CommitReader:
                 yield commit
 
     def latest(self, start: int) -> int:
-        """The newest version from `start` on, or `start - 1`; looks only for what came since the last time."""
+        """The newest version from `start` on, or `start - 1`; lists only behind the last known one."""
         return self._files.latest(start)
 
     def _contiguous(self, start: int, end: int | None) -> Iterator[DatedFile]:
@@ -164,7 +164,7 @@ class CommitReader:
 
 
 class _FileActions:
-    """The file actions of many commits, sorted out once for all of them."""
+    """The file actions of many commits, parsed together."""
 
     def __init__(self, actions: pa.Table, columns: Sequence[str]) -> None:
         import numpy as np
@@ -255,7 +255,7 @@ def live_columns(actions: pa.ChunkedArray, partition_columns: Sequence[str]) -> 
 
 
 def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray:
-    """Which rows are actions that change data; `default` for those that do not say."""
+    """Which actions change data; `default` for those without `dataChange`."""
     import pyarrow.compute as pc
 
     from delta_ds.kernel.expressions.arrays import scalar_of

@@ -42,7 +42,7 @@ def default_limits(options: StreamReadOptions) -> ReadLimits:
 
 
 class Admission:
-    """What is left of the limits while a batch is put together."""
+    """What is left of the limits of a batch."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self._files = limits.max_files
@@ -50,7 +50,7 @@ class Admission:
         self._taken = False
 
     def has_room(self) -> bool:
-        """Whether another file may come."""
+        """Whether another file is admitted."""
         return (self._files is None or self._files > 0) and (self._bytes is None or self._bytes > 0)
 
     @property
@@ -59,7 +59,7 @@ class Admission:
         return self._files
 
     def take(self, sizes: np.ndarray[Any, Any]) -> int:
-        """Take files in order until the limits are reached; returns how many.
+        """Admit files in order until the limits are reached; returns how many.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Admission:
         return count
 
     def take_whole(self, files: int, size: int) -> bool:
-        """Take files that belong together, all or none; the first of a batch always."""
+        """Admit files that belong together, all or none; the first of a batch always."""
         fits = (self._files is None or files <= self._files) and (self._bytes is None or size <= self._bytes)
         if self._taken and not fits:
             return False

@@ -71,13 +71,13 @@ class CommitFiles:
             yield self._known[found]
 
     def forget_before(self, version: int) -> None:
-        """Nothing before a version will be asked for any more."""
+        """Forget versions before one, which will not be asked for again."""
         # But for its predecessor, which it has to be later than.
         for old in [known for known in self._known if known < version - 1]:
             del self._known[old]
 
     def _look(self, start: int) -> Sequence[int]:
-        """Make known what there is from a version on; the versions, in order."""
+        """List from a version on; returns the versions found, in order."""
         if self._lists_whole and self._newest is not None and start == self._newest.version + 1:
             found = self._probed(self._newest)
             if found is not None:

@@ -68,7 +68,7 @@ class StreamOffset:
         return self.version, self.index
 
     def resolved(self, end: StreamOffset) -> StreamOffset:
-        """Where a batch that ends at `end` begins: here, or at the beginning that its query was started with."""
+        """The start of a batch that ends at `end`: this offset, or the beginning its query was started with."""
         if not self.is_origin or (self.origin_version, self.origin_is_snapshot) == end.origin:
             return self
         return StreamOffset.beginning(self.table_id, end.origin_version, snapshot=end.origin_is_snapshot)

@@ -52,7 +52,7 @@ class ReadSchema:
 
     @property
     def is_tracking(self) -> bool:
-        """Whether a schema log has said what the stream reads with."""
+        """Whether a schema log decides the schema of the stream."""
         return self._log is not None and self._log.current is not None
 
     def start_at(self, start: StreamOffset, end: StreamOffset | None = None) -> None:
@@ -105,7 +105,7 @@ class ReadSchema:
         self._tracked_until = first.version
 
     def _pinned_at(self, version: int) -> TableState:
-        """What holds at a version; at one that is not there yet, what the one before says."""
+        """The protocol and metadata in force at a version; at one not there yet, those of the one before."""
         if version > self.newest_version:
             version -= 1
         return self.newest if version == self.newest_version else self._looked_up(version)
@@ -129,7 +129,7 @@ class ReadSchema:
             raise evolved_error(found)
 
     def _check_start(self, version: int) -> None:
-        """The schema before the first commit is not in any commit that is read: it is looked up."""
+        """Check the schema in force before the first commit that is read."""
         try:
             snapshot = snapshot_of_stream(self._storage, version)
         except LogError as error:
@@ -171,7 +171,7 @@ class ReadSchema:
             self._check_metadata(self._after(commit))
 
     def _after(self, commit: Commit) -> TableState:
-        """What holds after a commit, as far as it says; else what the stream reads with."""
+        """The protocol and metadata in force after a commit."""
         read_state = self.read_state
         return replace(
             read_state,
@@ -212,7 +212,7 @@ class ReadSchema:
         return differs_from(self.read_state, commit.metadata, commit.protocol)
 
     def evolve(self, commit: Commit) -> DeltaError:
-        """Note what a commit brings in the schema log; returns the error that stops the stream."""
+        """Record a commit's new schema in the schema log; returns the error that stops the stream."""
         assert self._log is not None
         after = self._after(commit)
         self._log.append(after)

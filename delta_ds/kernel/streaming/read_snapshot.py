@@ -41,7 +41,7 @@ _WRITERS_NOTES = ("delta.identity.", "delta.generationExpression", "delta.invari
 
 
 def without_writers_notes(schema: StructType) -> tuple[StructField, ...]:
-    """The top-level fields without what only writers look at: values of identity columns run on, for one."""
+    """The top-level fields without metadata for writers only, such as identity marks."""
 
     def kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in metadata.items() if not key.startswith(_WRITERS_NOTES)}

@@ -25,7 +25,7 @@ _Paths = dict[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class MappedChanges:
-    """What happened to columns between two schemas, told by their physical names.
+    """The columns renamed, dropped and widened between two schemas, matched by physical names.
 
     Attributes
     ----------

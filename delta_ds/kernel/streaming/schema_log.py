@@ -138,7 +138,7 @@ class SchemaLog:
         return entry.number - 1 if entry.previous is None else entry.previous
 
     def check_agreed(self) -> None:
-        """Refuse to go on with the newest entry unless the reader has agreed to what is not additive in it.
+        """Refuse to continue with the newest entry unless options allow its non-additive changes.
 
         Raises
         ------
@@ -190,7 +190,7 @@ def evolved_error(read_state: TableState) -> SchemaError:
 
 
 def _not_agreed(changes: MappedChanges, options: StreamReadOptions, version: int) -> list[str]:
-    """The options that would agree to the changes and do not."""
+    """The options that would allow the changes and are not set."""
     asked = (
         ("allowSourceColumnRename", bool(changes.renamed), options.allow_column_rename),
         ("allowSourceColumnDrop", bool(changes.dropped), options.allow_column_drop),

@@ -111,7 +111,7 @@ def _is_there(plan: WritePlan, snapshot: Snapshot, query_id: str, batch_id: int)
 
 
 def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcome:
-    """What became of files whose batch is there: of a commit that gave no answer and is tried again, they are named."""
+    """The fate of staged files whose batch is committed already: of a retried commit, they may be the ones named."""
     # They were written after the plan was made.
     since = [relative_commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
     try:

@@ -79,7 +79,7 @@ class StreamSource:
         return source
 
     def renewed(self) -> StreamSource:
-        """The same stream on the table as it is now, if the columns are the same still; else this one.
+        """The stream on the newest table, if its columns are the same; else this one.
 
         A stream is begun some time after it was opened.
         """
@@ -87,7 +87,7 @@ class StreamSource:
         return now if now.schema == self.schema else self
 
     def _set_up(self) -> None:
-        """What a process makes for itself."""
+        """Open what each process needs for itself."""
         columns = self.read_state.physical_partition_columns
         self._commits = CommitReader(
             self.storage, columns, self.read_state.metadata.id, fail_on_gap=self.options.fail_on_data_loss
@@ -144,7 +144,7 @@ class StreamSource:
         return self._origin
 
     def available_now(self, start: StreamOffset | None = None) -> StreamOffset:
-        """The end of the log as it is now: one listing.
+        """The current end of the log, by one listing.
 
         For `Trigger.AvailableNow`, as the bound of `latest_offset`; and for Spark versions that ask for the latest
         offset without saying where they are, with no `start`.
@@ -264,7 +264,7 @@ class StreamSource:
     # --- reading
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> tuple[ReadPlan, list[FileSlice]]:
-        """What is between two offsets: always the same, whatever has happened to the table since.
+        """The tasks between two offsets, always the same ones.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class StreamSource:
         )
 
     def _chosen(self, columns: Sequence[str] | None) -> tuple[StructType, StructType]:
-        """The columns of the table and of changes that are asked for."""
+        """The requested columns, of the table and of changes."""
         schema = self.read_state.schema
         offered = CHANGE_FIELDS if self.options.change_feed else StructType()
         if columns is None:

@@ -95,7 +95,7 @@ def _partition_part(predicate: ReadPredicate, snapshot: Snapshot) -> Expression 
 
 
 def _is_widened(part: Expression) -> bool:
-    """Whether a condition counts as true because something in it cannot be evaluated again, such as `rand()`.
+    """Whether a condition counts as TRUE because it cannot be evaluated again, such as one with `rand()`.
 
     Parts of AND and OR are looked at one by one: of an AND the others still hold.
     """
@@ -145,7 +145,7 @@ def _typed_tuples(tuples: Sequence[PartitionValues | None], snapshot: Snapshot) 
 
 
 def _key(text: str | None, value: Any, mixed: bool) -> Hashable:
-    """What equal values share; `_UNKNOWN` for text that could mean anything to who wrote it."""
+    """A key that equal values share; `_UNKNOWN` for text whose value is not certain."""
     if text and (value is None or mixed):
         return _UNKNOWN
     # NaN is not equal to itself in Python.

@@ -16,7 +16,7 @@ from delta_ds.kernel.transaction.pending import Pending
 
 
 def default_engine() -> str:
-    """What the kernel calls itself in `engineInfo`."""
+    """`engineInfo` of commits that the kernel makes by itself."""
     from delta_ds._version import __version__
 
     return f"delta_ds/{__version__}"
@@ -33,7 +33,7 @@ def build(
     user_metadata: str | None,
     tags: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The fields in delta-spark's order, without `inCommitTimestamp`.
+    """`commitInfo` with its fields in delta-spark's order, without `inCommitTimestamp`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _written_properties(
 
 
 def not_json(table: str, action: str, error: ValueError) -> CommitFailedError:
-    """The error of an action that holds what JSON cannot say, which no other reader of the table would survive."""
+    """The error for an action that JSON cannot hold, such as one with NaN."""
     return ACTION_NOT_JSON(action=action, table=table, reason=error)
 
 

@@ -27,7 +27,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
 
 
 def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool, max_attempts: int) -> int:
-    """Commit as the next free version; `pending.version` is the one it got.
+    """Commit at the next free version, which `pending.version` is afterwards.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _pause(attempt: int) -> float:
 
 
 def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
-    """Follow every commit that came first; the one that is this transaction's own, if one is."""
+    """Check and rebase on every commit that came first; returns the one that was this transaction's own."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
     for winning_commit in read_winning_commits(storage, pending.version, columns):
         if winning_commit.commit_info.get("txnId") == pending.commit_info["txnId"]:

@@ -75,7 +75,7 @@ def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
 
 
 def cannot_repeat(pending: Pending, winning_commit: WinningCommit) -> ConcurrentWriteException:
-    """The error of a command that must be the very next commit, and was not."""
+    """The error of a command that cannot be rebased and lost its version."""
     return _conflict(
         ConcurrentWriteException, pending, winning_commit,
         f"committed first, and {pending.operation} has to be the next commit after the version it read",
@@ -111,7 +111,7 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
 
 
 def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Sequence[str]) -> None:
-    """A feature may only go if the winning commit left no trace of it."""
+    """Check that the winning commit left no trace of a feature that is being dropped."""
     if ROW_TRACKING.name in dropped:
         row_ids.strip_row_ids(pending, winning_commit)
     else:

@@ -38,7 +38,7 @@ _LONGEST_CHASE = 200
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A commit of this handle's own, which need not be read again."""
+    """A commit made through this handle, which need not be read again."""
 
     version: int
     size: int
@@ -46,7 +46,7 @@ class _Own:
 
 
 class Current:
-    """What one handle knows of the newest version; `known` is a version that is open already."""
+    """The newest version as one handle knows it; `known` is a version that is open already."""
 
     def __init__(self, storage: Storage, known: Snapshot | None = None) -> None:
         self._storage = storage

@@ -38,7 +38,7 @@ def removed_features(before: Protocol, after: Protocol) -> list[str]:
 
 
 def trace_of(feature: str, snapshot: Snapshot) -> str | None:
-    """What of a feature a version still has, in words; None if the feature can go."""
+    """The trace of a feature in a version, in words; None if the feature can be dropped."""
     configuration = snapshot.metadata.configuration
     if feature in features.required_features(configuration, snapshot.schema):
         return "its properties or its schema ask for it"

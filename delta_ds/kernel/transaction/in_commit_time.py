@@ -22,7 +22,7 @@ def is_enabled(metadata: Metadata) -> bool:
 
 
 def stamp(pending: Pending, now: int) -> None:
-    """Set the timestamp of the first attempt, and record since when timestamps hold.
+    """Set the timestamp of the first attempt, and record the enablement of timestamps.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def stamp(pending: Pending, now: int) -> None:
 
 
 def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
-    """Put the timestamp behind the winning commit's; one from before timestamps counts by its file's time."""
+    """Move the timestamp past that of the winning commit; one without a timestamp counts by its file's time."""
     if not is_enabled(pending.metadata):
         return
     won = winning_commit.commit_info.get("inCommitTimestamp")

@@ -16,7 +16,7 @@ from delta_ds.kernel.properties import ISOLATION_LEVEL
 
 
 class IsolationLevel(Enum):
-    """How much of what others committed in the meantime a transaction must have seen."""
+    """The isolation levels: which commits in between conflict."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -24,7 +24,7 @@ class IsolationLevel(Enum):
 
 
 def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:
-    """The level that a table asks for; a stored `SnapshotIsolation` is honoured although it cannot be set.
+    """The isolation level of a table; a stored `SnapshotIsolation` counts although it cannot be set.
 
     Raises
     ------

@@ -43,7 +43,7 @@ _MAPPING_KEYS = frozenset([
 
 
 def incompatible_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
-    """What of a change cannot be adopted, in words; None if all of it can.
+    """The part of a metadata change that cannot be adopted, in words; None if all of it can.
 
     Parameters
     ----------

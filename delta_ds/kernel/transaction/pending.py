@@ -28,7 +28,7 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
 @dataclass(slots=True)
 class Pending:
-    """The actions of a transaction, and what their correctness hangs on.
+    """The actions of a transaction, and what they were based on.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Pending:
 
     @property
     def only_adds(self) -> bool:
-        """Whether every file action is an `add`; holds without any."""
+        """Whether every file action is an `add`; true without file actions."""
         return not (self.removes or self.changes or any(self.live_removes))
 
     @property

@@ -80,7 +80,7 @@ class Committed:
 
 
 def run(storage: Storage, committed: Committed) -> None:
-    """Do what is due after a commit.
+    """Write the checksum, and where due a checkpoint, clean up the log, update manifests.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _put_checksum(storage: Storage, committed: Committed, summary: Summary) -> b
 
 
 def _summary(storage: Storage, committed: Committed) -> Summary | None:
-    """The summary of the version; None where it would take a look at the whole log."""
+    """The summary of the version; None where it would need to read the whole log."""
     if committed.removed_bytes is None:
         return None
     if not committed.removed_files and not checksum.counts_up(committed.actions):

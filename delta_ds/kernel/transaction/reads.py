@@ -26,7 +26,7 @@ PartitionValues = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReadPredicate:
-    """What rows were looked for.
+    """One predicate that a scan looked for.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Reads:
 
     @property
     def nothing(self) -> bool:
-        """Whether no rows and no files were read; looking up an application does not count."""
+        """Whether no rows and no files were read; reading an application id does not count."""
         return not (self.predicates or self.partitions or self.scans or self.files or self.whole_table)
 
     def add_scan(self, scan: Scan, predicate: ReadPredicate) -> None:

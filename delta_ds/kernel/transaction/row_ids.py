@@ -24,7 +24,7 @@ NOT_PRESERVED_TAG = "delta.rowTracking.preserved"
 
 
 def is_suspended(metadata: Metadata, table: str) -> bool:
-    """Whether no row ids are given out although the feature is supported.
+    """Whether new files get no row ids although the feature is supported.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def num_records(add: Body, table: str) -> int:
 
 
 def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
-    """Move the row ids and commit versions that this transaction gave out behind those of the winning commit.
+    """Move the row ids and commit versions assigned here past those of the winning commit.
 
     The new mark is recorded even if nothing was given out.
 
@@ -136,7 +136,7 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
 
 
 def resolve_backfill(pending: Pending, winning_commit: WinningCommit) -> None:
-    """Let a backfill or its undoing and an ordinary commit pass by each other.
+    """Resolve a backfill, or the removal of row ids, against an ordinary commit.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def resolve_backfill(pending: Pending, winning_commit: WinningCommit) -> None:
 
 
 def strip_row_ids(pending: Pending, winning_commit: WinningCommit) -> None:
-    """Files that the winning commit added with row ids are added once more without; its other files are left alone."""
+    """Add files of the winning commit once more without row ids; its other files stay as they are."""
     paths, again = set(), []
     for name, path, body in winning_commit.file_actions():
         paths.add(path)

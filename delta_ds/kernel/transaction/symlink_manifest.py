@@ -69,7 +69,7 @@ def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = Non
 
 
 def check(snapshot: Snapshot) -> None:
-    """Refuse a table whose rows are not simply those of its files.
+    """Refuse a table whose rows are not exactly those of its files.
 
     Raises
     ------

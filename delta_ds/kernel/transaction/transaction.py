@@ -169,7 +169,7 @@ class Transaction:
     def read_predicate(
         self, predicate: str | Expression | None = None, *, timezone: str | None = "UTC"
     ) -> None:
-        """Depend on there being no new rows that match; one that is not understood counts as every row.
+        """Depend on no new rows matching a predicate; one that is not understood matches every row.
 
         Parameters
         ----------
@@ -181,11 +181,11 @@ class Transaction:
         self.reads.add_predicate(self.snapshot, predicate, timezone)
 
     def read_files(self, paths: Iterable[str]) -> None:
-        """Depend on files staying in the table, by `path` as the log spells it."""
+        """Depend on files staying live, by `path` as the log spells it."""
         self.reads.files.update(canonical_path(path, self.storage) for path in paths)
 
     def read_partitions(self, partitions: Sequence[PartitionValues]) -> None:
-        """Depend on there being no new files in some partitions, as a dynamic partition overwrite does.
+        """Depend on no new files in some partitions, as a dynamic partition overwrite does.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Transaction:
         self.reads.partitions.append(tuple(dict(values) for values in partitions))
 
     def depend_on_app_id(self, app_id: str) -> None:
-        """Depend on there being no transaction of an application that the version read does not have."""
+        """Depend on no new transaction of an application."""
         self.reads.app_ids.add(app_id)
 
     def read_app_id(self, app_id: str) -> int | None:

@@ -46,7 +46,7 @@ logger = logging.getLogger("delta_ds")
 
 
 def check(pending: Pending) -> None:
-    """Refuse what must not be committed.
+    """Refuse a commit that is invalid by itself.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _check_append_only(pending: Pending) -> None:
 
 
 def check_may_remove(snapshot: Snapshot, operation: str) -> None:
-    """Refuse an operation that changes or removes rows of a table that only allows appends.
+    """Refuse to change or remove rows of an append-only table.
 
     Raises
     ------

@@ -78,7 +78,7 @@ class WinningCommit:
 
     @property
     def is_blind_append(self) -> bool:
-        """What the commit says of itself; one that says nothing is not blind."""
+        """`isBlindAppend` of its `commitInfo`; false where it is missing."""
         return self.commit_info.get("isBlindAppend") is True
 
     @property
@@ -153,7 +153,7 @@ class WinningCommit:
 
     @property
     def removed_spellings(self) -> list[str]:
-        """The same as its `remove` actions spell them."""
+        """The paths of its `remove` actions as the log spells them."""
         found: list[str] = self._removed.to_pylist()
         return found
 
@@ -193,7 +193,7 @@ def parse_mark(configuration: str, where: str) -> int | None:
 def read_winning_commits(
     storage: Storage, first: int, partition_columns: Sequence[str]
 ) -> Iterator[WinningCommit]:
-    """Every commit from a version on, ascending; only some of them are in memory at a time.
+    """Every commit from a version on, ascending, a few at a time in memory.
 
     Raises
     ------

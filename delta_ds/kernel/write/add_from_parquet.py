@@ -33,7 +33,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
-    """What another writer left in a folder.
+    """The files that another writer left in a folder, as `add` actions.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ParquetFiles:
 def read_parquet_files(
     storage: Storage, plan: WriteSpec, folder: str, *, paths: Sequence[str] | None = None
 ) -> ParquetFiles:
-    """Look at files that another writer put into a folder of the table, and find out all the log needs to know.
+    """Make `add` actions, statistics included, of files that another writer put into a folder.
 
     Only footers are read where they say enough; see `footer_statistics`. Nothing is made durable: call
     `storage.fsync` with the paths before the commit, as `FileWriter.close` does.
@@ -105,7 +105,7 @@ def read_parquet_files(
 
 
 class _Partitions:
-    """Reads partition values off the folders of files, each folder once."""
+    """Reads partition values from folder names, each folder once."""
 
     def __init__(self, plan: WriteSpec, folder: str) -> None:
         fields = {field.name: field for field in plan.schema}

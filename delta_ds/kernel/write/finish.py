@@ -30,7 +30,7 @@ _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the history calls a write that is no plain WRITE.
+    """The name, parameters and metrics in the history of a write that is no plain WRITE.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def finish_write(
 
 
 def staged_files(plan: WritePlan, results: Sequence[TaskResult]) -> StagedFiles:
-    """The owner of what tasks wrote."""
+    """The owner of the files that tasks wrote."""
     return StagedFiles(plan.storage, [path for result in results for path in result.paths])
 
 
@@ -123,7 +123,7 @@ def _read_snapshot(plan: WritePlan) -> Snapshot | None:
 
 
 def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: RemovedFiles) -> bool:
-    """A write that neither adds nor removes files makes no version, as in delta-spark, unless it brings more."""
+    """Whether a write makes no version, as in delta-spark: no files, no new metadata, protocol or `txn`."""
     described = plan.new_metadata or plan.new_protocol or plan.domains
     brings = described or plan.options.txn_app_id is not None
     return not (adds or removed.files or brings)
@@ -161,7 +161,7 @@ def _commit(
 def set_table(
     plan: WritePlan, transaction: Transaction, results: Sequence[TaskResult]
 ) -> Mapping[str, str] | None:
-    """Put protocol, metadata and domains after a write into its transaction; returns the tags that explain them."""
+    """Put protocol, metadata and domains after a write into its transaction; returns tags for `commitInfo`."""
     if plan.new_protocol:
         transaction.set_protocol(plan.state.protocol)
     replaces = plan.options.replace_table and _has_domain(transaction, CLUSTERING_DOMAIN)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RemovedFiles:
-    """What was taken away, and what of it was written anew because it stays.
+    """The files that an overwrite removed, and those rewritten for the rows that stay.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ def remove_replaced(
     adds: Sequence[dict[str, Any]],
     staged: StagedFiles,
 ) -> RemovedFiles:
-    """Record in a transaction what the write replaces, and what it reads to know that.
+    """Remove what the write replaces, and record what was read to know it.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _count_rows(snapshot: Snapshot, rows: pa.Array) -> int | None:
 
 
 class _Rewriter:
-    """Reads files and writes their rows that do not match; a file without matches is left alone."""
+    """Rewrites files without their matching rows; a file without matches is left alone."""
 
     def __init__(self, plan: WritePlan, snapshot: Snapshot) -> None:
         self._plan = plan
@@ -182,7 +182,7 @@ class _Rewriter:
         self.deleted = self.copied = 0
 
     def rewrite(self, row: int) -> bool:
-        """Copy the rows of a file that stay; False if all of them do, and the file with them."""
+        """Copy the rows of a file that stay; False if all of them stay, with their file."""
         batches = list(read_slices(self._plan.storage, self._reading, [self._slices[row]]))
         masks = [self._matches(batch) for batch in batches]
         matching = sum(mask.true_count for mask in masks)

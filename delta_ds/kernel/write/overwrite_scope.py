@@ -62,7 +62,7 @@ class OverwriteScope:
     records_changes: bool = False
 
     def guard(self, rows: RowPlan) -> RowPlan:
-        """The plan of the rows with the check that all of them match the predicate."""
+        """The plan of the rows with a check that all of them match the predicate."""
         if self.condition is None or not self.checked:
             return rows
         text = self.condition.clause.text

@@ -89,7 +89,7 @@ class WritePlan:
         return self.state.version
 
     def in_time_zone(self, name: str) -> WritePlan:
-        """The same plan in the session time zone, which tasks know and planning may not."""
+        """The plan in the session time zone, which only tasks know."""
         if name == self.rows.timezone:
             return self
         overwrite_scope = plan_overwrite(self.options, self.state, self.overwrite, name)
@@ -293,7 +293,7 @@ def _plan_existing_table(
 
 
 def _without_clustering(outcome: _Outcome, options: WriteOptions) -> _Outcome:
-    """A whole overwrite that does not say by what the table is clustered ends its clustering.
+    """The table after a write whose clustering ends, as a whole overwrite names no clustering columns.
 
     Source: delta-spark, `ImplicitMetadataOperation.getNewDomainMetadata`.
     """

@@ -139,7 +139,7 @@ def check_first_write(
 
 
 def data_schema(data: StructType) -> StructType:
-    """What counts of the schema of data: names, types and comments; no nullability, no rules of other tables."""
+    """The part of a schema of data that counts: names, types and comments."""
     schema = as_nullable(data)
     assert isinstance(schema, StructType)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def run_changes(
     handle: Handle, start: int | str | datetime | None, end: int | str | datetime | None
 ) -> DataFrame:
-    """The rows that came and went; see `DeltaTable.changes`."""
+    """The change feed of a range of versions; see `DeltaTable.changes`."""
     options = {**handle.options, "readChangeFeed": "true", "timeZone": time_zone(handle.spark)}
     options |= _boundary("starting", 0 if start is None else start)
     if end is not None:

@@ -25,7 +25,7 @@ def run_clone(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> Handle:
-    """Make a table at another place of the files of a version; arguments as for `DeltaTable.clone`.
+    """Clone a version to another place; arguments as for `DeltaTable.clone`.
 
     Returns
     -------

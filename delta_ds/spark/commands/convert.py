@@ -115,7 +115,7 @@ def _groups(conversion: Conversion, files: Sequence[Written]) -> Iterator[bytes]
 def _adder(
     conversion: Conversion, path: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does: groups of files to `add` actions."""
+    """The function of a task that turns groups of files into `add` actions."""
 
     def adds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -191,5 +191,5 @@ def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
 
 
 def affected(spark: SparkSession, rows: int | None) -> DataFrame:
-    """What DELETE and UPDATE answer."""
+    """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")

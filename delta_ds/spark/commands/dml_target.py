@@ -48,7 +48,7 @@ TUPLE = "__pydelta_tuple"
 
 
 def _newest(log: DeltaLog) -> TableState:
-    """All that a client has to know of a version whose log is on the server."""
+    """What a client needs to know of a version whose log is on the server."""
     return log.snapshot().table_state
 
 
@@ -94,7 +94,7 @@ class Target:
     # --- the log
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What `function(snapshot, *arguments)` answers, wherever the log is; the answer can be pickled."""
+        """The result of `function(snapshot, *arguments)`, wherever the log is; it can be pickled."""
         if self._snapshot is not None:
             return function(self._snapshot, *arguments)
         return fetch(self.handle.log, _at, self.version, function, arguments)
@@ -114,7 +114,7 @@ class Target:
 
     @property
     def tracked(self) -> bool:
-        """Whether rows have ids that a change has to keep."""
+        """Whether rows have ids that a change must preserve."""
         return bool(self.state.row_tracking_columns)
 
     def frame(self, files: CandidateFiles) -> DataFrame:
@@ -143,7 +143,7 @@ class Target:
 
     @cached_property
     def settled(self) -> Settled | None:
-        """What expressions of the command mean by the present, and by columns of `toDF()`; None on Spark Connect.
+        """The fixed values of `current_timestamp()` and its like, and columns of `toDF()`; None on Spark Connect.
 
         There, what may differ is computed once, and kept.
         """
@@ -181,7 +181,7 @@ class Target:
 
     @cached_property
     def no_files(self) -> CandidateFiles:
-        """No file at all: a frame of it is good for resolving expressions."""
+        """No file at all, for a frame that only resolves expressions."""
         import pyarrow as pa
 
         none = pa.nulls(0, pa.int64())

@@ -35,13 +35,13 @@ def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
 
 
 def kept(frame: DataFrame) -> DataFrame:
-    """The rows of a frame as they are now; lost ones are not computed again, a query that needs them fails."""
+    """The rows of a frame, materialized; lost partitions fail the query instead of being computed again."""
     return frame.localCheckpoint(eager=True)
 
 
 @contextmanager
 def kept_or_cached(frame: DataFrame) -> Iterator[DataFrame]:
-    """The rows of a frame, for two looks at them within the block."""
+    """The rows of a frame, stored for two reads within the block."""
     from pyspark import StorageLevel
 
     if is_connect(frame.sparkSession):

@@ -81,7 +81,7 @@ _DESCRIPTION = "spark.job.description"
 
 @public_methods
 class DeltaOptimizeBuilder:
-    """Which files of a table get a better layout, and which; made by `DeltaTable.optimize`.
+    """The methods of an OPTIMIZE; made by `DeltaTable.optimize`.
 
     Every `execute...` commits at most once, changes no row, and returns one row: `path` string and `metrics`, a struct
     that says what was done. Where there is nothing to do there is no commit.
@@ -123,7 +123,7 @@ class DeltaOptimizeBuilder:
         return self._execute(COMPACT)
 
     def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Arrange the rows of every partition such that rows with like values of some columns lie together.
+        """Arrange the rows of every partition along a Z-order curve through some columns.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class DeltaOptimizeBuilder:
 
 
 def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
-    """Do what a request says; see `DeltaOptimizeBuilder`."""
+    """Run an OPTIMIZE; see `DeltaOptimizeBuilder`."""
     spark, log = handle.spark, handle.log
     started = time_ns() // 1_000_000
     phase(spark, f"OPTIMIZE {handle.where}: planning")
@@ -214,7 +214,7 @@ def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict
 
 @contextmanager
 def _described(spark: SparkSession, text: str) -> Iterator[None]:
-    """What Spark's pages say of the jobs of the block."""
+    """Describe the jobs of the block in Spark's UI."""
     if is_connect(spark):
         yield
         return

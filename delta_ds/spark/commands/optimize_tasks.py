@@ -160,7 +160,7 @@ def _run(
     function: Callable[[Any], Iterator[tuple[Any, ...]]],
     schema: str,
 ) -> DataFrame:
-    """What a function answers for each piece of work, in a task of its own: rows of a schema of binary and int."""
+    """The results of a function for each piece of work, each in a task of its own."""
     names = [column.split()[0] for column in schema.split(",")]
     types = [pa.binary() if column.endswith("binary") else pa.int32() for column in schema.split(",")]
 

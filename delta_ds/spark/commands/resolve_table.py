@@ -70,7 +70,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
 
 
 def format_and_path(identifier: str) -> tuple[str, str]:
-    """What a name such as ``parquet.`/path` `` consists of; two empty texts for any other name.
+    """The format and path of a name such as ``parquet.`/path` ``; empty for any other name.
 
     >>> format_and_path("Parquet.`/data/sales`")
     ('parquet', '/data/sales')

@@ -30,7 +30,7 @@ logger = logging.getLogger("delta_ds")
 def write_rows(
     frame: DataFrame, plan: DmlPlan, target: Target, portable: Callable[[], DmlPlan]
 ) -> list[TaskResult]:
-    """Write what a command makes of the rows.
+    """Write the rows of a command to files.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _task(plan: DmlPlan, names: list[str]) -> Callable[[Iterable[pa.RecordBatch]
 
 @contextmanager
 def staging(table: str) -> Iterator[Staging]:
-    """The owner of what a command writes; errors of Spark that are ours are raised as such.
+    """The owner of a command's files; errors of Spark are translated within the block.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def staging(table: str) -> Iterator[Staging]:
 
 
 def session_metadata(target: Target) -> Mapping[str, str | None]:
-    """What the session says of its commits: `user_metadata` and `engine_info`."""
+    """`user_metadata` and `engine_info` of the session's commits."""
     from delta_ds.spark.engine import engine_info
 
     return {

@@ -96,7 +96,7 @@ class DeltaFileIndex:
 
     @classmethod
     def of_identity(cls, text: str) -> DeltaFileIndex | None:
-        """The index that calls itself so; None if it is gone."""
+        """The index of an identity; None if it is gone."""
         return cls._alive.get(text)
 
     def _identify(self) -> str:
@@ -273,7 +273,7 @@ class DeltaFileIndex:
         return found
 
     def _exact(self, internal: Any, filters: Any) -> bytes | None:
-        """The directories whose values satisfy the partition filters, by Spark's own evaluation; None for all.
+        """The directories that satisfy the partition filters, evaluated by Spark; None for all.
 
         Numbers of directories as little-endian 32-bit integers.
         """

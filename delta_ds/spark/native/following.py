@@ -128,7 +128,7 @@ class Followed:
 
     @property
     def identity(self) -> str:
-        """What Spark goes by when it asks whether two frames are the same."""
+        """The text by which Spark compares two frames."""
         zone = f" {self._timezone}" if self._timezone is not None else ""
         return f"pydelta[newest after {self._made_of}{zone}]"
 

@@ -35,7 +35,7 @@ class Insert:
 
 
 def refusal(snapshot: Snapshot) -> str:
-    """What an insert into a view of one version is told; in the form that `as_delta_error` knows."""
+    """The error for an insert into a view of one version, in the form that `as_delta_error` reads."""
     error = UnsupportedOperationError(
         f"the view shows version {snapshot.version} of {snapshot.storage.url}, and a version cannot be changed; "
         "insert into a view that was made without versionAsOf and timestampAsOf. Nothing was written"

@@ -66,7 +66,7 @@ def uninstall(spark: SparkSession) -> None:
 
 
 def probe(spark: SparkSession) -> None:
-    """Find out whether `install` would work, changing nothing.
+    """Find out whether `install` would work, without changing anything.
 
     Raises
     ------

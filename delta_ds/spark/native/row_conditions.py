@@ -41,7 +41,7 @@ _LIMIT = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*")
 
 @dataclass(frozen=True)
 class Rule:
-    """A check in Spark's terms.
+    """A row check as Spark expressions.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Rule:
 
 
 def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
-    """The checks of a plan, in its order.
+    """The row checks of a plan, in its order.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def value(path: tuple[str, ...]) -> Column:
 
 
 def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bool) -> Column:
-    """Whether a row breaks a condition; settled: at the time that the write was planned, as rows are replaced."""
+    """Whether a row fails a condition, at the time the write was planned."""
     from pyspark.sql import functions as F
 
     from delta_ds.kernel.expressions.sql import parse_predicate
@@ -136,7 +136,7 @@ def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bo
 
 
 def _values(check: Condition, table: StructType) -> dict[str, Told]:
-    """The values that the error of a condition tells, by their names."""
+    """The values that the error of a condition reports, by name."""
     paths = sorted(dict.fromkeys(_exact(c.path, table) for c in columns(check.clause.tree)))
     return {".".join(path): Told.of(value(path), _type_at(path, table)) for path in paths}
 

@@ -54,7 +54,7 @@ _JSON_OPTIONS = {
 
 @dataclass(frozen=True)
 class Told:
-    """A value of a row that an error tells.
+    """A value of a row that an error reports.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ def _key(name: str, kind: DataType) -> Any:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What an error says, then what its causes say, in Python and in Java."""
+    """The messages of an error and of its causes, in Python and in Java."""
     from py4j.protocol import Py4JError
 
     seen: BaseException | None = error

@@ -37,7 +37,7 @@ _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
 
 
 def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructType | None = None) -> DataFrame:
-    """The rows that read options ask for: of the newest version at each execution, unless the options name one.
+    """The rows that read options ask for, of the newest version at each execution unless they name one.
 
     Parameters
     ----------

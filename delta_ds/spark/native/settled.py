@@ -33,7 +33,7 @@ _known: WeakKeyDictionary[SparkSession, list[str]] = WeakKeyDictionary()
 
 
 class Settled:
-    """The answers, as they are when this is made.
+    """The current time, user and their like, as of when this is made.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Settled:
         self._answers = answers
 
     def __call__(self, projection: Any) -> Any:
-        """A resolved projection with the answers in its expressions, also in their subqueries.
+        """A resolved projection with these values in its expressions, subqueries included.
 
         Returns
         -------
@@ -79,7 +79,7 @@ class Settled:
         return self._by_rules(alone.transformAllExpressionsWithSubqueries(self._answers))
 
     def _asked(self, calls: list[str]) -> Any:
-        """A projection of calls; None where this Spark does not know one of them, or not in this session."""
+        """A projection of such calls; None where this Spark or session does not have one of them."""
         from pyspark.errors import PySparkException
 
         try:

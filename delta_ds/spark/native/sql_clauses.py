@@ -46,7 +46,7 @@ _private: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class Analyst:
-    """Resolves the clauses of one table; made by `Analyst.of`.
+    """Resolves the SQL clauses of one table in a private session; made by `Analyst.of`.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Analyst:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Make the private session the one that Spark looks up settings in, on this thread."""
+        """Make the private session the active one of this thread, whose settings Spark reads."""
         with _active(self.jvm, self.private):
             yield
 
@@ -157,7 +157,7 @@ class Analyst:
     # --- errors
 
     def _known(self, clause: RowExpression, predicate: bool) -> None:
-        """Raise what the kernel has to say against the clause, so that both paths say the same."""
+        """Raise the kernel's error for a clause where it has one, so that both paths report the same."""
         if not is_foreign(clause):
             clause.bound(self.table, self.timezone, predicate=predicate)
 

@@ -38,7 +38,7 @@ _PARQUET_ID = "parquet.field.id"
 
 
 def check(plan: WriteSpec) -> None:
-    """Whether Spark's writer can make the files that a plan asks for.
+    """Check that Spark's writer can make the files that a plan asks for.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def check(plan: WriteSpec) -> None:
 
 
 def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[str]]:
-    """What is written, and the names of its last columns, by which it is split into folders.
+    """The columns to write, and the names of the last ones, by which files are partitioned.
 
     Parameters
     ----------

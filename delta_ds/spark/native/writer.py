@@ -205,7 +205,7 @@ def _is_optimized(plan: WritePlan) -> bool:
 
 
 def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
-    """Take away what is no data file: files without rows, and Hadoop's checksums of local files."""
+    """Delete what is no data file: files without rows, and Hadoop's checksums of local files."""
     if not found.adds:
         _remove(jvm, target, plan)
         return

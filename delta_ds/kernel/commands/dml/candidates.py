@@ -39,7 +39,7 @@ class CandidateFiles:
         return len(self.numbers)
 
     def only(self, numbers: Sequence[int]) -> CandidateFiles:
-        """Those with some of the numbers."""
+        """The files with some of the numbers."""
         chosen = pc.is_in(self.numbers, value_set=integers(list(numbers)))
         return CandidateFiles(
             self.numbers.filter(chosen), self.paths.filter(chosen), self.rows.filter(chosen)
@@ -79,7 +79,7 @@ def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def usable_predicate(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> Expression | None:
-    """What of a predicate the kernel can use to choose files; None where that is nothing.
+    """The part of a predicate that the kernel can use to choose files; None for no part.
 
     Parameters
     ----------
@@ -138,6 +138,6 @@ def with_row_counts(snapshot: Snapshot, files: CandidateFiles) -> CandidateFiles
 
 
 def files_rows(snapshot: Snapshot, files: CandidateFiles) -> pa.Int64Array:
-    """The rows of files in `LiveFiles.table` of this process, which need not be their numbers."""
+    """The row numbers of files in `LiveFiles.table` of this process, which can differ from their own numbers."""
     known = _one(snapshot.live_files().table["path"])
     return pc.index_in(files.paths, value_set=known).cast(pa.int64())

@@ -130,7 +130,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
 
 
 def discard_folder(snapshot: Snapshot, folder: str) -> None:
-    """Delete what a change has written that failed; what cannot be deleted is logged, and left for VACUUM.
+    """Delete the files of a failed change; what cannot be deleted is logged, and left for VACUUM.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ def plan_dml(
 
 
 def check_changeable(snapshot: Snapshot, operation: str, removes: bool) -> None:
-    """Refuse what must not be changed, or cannot.
+    """Refuse changes of rows that the table does not allow or that this package cannot make.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def generated_columns(snapshot: Snapshot) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SpecialColumns:
-    """Columns that the table finds values for. Can be pickled.
+    """Columns whose values the table can supply: generated, identity and default columns. Can be pickled.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class SpecialColumns:
 
 
 def special_columns(snapshot: Snapshot) -> SpecialColumns:
-    """The columns of a version that rows need not bring."""
+    """The columns of a version that incoming rows need not have."""
     supported = snapshot.protocol.supported
     generated = {f.name: generation_expression(f, supported) for f in snapshot.schema}
     defaults = {}

@@ -41,7 +41,7 @@ PartitionValues = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class AutoCompaction:
-    """When compaction follows a write by itself, and how.
+    """Whether and how compaction follows a write.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class AutoCompaction:
 
 
 def auto_compaction_of(configuration: Mapping[str, str]) -> AutoCompaction:
-    """What a session says, by delta-spark's names.
+    """The settings of auto compaction in a session, by delta-spark's names.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def auto_compact(
 def _crowded_partitions(
     snapshot: Snapshot, partitions: Sequence[PartitionValues], settings: AutoCompaction
 ) -> tuple[PartitionValues, ...]:
-    """Those of the partitions that have many small files."""
+    """The partitions that have many small files."""
     distinct = {tuple(sorted(values.items())): values for values in partitions}
     wanted = list(distinct.values())
     rows = in_partitions(snapshot, wanted)

@@ -74,7 +74,7 @@ def partition_numbers(table: pa.Table, columns: tuple[str, ...]) -> Numbers:
 
 
 def pack_bins(sizes: Numbers, partitions: Numbers, most: int) -> list[Numbers]:
-    """Files of one partition together, in order, until the next one would not fit.
+    """Pack the files of each partition into bins in order, a new bin where the next file would not fit.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ _NO_ORDER = frozenset(["variant", "geometry", "geography", "interval"])
 
 
 def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
-    """Refuse what clustered tables, or tables that are not clustered, do not have.
+    """Refuse operations that clustered tables, or tables that are not clustered, do not have.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
 
 
 def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str) -> Expression | None:
-    """The predicates of a request as one, which partition values alone decide; None where there are none.
+    """The predicates of a request as one on partition columns only; None for no predicate.
 
     Raises
     ------

@@ -41,7 +41,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES) -> list[FileSlice]:
-    """So many of the files, spread evenly over all, that about so many bytes are read."""
+    """Some of the files, spread evenly, of about a number of bytes."""
     total = sum(piece.size for piece in slices)
     if total <= most_bytes:
         return list(slices)
@@ -62,7 +62,7 @@ def sample_slices(slices: Sequence[FileSlice], most_bytes: int = _SAMPLED_BYTES)
 def sample_rows(
     plan: RewritePlan, curve: ClusteringCurve, slices: Sequence[FileSlice], rows: int = SAMPLE_ROWS
 ) -> pa.Table:
-    """About so many rows of files, evenly spread: the columns of a curve, numbered from 0 on."""
+    """About a number of rows, spread evenly over files: the columns of a curve, numbered from 0."""
     reading = with_columns(plan, [path[0] for path in curve.columns])
     kept: list[pa.RecordBatch] = []
     count, step = 0, 1

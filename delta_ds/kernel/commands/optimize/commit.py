@@ -41,7 +41,7 @@ def commit_optimize(
     engine_info: str | None = None,
     user_metadata: str | None = None,
 ) -> int | None:
-    """Commit new files in place of those that they were made of.
+    """Commit new files in place of the files they were made from.
 
     Where others have committed first and this contradicts it, the same files are committed again on top, as long as
     every file they were made of is still there, with the same deleted rows, and partitioned as it was.
@@ -143,7 +143,7 @@ def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
 
 
 def _still_holds(snapshot: Snapshot | None, plan: OptimizePlan) -> bool:
-    """Whether the new files can stand for the old ones in a later version."""
+    """Whether the new files can still replace the old ones in a later version."""
     if snapshot is None or plan.description is not None or _input_rows(snapshot, plan) is None:
         return False
     snapshot.table_state.check_writable()

@@ -115,7 +115,7 @@ def operation_name(plan: OptimizePlan) -> Operation:
 
 
 def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
-    """What the history says was asked for."""
+    """The `operationParameters` of the commit."""
     request = plan.request
     predicate = columns_text(request.where)
     if request.kind == UNMAP:
@@ -134,7 +134,7 @@ def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
 
 
 def operation_metrics(plan: OptimizePlan, adds: Sequence[Body]) -> dict[str, int]:
-    """What the history says was done."""
+    """The `operationMetrics` of the commit."""
     sizes = sorted(int(add["size"]) for add in adds) or [0]
     removed = [piece.size for piece in plan.slices]
     count = len(sizes)

@@ -38,7 +38,7 @@ _DEFAULT_FILE_SIZE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class OptimizePlan:
-    """What is to be done. Can be pickled.
+    """What an OPTIMIZE rewrites, and how. Can be pickled.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def plan_for(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
 
 
 def file_size(properties: Mapping[str, str], request: OptimizeRequest) -> int:
-    """Bytes that files shall come to: the table's word goes first, but for a size that was asked for by a write."""
+    """The target size of new files in bytes: the table's property first, unless a write asked for a size."""
     own = None if request.auto else TARGET_FILE_SIZE.of(properties)
     return int(own or request.settings.max_file_size or _DEFAULT_FILE_SIZE)
 
@@ -148,7 +148,7 @@ def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -
 
 
 def _files_to_consider(snapshot: Snapshot, request: OptimizeRequest) -> Numbers:
-    """The files that the request speaks of, as row numbers."""
+    """The files that the request is about, as row numbers."""
     predicate = partition_predicate(snapshot, request.where, request.timezone)
     if predicate is not None:
         return numbers(snapshot.scan(predicate, timezone=request.timezone).pruning.rows)
@@ -212,7 +212,7 @@ def _places(
 def _bins(
     snapshot: Snapshot, request: OptimizeRequest, curve: ClusteringCurve | None, chosen: Sequence[Numbers]
 ) -> tuple[Bin, ...]:
-    """The chosen files as Python objects: the only ones that ever are."""
+    """The chosen files as Python objects; all others stay rows of Arrow tables."""
     if not chosen:
         return ()
     table = snapshot.live_files().table.take(integers(np.concatenate(chosen)))

@@ -31,7 +31,7 @@ _VIEWS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 @dataclass(frozen=True, slots=True)
 class ClusteringCurve:
-    """Along what rows are arranged.
+    """The curve that rows are arranged along, and its columns.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def range_ids(values: pa.Array, limits: pa.Array) -> Numbers:
 
 
 def scale_to_bits(ranks: Numbers, limits: int, bits: int) -> Numbers:
-    """Ranks spread over all numbers of some bits: a column of few values has its say in the highest bits too."""
+    """Spread ranks over all numbers of some bits, so that columns of few values count in the highest bits too."""
     return ranks * ((1 << bits) - 1) // (limits + 1)
 
 

@@ -36,14 +36,14 @@ _FOOTERS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Metadata, and the metadata domains that go with it, that a rewriting commits."""
+    """The metadata and metadata domains that are committed with a rewriting."""
 
     metadata: Metadata
     domains: Mapping[str, str] = field(default_factory=dict)
 
 
 def without_mapping(snapshot: Snapshot, mode: str | None) -> Description:
-    """What describes a table whose files have the names that users see.
+    """The metadata of a table without column mapping, for files with logical names.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def to_rewrite(snapshot: Snapshot, kind: str, files: pa.Table) -> Numbers:
 
 
 def _narrower(snapshot: Snapshot, files: pa.Table) -> Any:
-    """Which files have an older type of a column than the table; their footers say so."""
+    """Which files hold a column in a narrower type than the table, by their footers."""
     widened = StructType(
         tuple(
             f

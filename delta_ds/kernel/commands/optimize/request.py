@@ -101,7 +101,7 @@ def settings_of(configuration: Mapping[str, str]) -> OptimizeSettings:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRequest:
-    """What to do. Can be pickled.
+    """The kind, predicate, columns and sizes of an OPTIMIZE. Can be pickled.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def kept_tags(snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[dict[str, 
 
 
 def zcubes_of(snapshot: Snapshot, columns: Sequence[str]) -> ZCubes:
-    """What the log says of the live files of a clustered table.
+    """The Z-cubes of a clustered table, by the tags of its live files.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def bits_for(dimensions: int, most: int) -> int:
 
 
 def curve_keys(curve: str, ranks: Sequence[Numbers], bits: int) -> Numbers:
-    """The place of points along a curve.
+    """The position of points along a curve.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ _CHECKSUM = r"(^|/)\.([^/]+)\.crc$"
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What may be deleted.
+    """The files and folders that can be deleted.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def is_old(rows: pa.Table, cutoff_ms: int) -> pa.ChunkedArray:
 def find_candidates(
     batches: Iterable[pa.RecordBatch], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
-    """What of a listing is older than the horizon and not needed.
+    """The listed files that are older than the horizon and not needed.
 
     Memory goes with what is needed and what is found, not with what is listed.
 
@@ -126,7 +126,7 @@ def find_candidates(
 
 
 def _beside(checksums: list[pa.ChunkedArray], files: pa.Table) -> pa.ChunkedArray:
-    """The checksums of files, out of those that were listed."""
+    """The Hadoop checksum files of files, out of those that were listed."""
     listed = pa.chunked_array([c for part in checksums for c in part.chunks], type=pa.string())
     if not len(listed):
         return listed
@@ -135,7 +135,7 @@ def _beside(checksums: list[pa.ChunkedArray], files: pa.Table) -> pa.ChunkedArra
 
 
 def checksums_beside(files: pa.Table) -> pa.ChunkedArray:
-    """Where Hadoop would keep the checksums of files."""
+    """The paths at which Hadoop keeps checksums of files."""
     return pc.replace_substring_regex(files["path"], "(^|/)([^/]+)$", r"\1.\2.crc")
 
 

@@ -151,7 +151,7 @@ def _report_nothing(what: str, done: int, total: int | None) -> None:
 def _candidates(
     snapshot: Snapshot, horizon: Horizon, mode: Mode, inventory: Inventory | None, tell: Progress
 ) -> tuple[Candidates, int | None]:
-    """What may go, and the newest version that was committed before the horizon."""
+    """The files that can be deleted, and the newest version committed before the horizon."""
     storage = snapshot.storage
     hidden = Hidden(snapshot.table_state)
     listing = list_log(storage)

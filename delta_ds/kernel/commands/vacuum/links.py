@@ -16,7 +16,7 @@ from delta_ds.kernel.log.nested_arrays import array_of_values
 
 
 def names_without_links(paths: pa.ChunkedArray, root: str) -> pa.ChunkedArray:
-    """The names below a folder that files reached through links have; only those that differ from what is given.
+    """The paths that files have once symbolic links are resolved, where they differ.
 
     Links are looked for once a folder.
 

@@ -39,7 +39,7 @@ def last_version_before(snapshot: Snapshot, listing: LogListing, cutoff_ms: int)
 
 
 def read_mark(storage: Storage) -> int | None:
-    """The version up to which an earlier VACUUM deleted what had been removed; None if it is not known."""
+    """The version up to which an earlier VACUUM deleted removed files; None if it is not known."""
     try:
         data = storage.read(_INFO)
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def read_mark(storage: Storage) -> int | None:
 
 
 def write_mark(storage: Storage, version: int | None) -> None:
-    """Record how far a VACUUM came, for the next one in lite mode; never backwards.
+    """Record the version up to which this VACUUM deleted, never lower than recorded before.
 
     Differs: delta-spark forgets the version after a full VACUUM. A failure is logged: the next one in lite mode
     then looks at more commits, or refuses.

@@ -30,7 +30,7 @@ _ICEBERG_FOLDER = "metadata"
 
 
 def listing_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
-    """What a listing may call the files that actions name: every form that could be meant.
+    """All forms in which a listing may spell the files that actions name.
 
     An absolute path counts as inside the table whatever the spelling of its store is, and local links of folders
     and of files are followed: to keep one file too many does no harm.
@@ -65,7 +65,7 @@ def listing_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
 
 
 def actual_paths(paths: pa.Array, storage: Storage) -> pa.Array:
-    """The files that actions name, null for those outside the table (of shallow clones).
+    """The files that actions name, relative to the table; null outside of it (shallow clones).
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _roots(storage: Storage) -> list[str]:
 
 
 class Hidden:
-    """Which paths below a table's folder are not looked at: the log, markers, what others keep there.
+    """The paths below a table's folder that VACUUM never touches: the log, markers, files of other programs.
 
     Names that begin with `_` or `.` are, but for folders of partition columns, change files and indexes.
     """
@@ -133,7 +133,7 @@ class Hidden:
         self._iceberg = "iceberg" in formats.lower()
 
     def __contains__(self, path: str) -> bool:
-        """Whether a folder is, in one that is not."""
+        """Whether a folder is hidden or inside a hidden one."""
         name = path.rpartition("/")[2]
         if name[0] not in "_." and path != _ICEBERG_FOLDER:
             return False

@@ -54,7 +54,7 @@ def _schema(*actions: str) -> pa.Schema:
 
 
 def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.ChunkedArray:
-    """The files that must stay, as a listing calls them; distinct.
+    """The files that must stay, in the spelling of a listing, without duplicates.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
 
 
 def paths_added_since(storage: Storage, version: int, below: int | None = None) -> pa.ChunkedArray:
-    """The files that commits after a version name as added, as a listing calls them.
+    """The files that commits after a version added, in the spelling of a listing.
 
     Parameters
     ----------

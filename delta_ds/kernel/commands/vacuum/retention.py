@@ -21,7 +21,7 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What is older than `cutoff_ms` may go.
+    """The cut-off of a VACUUM: files older than `cutoff_ms` may be deleted.
 
     Attributes
     ----------

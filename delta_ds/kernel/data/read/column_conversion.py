@@ -37,7 +37,7 @@ _PARQUET_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the columns of one file are read: the mapping mode and the calendar its footer names."""
+    """How the columns of one file are matched and converted: mapping mode and calendar."""
 
     mapping_mode: str = "none"
     rebase: Rebase = Rebase()

@@ -35,7 +35,7 @@ def default_value(field: StructField, timezone: str = "UTC") -> pa.Array:
 
 
 def repeat(one: pa.Array, rows: int) -> pa.Array:
-    """An array of `rows` times the only value of `one`."""
+    """The only value of `one`, `rows` times."""
     return pa.repeat(one[0], rows) if one.null_count == 0 else pa.nulls(rows, one.type)
 
 

@@ -106,7 +106,7 @@ def _is_remote(storage: Storage) -> bool:
 
 
 def _prefetch(streams: Iterator[_Batches]) -> Generator[_Batches, None, None]:
-    """The same streams, the next few already at their first batch: small remote files cost mostly waiting."""
+    """The same streams with the next few opened ahead, as small remote files cost mostly waiting."""
     waiting: deque[Future[_Batches]] = deque()
     with ThreadPoolExecutor(_FILES_AHEAD) as pool:
         try:
@@ -137,7 +137,7 @@ def _start(stream: _Batches) -> _Batches:
 def _read_naming_file(
     storage: Storage, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, batch_rows: int, use_threads: bool
 ) -> _Batches:
-    """The batches of one slice; what goes wrong in reading it, not in using it, is told with its name."""
+    """The batches of one slice; errors of reading it name its file."""
     with closing(_read_slice(storage, plan, piece, schema, batch_rows, use_threads)) as batches:
         while True:
             with _errors_name_file(plan, piece):
@@ -149,7 +149,7 @@ def _read_naming_file(
 
 @contextmanager
 def _errors_name_file(plan: ReadPlan, piece: FileSlice) -> Iterator[None]:
-    """Errors of reading a file as a DataFileError that names the file, the table and the version."""
+    """Turn errors of reading a file into a DataFileError that names file, table and version."""
     place = f"data file {piece.path} of table {plan.table} at version {plan.version}"
     parameters = {"path": piece.path, "table": plan.table, "version": plan.version}
     try:
@@ -231,7 +231,7 @@ def _physical(
 
 
 def _runs(groups: list[int], alone: bool) -> list[list[int]]:
-    """Row groups in runs that follow each other; one by one where each is fetched whole."""
+    """Consecutive row groups together; one by one where each is fetched whole."""
     runs: list[list[int]] = []
     for group in groups:
         if runs and not alone and runs[-1][-1] == group - 1:
@@ -249,7 +249,7 @@ def _rows_only(rows: int) -> pa.RecordBatch:
 def _kept(
     first: int, rows: int, deleted: Positions | None, selection: Positions | None
 ) -> np.ndarray[Any, Any] | None:
-    """The mask of the rows that count among `rows` from position `first`; None for all."""
+    """The mask of live rows among `rows` from position `first`; None for all."""
     kept = None
     if selection is not None:
         kept = np.zeros(rows, np.bool_)

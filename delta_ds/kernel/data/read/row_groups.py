@@ -64,7 +64,7 @@ def groups_of_positions(
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What the footer tells of a column in a row group; None where it does not tell."""
+    """The footer statistics of a column in a row group; None where there are none."""
 
     low: Any
     high: Any

@@ -80,7 +80,7 @@ def can_store(source: DataType, target: DataType, implicit: bool = False) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Casting:
-    """How values are cast: the session time zone, for timestamps, and whether by the rules of streams."""
+    """How values are cast: by the session time zone, and perhaps by the rules of streams."""
 
     timezone: str
     implicit: bool = False

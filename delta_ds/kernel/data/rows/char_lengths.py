@@ -25,7 +25,7 @@ _Search = Callable[[pa.Array], "tuple[int, str] | None"]  # the first row with a
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The texts of a column, and inside it, are not longer than declared."""
+    """The check that texts of a column, and inside it, are not longer than declared."""
 
     column: str
     declared: str

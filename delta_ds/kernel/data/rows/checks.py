@@ -37,18 +37,18 @@ Finder = Callable[[pa.RecordBatch], int]  # the first row that breaks a check, -
 
 
 class RowCheck(Protocol):
-    """What every row must meet. Can be pickled."""
+    """A check of every row. Can be pickled."""
 
     def finder(self, table: StructType, timezone: str) -> Finder | None:
         """The search for the first row that breaks the check; None where none can."""
 
     def violation(self, batch: pa.RecordBatch, row: int, table: StructType, zone: str) -> Exception:
-        """The error for a row that breaks it."""
+        """The error for a row that fails it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An expression that must be TRUE for every row; FALSE and NULL break it.
+    """The check that an expression is TRUE for every row; FALSE and NULL fail.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class NotNull:
-    """A column, or a field inside structs, that must have a value; the structs around it must have one too."""
+    """The check that a column, or a field inside structs, is not null, and the structs around it are not either."""
 
     path: tuple[str, ...]
 

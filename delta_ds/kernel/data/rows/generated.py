@@ -37,7 +37,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A column that takes a constant where the rows do not have it."""
+    """A column that takes a constant where the rows lack it."""
 
     column: str
     type: DataType

@@ -132,7 +132,7 @@ class RowPipeline:
     # --- checking
 
     def _check(self, rows: pa.RecordBatch) -> None:
-        """Tell the first row that breaks a check; of the checks that one row breaks, the first."""
+        """Raise the error for the first row that fails a check; of several checks, the first."""
         worst: tuple[int, RowCheck] | None = None
         for check, find in self._checks:
             row = find(rows)

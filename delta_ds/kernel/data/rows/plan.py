@@ -52,7 +52,7 @@ _Owner = TypeVar("_Owner", Condition, Generated, Default)
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """What happens to the rows of one write. Picklable; small.
+    """What is done to the rows of one write. Can be pickled; small.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ def plan_changed_rows(
 
 
 def is_foreign(clause: RowExpression) -> bool:
-    """Whether the kernel could not read the expression: its tree only names the columns that it reads."""
+    """Whether the kernel cannot evaluate the expression; its tree then only names the columns it reads."""
 
     def found(node: Expression) -> bool:
         if isinstance(node, Cast):
@@ -262,7 +262,7 @@ def _default(
 
 
 def _given_columns(data: StructType, table: StructType, implicit: bool) -> frozenset[str]:
-    """The columns of the table that the rows bring."""
+    """The columns of the table that the incoming rows have."""
     given = set[str]()
     for field, at in zip(table, match_names(data.names, table), strict=True):
         if at is None:
@@ -316,7 +316,7 @@ def _refuse_partitioning(
 def _refuse_missing(
     data: StructType, table: StructType, filled: Collection[str], table_name: str, path: str = ""
 ) -> None:
-    """Every NOT NULL column, and field inside structs, is in the rows or is filled in."""
+    """Refuse rows that lack a NOT NULL column or field which nothing fills in."""
     for field in table:
         if field.name in filled:
             continue
@@ -329,7 +329,7 @@ def _refuse_missing(
 
 
 def _try_out(plan: RowPlan) -> None:
-    """Bind and compute what can be before there are rows, so that errors come before any task starts."""
+    """Bind and compute what is possible without rows, so that errors come before tasks start."""
     for default in plan.defaults:
         default.value(plan.timezone)
     for generated in plan.generated:

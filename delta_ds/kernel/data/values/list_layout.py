@@ -50,7 +50,7 @@ def over(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
 
 
 def _is_plain(array: pa.Array) -> bool:
-    """Whether a list or map array is plain as it is, which is told by both ends of its offsets, and its nulls."""
+    """Whether a list or map array is plain, by both ends of its offsets and its nulls."""
     if array.offset or not len(array):
         return False
     ends = array.offsets

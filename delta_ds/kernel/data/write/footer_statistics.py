@@ -184,7 +184,7 @@ class FooterStatistics:
 
     @contextmanager
     def _naming(self, path: str) -> Iterator[None]:
-        """What goes wrong as a DataFileError that names the file and the table."""
+        """Turn errors into a DataFileError that names file and table."""
         place = f"data file {path}, just written for table {self._plan.table},"
         parameters = {"path": path, "table": self._plan.table}
         try:
@@ -278,7 +278,7 @@ def _place(schema: pa.Schema, about: StatisticsColumn, rebase: Rebase) -> _Place
 
 
 def _telling(kind: pa.DataType, first: int) -> tuple[int, bool]:
-    """The Parquet leaf of a column that tells its nulls best, and whether it has just as many."""
+    """The Parquet leaf of a column that counts its nulls best, and whether the count is exact."""
     kind = _storage(kind)
     if pa.types.is_struct(kind):  # a variant, whose metadata is there wherever the variant is
         at = kind.get_field_index("metadata")

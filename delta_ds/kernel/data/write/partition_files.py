@@ -38,14 +38,14 @@ _MOSTLY_DISTINCT = 0.9  # share of distinct values in the sample from which a di
 
 
 class Closing:
-    """Closes streams beside the work: what takes time there is waiting for a device or a store."""
+    """Closes streams in the background, as closing waits for a device or a store."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[None]] = deque()
 
     def submit(self, stream: BinaryIO) -> None:
-        """Close a stream soon; raises what an earlier one could not do."""
+        """Close a stream in the background; raises the error of an earlier one."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_CLOSING_FILES)
         self._waiting.append(self._pool.submit(stream.close))
@@ -68,7 +68,7 @@ class Closing:
 
 @dataclass(slots=True)
 class Output:
-    """What the files of a task have in common.
+    """What the files of one task share.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class PartitionFiles:
         return self._adds
 
     def discard(self) -> None:
-        """Let go of the open file, whose content no longer counts."""
+        """Drop the open file."""
         if self._file is not None:
             self._file.discard()
             self._file = None

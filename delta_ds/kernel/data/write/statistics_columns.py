@@ -162,7 +162,7 @@ def parse_names(text: str) -> list[Path]:
 def check_statistics_columns(
     schema: StructType, partition_columns: Sequence[str], text: str, table: str
 ) -> None:
-    """Check the `delta.dataSkippingStatsColumns` that a table shall have.
+    """Check a new value of `delta.dataSkippingStatsColumns`.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class Clause:
 
     @property
     def said(self) -> str:
-        """What it is, for messages."""
+        """The clause in words, for messages."""
         return f"{_SAID[self.when]} {self.do.upper()}"
 
 
@@ -102,7 +102,7 @@ class ResolvedClause:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What a MERGE does.
+    """The schema after a MERGE, and its clauses resolved in the join.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class MergePlan:
 
 
 def check_clauses(clauses: Sequence[Clause], table: str) -> None:
-    """Refuse clauses that say nothing, or after which others can never be reached.
+    """Refuse clauses that do nothing, and clauses after one that is always taken.
 
     Raises
     ------
@@ -270,7 +270,7 @@ class _Resolver:
     alias: str | None
 
     def clause(self, clause: Clause) -> tuple[Resolved | None, list[Assignment]]:
-        """The condition and what is assigned, in the names of the table or of columns that it gets."""
+        """The resolved condition and assignments of a clause, by the columns of the table after evolution."""
         given: list[Assignment] = []
         if clause.do != "delete":
             given = self._all(clause) if clause.assignments is None else self._given(clause)

@@ -23,7 +23,7 @@ _MATCHED, _CHANGED, _TIMES, _ROWS, _BITS = (
 
 @dataclass(frozen=True)
 class Matches:
-    """What a merge finds in the table.
+    """The rows of the table that a MERGE changes: their files, counts and positions.
 
     Attributes
     ----------

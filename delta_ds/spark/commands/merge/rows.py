@@ -167,7 +167,7 @@ def _join(sides: Sides, marks: bool, by_source: bool) -> str:
 
 
 def _as_written(rows: DataFrame, change: Change, repeated: bool) -> DataFrame:
-    """Rows without their places; each deleted row once, however often the source matches it.
+    """The rows without positions; each deleted row once, however often the source matches it.
 
     Source: delta-spark, `ClassicMergeExecutor.deduplicateCDFDeletes`.
     """
@@ -180,7 +180,7 @@ def _as_written(rows: DataFrame, change: Change, repeated: bool) -> DataFrame:
 
 
 def _gone(sides: Sides, change: Change, frame: DataFrame) -> Column:
-    """Whether a row is deleted, and that need not be written down."""
+    """Whether a row is deleted and need not be recorded as a change."""
     from pyspark.sql import functions as F
 
     deletes = [n for n, clause in enumerate(sides.plan.clauses) if clause.do == "delete"]
@@ -190,7 +190,7 @@ def _gone(sides: Sides, change: Change, frame: DataFrame) -> Column:
 
 
 class _Values:
-    """What the rows of the join become."""
+    """The values of the rows of the join after the merge."""
 
     def __init__(
         self, sides: Sides, change: Change, special: SpecialColumns, frame: DataFrame, *, keeps: bool
@@ -233,7 +233,7 @@ class _Values:
         return _case([(chosen == number, value) for number, value in given], unchanged)
 
     def _found_by_table(self, field: StructField, clause: ResolvedClause) -> Column:
-        """The value of a column that a clause does not give."""
+        """The value of a column that a clause does not assign: generated, default or identity."""
         cast = StoreCast(self._table, True)
         if field.name not in self._special.defaults or clause.do != "insert":
             # Generated and identity values come later.
@@ -274,7 +274,7 @@ class _Values:
         return _case(branches, F.lit(COPY)).cast("tinyint").alias(ACTION)
 
     def _hidden(self) -> Sequence[Column]:
-        """Row ids, and the rows as they were."""
+        """The hidden columns: row ids, and the rows as they were."""
         from pyspark.sql import functions as F
 
         plan, frame = self._change.plan, self._frame

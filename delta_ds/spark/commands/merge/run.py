@@ -64,7 +64,7 @@ def run_merge(
 
 @dataclass(frozen=True)
 class _Found:
-    """What a merge does.
+    """What a MERGE found in the table and wrote.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class _Merge:
         return self._source.select("*", F.lit(True).alias(SOURCE))
 
     def _may_change(self, sample: Sides) -> bool:
-        """Whether what the clauses say could be something else in a second query."""
+        """Whether a clause could have another result in a second query."""
         values = [
             value for clause in sample.plan.clauses for value in clause.values or () if value is not None
         ]
@@ -219,7 +219,7 @@ class _Merge:
         return read, target.files(narrowed), facts.rows
 
     def _refuse_ambiguity(self, matches: Matches) -> None:
-        """Refuse a row of the table that several rows of the source match, but where all of them delete it."""
+        """Refuse several source rows for one row of the table, unless all of them delete it."""
         matched = [c for c in self._clauses if c.when == "matched"]
         harmless = len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None
         if matches.ambiguous and not harmless:
@@ -231,7 +231,7 @@ class _Merge:
     # --- what is written
 
     def _at_once(self, files: CandidateFiles) -> _Found:
-        """One join finds rows and makes the new ones; its result is kept, and looked at twice."""
+        """One join finds and makes the new rows; its result is kept and read twice."""
         change, sides = self._change, self._sides(files)
         rows = all_rows(sides, change, self._special, by_source=self._by_source)
         with kept_or_cached(rows) as rows:
@@ -247,7 +247,7 @@ class _Merge:
         return _Found(matches, touched, written, scanned)
 
     def _rewrite(self, sample: Sides, files: CandidateFiles) -> _Found:
-        """Find the files in which rows change, then write what becomes of them."""
+        """Find the files in which rows change, then rewrite them."""
         change = self._change
         matches = Matches()
         if self._changes_rows:

@@ -36,7 +36,7 @@ class Side:
 
     @classmethod
     def of(cls, frame: DataFrame) -> Side:
-        """A side that is what it says, without knowledge of a table behind it."""
+        """A side made of a frame alone, without a table behind it."""
         schema = from_spark(frame.schema)
         return cls(frame, data_schema(StructType(tuple(f for f in schema if not f.name.startswith(HIDDEN)))))
 
@@ -58,7 +58,7 @@ class Side:
         return self.columns[names.index(name.lower())]
 
     def position(self, name: str, table: str, clause: str) -> int:
-        """Where the only column of a name is.
+        """The position of a column whose name is unique.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Side:
 
 
 def check_join(joined: DataFrame, left: DataFrame, right: DataFrame) -> None:
-    """Refuse a join in which Spark had to give columns other ids, as in that of a frame with itself.
+    """Refuse a join in which Spark had to change column ids, as in a self-join.
 
     Raises
     ------

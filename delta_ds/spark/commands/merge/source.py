@@ -26,7 +26,7 @@ _STEADY = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What one look at the source tells.
+    """The number of rows of the source, and the bounds of its keys.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class SourceFacts:
 
 
 def steady(source: DataFrame) -> DataFrame:
-    """The same rows, and the same each time they are read.
+    """The source's rows, the same each time they are read.
 
     A merge reads its source more than once. What is not a constant is evaluated once and kept, as delta-spark does.
     """
@@ -51,7 +51,7 @@ def steady(source: DataFrame) -> DataFrame:
 
 
 def same_columns(given: DataFrame, kept: DataFrame) -> bool:
-    """Whether what was resolved on the source as it was given means the same on what was kept of it."""
+    """Whether expressions resolved on the original source hold for the materialized one too."""
     from delta_ds.spark.native.resolution import same_output
 
     return given is kept or same_output(given, kept)
@@ -75,7 +75,7 @@ def look_at(source: DataFrame, keys: Sequence[tuple[DataType, SparkColumn]]) -> 
 
 
 def _told(kind: DataType, bound: SparkColumn) -> SparkColumn:
-    """A bound in a form in which Python holds all that Spark does."""
+    """A bound in a form that Python can hold for every value of Spark."""
     from pyspark.sql import functions as F
 
     if kind == DATE:
@@ -84,7 +84,7 @@ def _told(kind: DataType, bound: SparkColumn) -> SparkColumn:
 
 
 def _understood(kind: DataType, bound: Any) -> Any:
-    """A bound as the kernel's literals have it; None: they cannot say it."""
+    """A bound as a literal of the kernel; None if there is none for it."""
     if kind == DATE:
         day = bound + _EPOCH
         return datetime.date.fromordinal(day) if 1 <= day <= datetime.date.max.toordinal() else None
@@ -102,7 +102,7 @@ def has_usable_bounds(kind: DataType) -> bool:
 
 
 def within(name: str, kind: DataType, low: Any, high: Any) -> list[Expression]:
-    """That a column lies between bounds, as `look_at` tells them; without any no row has a key that equals anything."""
+    """The predicate that a column lies between bounds of `look_at`; without bounds no row can match."""
     if low is None:
         return [Literal(False)]
     column = Column((name,))

@@ -111,7 +111,7 @@ class Scope:
         self._connect = is_connect(frame.sparkSession)
 
     def resolve(self, expression: Any, clause: str) -> Resolved:
-        """The meaning of an expression.
+        """The resolved expression.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Scope:
 
 
 def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
-    """A projection that Spark refuses to analyse with anything that a command refuses.
+    """A projection analysed by Spark; its errors become those of the command.
 
     A filter does not take aggregates, and a join neither these nor what is not the same each time; a projection
     would.
@@ -289,7 +289,7 @@ def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> D
 
 
 def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
-    """Refuse columns that are called as those are which a command adds to rows.
+    """Refuse columns with the names that a command gives to its hidden columns.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
 
 
 def written(source: Any) -> str:
-    """An expression as it was given, for messages; a `Column` as pyspark shows it."""
+    """The text of an expression, for messages; a `Column` as pyspark shows it."""
     if isinstance(source, str):
         return source
     text = str(source)

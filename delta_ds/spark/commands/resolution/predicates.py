@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def predicate_of(target: Target, condition: Resolved) -> Expression | None:
-    """What a condition on the table demands, as far as the kernel can say it; None: nothing.
+    """The part of a condition on the table that the kernel can express; None for no part.
 
     Not bound. In a session of Spark Connect only SQL text is understood.
     """
@@ -35,7 +35,7 @@ def predicate_of(target: Target, condition: Resolved) -> Expression | None:
 
 
 def _moves(tree: Expression) -> bool:
-    """Whether an expression speaks of the present, which is another one whenever it is bound."""
+    """Whether an expression depends on the current time, whose value changes with each binding."""
     if isinstance(tree, Cast):
         return _moves(tree.child)
     if not isinstance(tree, Call):
@@ -51,7 +51,7 @@ def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | 
 
 
 def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> list[Expression]:
-    """What the condition of a merge demands of the table alone.
+    """The part of a MERGE condition on the table alone.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> l
 def keys_of(
     target: Target, condition: Resolved, rows: DataFrame, source: DataFrame
 ) -> list[tuple[StructField, SparkColumn]]:
-    """The columns of the table that have to equal something of the source, and that; none where it is not known."""
+    """The columns of the table that must equal a source expression, with that expression."""
     if target.is_connect:
         return []
     from delta_ds.spark.native.catalyst.join_conditions import equal_keys

@@ -215,7 +215,7 @@ def may_fail(source: DataType, target: DataType) -> bool:
 
 
 def malformed(source: DataType, target: DataType, path: str) -> InvariantViolationError:
-    """The error for text that is no value of the column's type."""
+    """The error for text that cannot be read as the column's type."""
     return CAST_INVALID_INPUT_EMPTY(sourceType=sql_name(source), targetType=sql_name(target), columnName=path)
 
 

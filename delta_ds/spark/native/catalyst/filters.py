@@ -144,7 +144,7 @@ class _Translation:
     # --- conditions
 
     def implied(self, node: Node, wanted: bool) -> Expression | None:
-        """What holds of every row for which the condition is `wanted`; None if nothing is known."""
+        """A predicate that holds for every row for which the condition is `wanted`; None if there is none."""
         node = plain(node)
         kind = node.kind
         if kind == "Not":
@@ -184,7 +184,7 @@ class _Translation:
     # --- values
 
     def exact(self, node: Node) -> Expression | None:
-        """An expression that has the node's value in every row; None if the kernel has none."""
+        """An expression equal to the node in every row; None if the kernel has none."""
         node = plain(node)
         kind = node.kind
         if kind in _NULL_TESTS:
@@ -308,13 +308,13 @@ def _pushed_into_choice(test: Node) -> Node:
 
 
 def _all(found: Iterable[Expression | None]) -> Expression | None:
-    """All that is known must hold."""
+    """The conjunction of what is known."""
     known = [part for part in found if part is not None and part != Literal(True, BOOLEAN)]
     return conjunction(list(dict.fromkeys(known)))
 
 
 def _any(found: Iterable[Expression | None]) -> Expression | None:
-    """One must hold, of which all have to be known."""
+    """The disjunction, if all its parts are known."""
     parts: dict[Expression, None] = {}
     for part in found:
         if part is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def demands_of(condition: Column, side: DataFrame, paths: Paths, timezone: str) -> list[Expression]:
-    """The conjuncts of a resolved condition that speak of one side only, as the kernel can say them.
+    """The conjuncts of a join condition on one side only, as the kernel can express them.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def path(node: Node) -> tuple[str, ...] | None:
 
 
 def told_type(node: Node) -> Any:
-    """The type of a column, field, constant or cast as Catalyst's JSON tells it; None for other nodes."""
+    """The type of a column, field, constant or cast, from Catalyst's JSON; None for other nodes."""
     if node.kind in ("Literal", "Cast"):
         return node.fields.get("dataType")
     found = _located(node)
