@@ -33,13 +33,13 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*arguments: Any, **keywords: Any) -> Any:
         with delta_errors():
             check_arguments(function, arguments, keywords)
-        with delta_errors(), failed_jobs(_told(function, arguments)):
+        with delta_errors(), failed_jobs(_call_label(function, arguments)):
             return function(*arguments, **keywords)
 
     return called
 
 
-def _told(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
+def _call_label(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
     handle = getattr(arguments[0], "_handle", None) if arguments else None
     return f"{function.__name__}()" + (f" on the table {handle.where}" if handle is not None else "")
 
@@ -67,11 +67,11 @@ def check_arguments(
         for one in values:
             if not _fits(one, hint):
                 raise InvalidArgumentError(
-                    f"{name!r} of {function.__name__} needs to be {_said(hint)}, and {one!r} is "
+                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {one!r} is "
                     f"{type(one).__name__}",
                     parameters={
                         "arg_name": name,
-                        "expected_type": _said(hint),
+                        "expected_type": _type_label(hint),
                         "arg_type": type(one).__name__,
                     },  # fmt: skip
                 )
@@ -117,14 +117,14 @@ def _is(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
-def _said(hint: Any) -> str:
+def _type_label(hint: Any) -> str:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(_said(one) for one in inner)
+        return " or ".join(_type_label(one) for one in inner)
     if origin is not None and issubclass(origin, Mapping):
-        return f"a dict of {_said(inner[0])} to {_said(inner[1])}"
+        return f"a dict of {_type_label(inner[0])} to {_type_label(inner[1])}"
     if origin is not None and issubclass(origin, Sequence):
-        return f"a list of {_said(inner[0])}"
+        return f"a list of {_type_label(inner[0])}"
     if hint is type(None):
         return "None"
     return "anything" if hint is Any else getattr(origin or hint, "__name__", str(hint))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def settings_of(spark: SparkSession) -> AutoCompaction:
     """What a session says of auto compaction."""
-    return auto_compaction_of(settings.given(spark))
+    return auto_compaction_of(settings.session_settings(spark))
 
 
 def compact_after(

@@ -12,10 +12,11 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.options.read import ReadOptions
-from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
+from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.metadata_column import METADATA, metadata_field
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -27,25 +28,19 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.scan.scan import Scan
     from delta_ds.kernel.snapshot import Snapshot
-    from delta_ds.spark.source import Pin
 
-_METADATA = "_metadata"
-_METADATA_FIELDS = (
-    StructField("file_path", STRING, False),
-    StructField("file_name", STRING, False),
-    StructField("file_size", LONG, False),
-    StructField("row_index", LONG, False),
-    StructField("row_id", LONG),
-    StructField("row_commit_version", LONG),
-)
+    pass
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a read has to do: the plan that tasks share, and the slices of each task."""
+class Pin:
+    """The versions that `schema()` settled on: all later steps of the same read keep to them.
 
-    plan: ReadPlan
-    tasks: list[list[FileSlice]]
+    `first` is None but for a change feed.
+    """
+
+    first: int | None
+    last: int
 
 
 class Rows:
@@ -58,7 +53,7 @@ class Rows:
     pin
         The version this is.
     travels
-        Whether the options name the version or its moment.
+        Whether the options name the version or its timestamp.
     """
 
     def __init__(self, snapshot: Snapshot, pin: Pin, options: ReadOptions) -> None:
@@ -85,8 +80,8 @@ class Rows:
     def _scan(self, columns: Sequence[str], predicate: Expression | None) -> Scan:
         from delta_ds.kernel.scan.scan import Scan
 
-        chosen = [name for name in columns if name != _METADATA]
-        metadata = self._metadata_columns if _METADATA in columns else ()
+        chosen = [name for name in columns if name != METADATA]
+        metadata = self._metadata_columns if METADATA in columns else ()
         # Unless an option says it, the session's time zone is not known while planning; tasks put it in. Files are
         # then skipped by partition timestamps in local form only with a day to spare.
         return Scan(self.snapshot, predicate, chosen, self._time_zone, metadata)
@@ -114,14 +109,6 @@ class Changes:
         return self.feed.tasks(max_bytes)
 
 
-def metadata_field(names: Sequence[str]) -> tuple[StructField, ...]:
-    """The column `_metadata` with these fields; nothing for no names."""
-    if not names:
-        return ()
-    known = {field.name: field for field in _METADATA_FIELDS}
-    return (StructField(_METADATA, StructType(tuple(known[name] for name in names)), False),)
-
-
 class SlicePartition(InputPartition):
     """The slices that one task reads."""
 
@@ -133,7 +120,7 @@ class SlicePartition(InputPartition):
         return f"SlicePartition({len(self.slices)} slices)"
 
 
-@tells_parameters
+@with_error_parameters
 class DeltaReader(DataSourceReader):
     """Plans the read on the driver; pickled, it keeps only what `read` needs in a task."""
 
@@ -155,7 +142,7 @@ class DeltaReader(DataSourceReader):
         return {name: getattr(self, name) for name in names}
 
     def accept_filters(self) -> None:
-        """Take part in filter pushdown; only of use where Spark pushes filters (see pushdown.py)."""
+        """Take part in filter pushdown; only of use where Spark pushes filters (see filters.py)."""
         # On the instance: Spark takes a class that overrides it for one that cannot do without.
         self.pushFilters = self._push_filters  # type: ignore[method-assign]
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
-from delta_ds.conditions.schema import NOT_A_DATA_TYPE, NOT_ONE_DATA_TYPE, UNSUPPORTED_COLLATION
 from delta_ds.conditions.session import CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.session_settings import default_properties
-from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark import settings
 from delta_ds.spark.arguments import public_methods
+from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.connect_bridge import open_log, run
+from delta_ds.spark.ddl_types import spark_type, to_kernel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from delta_ds.spark.table import DeltaTable
-
-_COLLATIONS = "__COLLATIONS"
+_Table = TypeVar("_Table")
 _LONGS = range(-(1 << 63), 1 << 63)
 
 
@@ -44,15 +41,16 @@ class IdentityGenerator:
 
 
 @public_methods
-class DeltaTableBuilder:
+class DeltaTableBuilder(Generic[_Table]):
     """A table to be made; `execute` makes it.
 
     Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`.
     """
 
-    def __init__(self, spark: SparkSession, mode: str = create.CREATE) -> None:
+    def __init__(self, spark: SparkSession, mode: str, table_of: Callable[[Handle], _Table]) -> None:
         self._spark = spark
         self._mode = mode
+        self._table_of = table_of
         self._location: str | None = None
         self._comment: str | None = None
         self._fields: list[StructField] = []
@@ -61,7 +59,7 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
         self._options: dict[str, str] = {}
 
-    def tableName(self, identifier: str) -> DeltaTableBuilder:
+    def tableName(self, identifier: str) -> DeltaTableBuilder[_Table]:
         """Refused: a table of this package is known by its path.
 
         Raises
@@ -71,17 +69,17 @@ class DeltaTableBuilder:
         """
         raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
 
-    def location(self, location: str) -> DeltaTableBuilder:
+    def location(self, location: str) -> DeltaTableBuilder[_Table]:
         """Where the table shall be: a local path or URL."""
         self._location = _text("Location", location)
         return self
 
-    def option(self, key: str, value: str) -> DeltaTableBuilder:
+    def option(self, key: str, value: str) -> DeltaTableBuilder[_Table]:
         """A setting of the filesystem: Hadoop's `fs.*`, or `storage.*`. Not in delta-spark."""
         self._options[_text("Option", key)] = value
         return self
 
-    def comment(self, comment: str) -> DeltaTableBuilder:
+    def comment(self, comment: str) -> DeltaTableBuilder[_Table]:
         """The description of the table."""
         self._comment = _text("Table comment", comment)
         return self
@@ -95,7 +93,7 @@ class DeltaTableBuilder:
         generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
         default: str | None = None,
-    ) -> DeltaTableBuilder:
+    ) -> DeltaTableBuilder[_Table]:
         """Add a column.
 
         Parameters
@@ -134,7 +132,7 @@ class DeltaTableBuilder:
         self._fields.append(replace(field, metadata={**metadata, **field.metadata}))
         return self
 
-    def addColumns(self, cols: SparkStructType | Sequence[SparkStructField]) -> DeltaTableBuilder:
+    def addColumns(self, cols: SparkStructType | Sequence[SparkStructField]) -> DeltaTableBuilder[_Table]:
         """Add the columns of a schema."""
         fields = cols.fields if isinstance(cols, SparkStructType) else cols
         if not isinstance(fields, (list, tuple)) or not all(isinstance(f, SparkStructField) for f in fields):
@@ -142,22 +140,22 @@ class DeltaTableBuilder:
         self._fields.extend(to_kernel(fields))
         return self
 
-    def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+    def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[_Table]:
         """The columns that split the table into folders."""
         self._partitioning = _names("Partitioning", cols)
         return self
 
-    def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+    def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[_Table]:
         """The columns by which rows are arranged; fields of structs as `s.a`."""
         self._clustering = _names("Clustering", cols)
         return self
 
-    def property(self, key: str, value: str) -> DeltaTableBuilder:
+    def property(self, key: str, value: str) -> DeltaTableBuilder[_Table]:
         """A table property."""
         self._properties[_text("Key of property", key)] = _text("Value of property", value)
         return self
 
-    def execute(self) -> DeltaTable:
+    def execute(self) -> _Table:
         """Make the table.
 
         Returns
@@ -174,9 +172,6 @@ class DeltaTableBuilder:
         DeltaError
             What was asked for is not possible; the message names the column or property.
         """
-        from delta_ds.spark.commands.resolve_table import open_handle
-        from delta_ds.spark.table import DeltaTable
-
         if self._location is None:
             raise CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION()
         run(
@@ -188,68 +183,9 @@ class DeltaTableBuilder:
             mode=self._mode,
             description=self._comment,
             cluster_by=self._clustering,
-            defaults=default_properties(settings.given(self._spark)),
+            defaults=default_properties(settings.session_settings(self._spark)),
         )
-        return DeltaTable(open_handle(self._spark, self._location, self._options))
-
-
-def spark_type(data_type: str | SparkDataType) -> SparkDataType:
-    """The Spark type of a DDL text such as `decimal(10,2)` or `array<string>`; types stay as they are.
-
-    Raises
-    ------
-    SchemaError
-        The text is no type.
-    """
-    if isinstance(data_type, SparkDataType):
-        return data_type
-    if not isinstance(data_type, str):
-        raise TypeError(f"Column data type must be str or DataType, not {data_type!r}")
-    from pyspark.errors import PySparkException
-
-    try:
-        parsed = SparkDataType.fromDDL(f"c {data_type}")
-    except PySparkException as error:
-        problem = str(error).strip().splitlines()[0]
-        raise NOT_A_DATA_TYPE(data_type=data_type, problem=problem) from error
-    fields = parsed.fields if isinstance(parsed, SparkStructType) else []
-    # More than a type: further columns, NOT NULL, or a comment.
-    if len(fields) != 1 or fields != [SparkStructField("c", fields[0].dataType)]:
-        raise NOT_ONE_DATA_TYPE(data_type=data_type)
-    return fields[0].dataType
-
-
-def to_kernel(fields: Iterable[SparkStructField]) -> StructType:
-    """The Delta schema of Spark fields; char and varchar become strings that remember their length.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        A type that tables cannot have, or a collation.
-    """
-    schema: dict[str, Any] = json.loads(SparkStructType(list(fields)).json())
-    collated = _collated(schema)
-    if collated is not None:
-        raise UNSUPPORTED_COLLATION(column=collated)
-    return schema_of(schema)
-
-
-def _collated(node: Any, name: str = "") -> str | None:
-    """The first field whose values are compared by other rules than their bytes."""
-    if isinstance(node, str):
-        return name if node.startswith("string collate") else None
-    if not isinstance(node, dict):
-        return None
-    if _COLLATIONS in (node.get("metadata") or {}):
-        return str(node["name"])
-    parts = [*node.get("fields", ())]
-    parts += [node[key] for key in ("type", "elementType", "keyType", "valueType") if key in node]
-    for part in parts:
-        inner = part.get("name", name) if isinstance(part, dict) else node.get("name", name)
-        found = _collated(part, inner)
-        if found is not None:
-            return found
-    return None
+        return self._table_of(open_handle(self._spark, self._location, self._options))
 
 
 def _generation(

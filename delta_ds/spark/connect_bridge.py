@@ -22,7 +22,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
-from delta_ds.spark.errors import delta_errors, tells_parameters
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.errors import delta_errors, with_error_parameters
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.timezone import machine_time_zone
 
@@ -78,7 +79,7 @@ class ServerLog:
         options = self._call(function, arguments, keywords)
         with delta_errors():
             (row,) = self._spark.read.format(FORMAT).options(**options).load().collect()
-        return json.loads(row[0], object_hook=_decoded)
+        return json.loads(row[0], object_hook=_decode)
 
     def run(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
         """Call `function(log, *arguments, **keywords)` on the server, once; arguments as for `ask`.
@@ -134,12 +135,12 @@ def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
 def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """As `ask`, for answers of any type that can be pickled."""
     if isinstance(log, ServerLog):
-        text = log.ask(_pickled, function, arguments, keywords)
+        text = log.ask(_pickle_answer, function, arguments, keywords)
         return pickle.loads(zlib.decompress(base64.b64decode(text)))
     return function(log, *arguments, **keywords)
 
 
-def _pickled(
+def _pickle_answer(
     log: DeltaLog, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> str:
     answer = function(log, *arguments, **keywords)
@@ -154,12 +155,7 @@ def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
         function(log, *arguments, **keywords)
 
 
-def is_connect(owner: Any) -> bool:
-    """Whether a session, or a reader or writer of one, is of Spark Connect."""
-    return type(owner).__module__.startswith("pyspark.sql.connect")
-
-
-@tells_parameters
+@with_error_parameters
 class ServerSource(DataSource):
     """The way in: options name a table and a call. Only `ServerLog` uses it."""
 
@@ -183,21 +179,21 @@ class _Answer(InputPartition):
         self.text = text
 
 
-@tells_parameters
+@with_error_parameters
 class _Question(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
         # Here, and not in `read`: on the driver, where commands run too.
-        return [_Answer(json.dumps(_called(self._options), default=_encoded))]
+        return [_Answer(json.dumps(_call_function(self._options), default=_encode))]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
         assert isinstance(partition, _Answer)
         yield (partition.text,)
 
 
-@tells_parameters
+@with_error_parameters
 class _Command(DataSourceWriter):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
@@ -208,10 +204,10 @@ class _Command(DataSourceWriter):
         return WriterCommitMessage()
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        _called(self._options)
+        _call_function(self._options)
 
 
-def _called(options: Mapping[str, str]) -> Any:
+def _call_function(options: Mapping[str, str]) -> Any:
     function, arguments, keywords = pickle.loads(base64.b64decode(options[_CALL]))
     table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE)}
     return function(_open(table), *arguments, **keywords)
@@ -222,11 +218,11 @@ def _open(options: Mapping[str, str]) -> DeltaLog:
     return DeltaLog(parsed.path, parsed.storage_options)
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, datetime):
         return {_MOMENT: value.isoformat()}
     raise TypeError(f"an answer of the server holds {value!r}, which has no form in JSON")
 
 
-def _decoded(value: dict[str, Any]) -> Any:
+def _decode(value: dict[str, Any]) -> Any:
     return datetime.fromisoformat(value[_MOMENT]) if _MOMENT in value else value

@@ -21,13 +21,13 @@ from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.char_varchar import declared_type
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
-from delta_ds.spark.builder import spark_type, to_kernel
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
-from delta_ds.spark.commands.session import is_set, time_zone
 from delta_ds.spark.connect_bridge import fetch, run
+from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.session.reading import read
+from delta_ds.spark.session_conf import is_set, time_zone
 from delta_ds.spark.settings import DROP_IF_EXISTS
 
 if TYPE_CHECKING:

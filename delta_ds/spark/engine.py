@@ -1,6 +1,8 @@
-"""`engineInfo` of commits made from Spark."""
+"""The Spark that runs here: the kind of its sessions, and how commits made by it name their writer."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from delta_ds._version import __version__
 
@@ -10,3 +12,8 @@ def engine_info() -> str:
     import pyspark
 
     return f"Apache-Spark/{pyspark.__version__} delta_ds/{__version__}"
+
+
+def is_connect(owner: Any) -> bool:
+    """Whether a session, or a reader or writer of one, is of Spark Connect."""
+    return type(owner).__module__.startswith("pyspark.sql.connect")

@@ -41,12 +41,12 @@ def foreign_workers(spark: SparkSession) -> str | None:
     found = shutil.which(python)
     if found == sys.executable:
         return None
-    problem = _problem(found) if found is not None else "which is not there"
-    return None if problem is None else f"Spark's Python workers run {python!r}, {problem}; {_way_out()}"
+    problem = _find_problem(found) if found is not None else "which is not there"
+    return None if problem is None else f"Spark's Python workers run {python!r}, {problem}; {_advice()}"
 
 
 @functools.cache
-def _problem(python: str) -> str | None:
+def _find_problem(python: str) -> str | None:
     try:
         done = subprocess.run(
             [python, "-c", _LOOK, *_NEEDED], capture_output=True, text=True, timeout=_SECONDS, check=True
@@ -59,18 +59,18 @@ def _problem(python: str) -> str | None:
     return f"which lacks {', '.join(missing)}" if missing else None
 
 
-def _way_out() -> str:
+def _advice() -> str:
     return f"set PYSPARK_PYTHON={sys.executable} before the session is made"
 
 
-def explained(exception: BaseException) -> UnsupportedOperationError | None:
+def explain_failure(exception: BaseException) -> UnsupportedOperationError | None:
     """What a failure means that comes from something missing; None where it comes from something else."""
 
     text = str(exception)
     missing = _MISSING.search(text)
     # What workers lack for somebody else's functions is none of our business.
     if missing is not None and "delta_ds" in text:
-        return PYTHON_WORKERS_WITHOUT_PACKAGE(module=missing["name"], way_out=_way_out())
+        return PYTHON_WORKERS_WITHOUT_PACKAGE(module=missing["name"], way_out=_advice())
     if _NO_DELTA.search(text.partition("\n")[0]):
         return DATA_SOURCE_NOT_FOUND(provider="delta")
     return None

@@ -22,7 +22,7 @@ from delta_ds import exceptions
 from delta_ds.conditions.index import family as family_of
 from delta_ds.conditions.record import Family
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.spark.environment import explained
+from delta_ds.spark.environment import explain_failure
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -64,7 +64,7 @@ _STATE = (
 # --- the classes of errors
 
 
-def in_spark(error: DeltaError, also: type[PySparkException] | None = None) -> DeltaError:
+def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None) -> DeltaError:
     """The same error, as one of Spark too.
 
     Parameters
@@ -83,9 +83,9 @@ def in_spark(error: DeltaError, also: type[PySparkException] | None = None) -> D
 
     if not isinstance(error, PySparkException):
         kind = also if also is not None else _spark_class(error)
-        error.__class__ = _joined(type(error), kind)
+        error.__class__ = _class_of_both(type(error), kind)
         assert isinstance(error, PySparkException)
-        given = {name: _text(value) for name, value in error.parameters.items()}
+        given = {name: _parameter_text(value) for name, value in error.parameters.items()}
         PySparkException.__init__(error, error.text, error.condition, given)
     return error
 
@@ -104,7 +104,7 @@ def _spark_class(error: DeltaError) -> type[PySparkException]:
     return found
 
 
-def _joined(ours: type[DeltaError], spark: type[PySparkException]) -> type[DeltaError]:
+def _class_of_both(ours: type[DeltaError], spark: type[PySparkException]) -> type[DeltaError]:
     """A class of both kinds; it has the name of ours, by which errors are found again in what Spark reports."""
     made = _made.get((ours, spark))
     if made is not None:
@@ -112,7 +112,7 @@ def _joined(ours: type[DeltaError], spark: type[PySparkException]) -> type[Delta
     members = {
         "__module__": ours.__module__,
         "__doc__": ours.__doc__,
-        "__reduce__": lambda self: (_again, (ours, spark, self.text, self.condition, self.parameters)),
+        "__reduce__": lambda self: (_unpickle, (ours, spark, self.text, self.condition, self.parameters)),
         "getSqlState": lambda self: self.sql_state,
     }
     return _made.setdefault((ours, spark), type(ours.__name__, (ours, spark), members))
@@ -121,21 +121,21 @@ def _joined(ours: type[DeltaError], spark: type[PySparkException]) -> type[Delta
 _made: dict[tuple[type[DeltaError], type[PySparkException]], type[DeltaError]] = {}
 
 
-def _again(
+def _unpickle(
     ours: type[DeltaError],
     spark: type[PySparkException],
     text: str,
     condition: str,
     parameters: dict[str, Any],
 ) -> DeltaError:
-    return in_spark(ours(text, condition=condition, parameters=parameters), spark)
+    return as_spark_error(ours(text, condition=condition, parameters=parameters), spark)
 
 
-def _text(value: object) -> str:
+def _parameter_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_parameter_text, value))
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -178,7 +178,7 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
         known = isinstance(kind, type) and issubclass(kind, DeltaError)
         message = text[raised.end() : end.start()]
         found = (kind if known else DeltaError)(message, condition=raised["condition"], parameters=parameters)
-    return found or _of_a_row(exception) or explained(exception)
+    return found or _find_row_error(exception) or explain_failure(exception)
 
 
 def _parameters(text: str, start: int) -> tuple[dict[str, Any], int]:
@@ -189,47 +189,47 @@ def _parameters(text: str, start: int) -> tuple[dict[str, Any], int]:
     return (found if isinstance(found, dict) else {}), end
 
 
-def _of_a_row(exception: BaseException) -> DeltaError | None:
+def _find_row_error(exception: BaseException) -> DeltaError | None:
     if "py4j" not in sys.modules:
         return None  # and no session in which Spark evaluates the table's rules
-    from delta_ds.spark.native.row_errors import delta_error
+    from delta_ds.spark.row_errors import find_row_error
 
-    return delta_error(exception)
+    return find_row_error(exception)
 
 
-def told(error: DeltaError) -> str:
+def report_text(error: DeltaError) -> str:
     """An error in the form in which it is found again: its class, its text and its parameters."""
-    return f"delta_ds.exceptions.{type(error).__name__}: {_complete(error)}"
+    return f"delta_ds.exceptions.{type(error).__name__}: {_append_parameters(error)}"
 
 
-def tells_parameters(owner: _C) -> _C:
+def with_error_parameters(owner: _C) -> _C:
     """Let the public methods of a class that Spark calls in a Python process of its own tell errors completely.
 
     Spark takes from there the text of an error and nothing else.
     """
-    return each_method(owner, _telling)
+    return each_method(owner, _with_parameters)
 
 
-def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def telling(*arguments: Any, **keywords: Any) -> Any:
-        with _complete_text():
+    def with_parameters(*arguments: Any, **keywords: Any) -> Any:
+        with _appended_parameters():
             return function(*arguments, **keywords)
 
     @functools.wraps(function)
-    def telling_rows(*arguments: Any, **keywords: Any) -> Iterator[Any]:
-        with _complete_text():
+    def rows_with_parameters(*arguments: Any, **keywords: Any) -> Iterator[Any]:
+        with _appended_parameters():
             yield from function(*arguments, **keywords)
 
-    return telling_rows if inspect.isgeneratorfunction(function) else telling
+    return rows_with_parameters if inspect.isgeneratorfunction(function) else with_parameters
 
 
 @contextmanager
-def _complete_text() -> Iterator[None]:
+def _appended_parameters() -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
-        _complete(error)
+        _append_parameters(error)
         raise
 
 
@@ -245,7 +245,7 @@ def each_method(owner: _C, wrap: Callable[[Callable[..., Any]], Callable[..., An
     return owner
 
 
-def _complete(error: DeltaError) -> DeltaError:
+def _append_parameters(error: DeltaError) -> DeltaError:
     note = f"\n{_PARAMETERS}{json.dumps(error.parameters, ensure_ascii=False, default=str)}"
     if error.parameters and not error.text.endswith(note):
         error.text += note
@@ -271,9 +271,9 @@ def delta_errors() -> Iterator[None]:
         if ours is None:
             raise
         if ours is error:
-            in_spark(ours)
+            as_spark_error(ours)
             raise
-        raise in_spark(ours, _stream_class(error)) from error
+        raise as_spark_error(ours, _stream_class(error)) from error
 
 
 def _stream_class(error: BaseException) -> type[PySparkException] | None:
@@ -283,7 +283,9 @@ def _stream_class(error: BaseException) -> type[PySparkException] | None:
     return StreamingQueryException if isinstance(error, StreamingQueryException) else None
 
 
-def converted(original: Callable[..., BaseException], *arguments: Any, **keywords: Any) -> BaseException:
+def convert_exception(
+    original: Callable[..., BaseException], *arguments: Any, **keywords: Any
+) -> BaseException:
     """What pyspark makes of a failure that it is told of, or our error if the failure is one of ours."""
     found = original(*arguments, **keywords)
     ours = as_delta_error(found)
@@ -291,4 +293,4 @@ def converted(original: Callable[..., BaseException], *arguments: Any, **keyword
         # A job that failed for a reason of which pyspark makes an exception: ours, if it is one of ours.
         cause = getattr(found, "_cause", None)
         ours = cause if isinstance(cause, DeltaError) else None
-    return found if ours is None else in_spark(ours, _stream_class(found))
+    return found if ours is None else as_spark_error(ours, _stream_class(found))

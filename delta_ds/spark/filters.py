@@ -1,8 +1,18 @@
-"""Pushed filters of Spark as expressions of the kernel."""
+"""Filters that Spark pushes into a Python data source: when they may be used, and as expressions of the kernel.
+
+Up to Spark 4.3 every use of one DataFrame (or view) shares one read plan, made by whichever filter was
+pushed last: after `df.where("a = 1").count()`, `df.count()` reads only the files that were planned for
+`a = 1`, and in `df.where("a = 1").union(df.where("a = 2"))` both halves read the files of one of them.
+Skipping files by pushed filters then loses rows, so it happens only
+
+- where Spark plans each scan by itself (it then has `DataSourceReader.pushLimit`, SPARK-58551), or
+- in a session that vouches for using each DataFrame in one scan: `register(spark, pushdown=True)`.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal, getcontext
 from typing import TYPE_CHECKING, Any
@@ -11,6 +21,7 @@ from pyspark.sql import datasource as spark
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal, conjunction
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
@@ -71,7 +82,7 @@ def _translate(pushed: Filter, schema: StructType) -> Expression | None:
         inner = _translate(pushed.child, schema)
         return None if inner is None else Call("not", (inner,))
     attribute: tuple[str, ...] | None = getattr(pushed, "attribute", None)
-    if attribute is None or not _compares_by_bytes(attribute, schema):
+    if attribute is None or not _compares_in_files(attribute, schema):
         return None
     column = Column(tuple(attribute))
     kind = type(pushed)
@@ -92,21 +103,38 @@ def _may_be_rounded(value: Any) -> bool:
     return isinstance(value, Decimal) and len(value.as_tuple().digits) >= getcontext().prec
 
 
-def _compares_by_bytes(path: Sequence[str], schema: StructType) -> bool:
-    """Whether values in files compare as Spark compares the column.
-
-    Not so under a collation, and not for CHAR, whose padding is added while reading.
-    """
+def _compares_in_files(path: Sequence[str], schema: StructType) -> bool:
+    """Whether values in files compare as Spark compares the column."""
     level: object = schema
     for name in path:
         field: StructField | None = level.find(name) if isinstance(level, StructType) else None
         if field is None:
             return True
-        if "__COLLATIONS" in field.metadata or "char(" in _declared(field).replace("varchar(", ""):
+        if not compares_by_bytes(field):
             return False
         level = field.type
     return True
 
 
-def _declared(field: StructField) -> str:
-    return str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).lower()
+PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
+
+PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def plans_each_scan() -> bool:
+    """Whether this Spark keeps the read plans of different scans of one DataFrame apart."""
+    from pyspark.sql.datasource import DataSourceReader
+
+    return hasattr(DataSourceReader, "pushLimit")
+
+
+def in_pushdown_worker() -> bool:
+    """Whether this process is the one in which Spark pushes filters.
+
+    Spark starts it only while the configuration allows pushdown. In the other one, which plans reads
+    without filters, a reader that overrides `pushFilters` makes the query fail if the configuration does
+    not allow it, so no reader may do so there.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    # Its daemon imports it by name; without a daemon (on Windows) it is the main module.
+    return PUSHDOWN_WORKER in sys.modules or getattr(main, "name", None) == PUSHDOWN_WORKER

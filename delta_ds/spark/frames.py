@@ -1,12 +1,15 @@
-"""DataFrames of rows on the driver that leave no trace in the session."""
+"""DataFrames of rows that the driver has, and DataFrames through Python tasks on Arrow batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -35,3 +38,48 @@ def frame_of(spark: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
             sessions.setActiveSession(in_jvm.get())
         else:
             sessions.clearActiveSession()
+
+
+def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:
+    """Rows as a DataFrame.
+
+    Parameters
+    ----------
+    rows
+        By column; others are left out.
+    columns
+        Names and types in Spark's words.
+    """
+    schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
+    return frame_of(spark, [tuple(row[name] for name in columns) for row in rows], schema)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """A DataFrame without rows and columns, which is what some commands of delta-spark return."""
+    return spark.range(0).select()
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """What a function makes of the rows of each task; as `DataFrame.mapInArrow`.
+
+    Parameters
+    ----------
+    frame
+        The rows; each column has a name of its own.
+    function
+        Runs in the tasks: takes batches of them, yields batches of the result.
+    schema
+        Of the result, as DDL.
+    """
+    if is_connect(frame):
+        # The client itself does not start without pandas.
+        return frame.mapInArrow(function, schema)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    task = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = task(*[frame[quoted(name)] for name in frame.columns])
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

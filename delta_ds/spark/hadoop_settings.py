@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.kernel.options.parsing import STORAGE_PREFIX
 from delta_ds.kernel.storage.hadoop_options import settings_of_store
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.table_names import path_option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,9 +33,7 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
         As given to a reader, a writer or `DeltaTable.forPath`, `path` among them. Of a table on a local disk nothing
         is asked, nor if options are given in the words of Python's file systems.
     """
-    from delta_ds.spark.connect_bridge import is_connect
-
-    path = next((text for name, text in options.items() if name.lower() == "path"), "")
+    path = path_option(options) or ""
     remote = has_scheme(path) and not path.lower().startswith("file:")
     python = any(name.lower().startswith(STORAGE_PREFIX) for name in options)
     if spark is None or is_connect(spark) or not remote or python:

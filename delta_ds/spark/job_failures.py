@@ -38,8 +38,8 @@ def failed_jobs(what: str) -> Iterator[None]:
         chain = list(_chain(getattr(error, "java_exception", None)))
         if not chain or as_delta_error(error) is not None:
             raise
-        reason = _said(chain[-1])
-        error.__class__ = _shortened(type(error))
+        reason = _first_line(chain[-1])
+        error.__class__ = _with_short_text(type(error))
         raise JobFailedError(
             f"{what} failed in Spark: {reason}. Nothing was committed, and what was written has been deleted as far as "
             "that was possible; VACUUM removes the rest",
@@ -47,13 +47,13 @@ def failed_jobs(what: str) -> Iterator[None]:
         ) from error
 
 
-def _shortened(py4j: type[Exception]) -> type[Exception]:
+def _with_short_text(py4j: type[Exception]) -> type[Exception]:
     """The class of the same error, in one line."""
 
-    def told(error: Any) -> str:
-        return f"{error.errmsg}: {_said(error.java_exception)}"
+    def short_text(error: Any) -> str:
+        return f"{error.errmsg}: {_first_line(error.java_exception)}"
 
-    return type(py4j.__name__, (py4j,), {"__str__": told, "__module__": py4j.__module__})
+    return type(py4j.__name__, (py4j,), {"__str__": short_text, "__module__": py4j.__module__})
 
 
 def _chain(java: Any) -> Iterator[Any]:
@@ -68,7 +68,7 @@ def _chain(java: Any) -> Iterator[Any]:
             return
 
 
-def _said(java: Any) -> str:
+def _first_line(java: Any) -> str:
     try:
         text = str(java.toString()).strip().splitlines()[0]
     except (_py4j_error(), IndexError):

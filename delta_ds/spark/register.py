@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
@@ -10,17 +11,22 @@ from weakref import WeakSet
 
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.environment import foreign_workers
-from delta_ds.spark.pushdown import PUSHDOWN_CONF, plans_each_scan
-from delta_ds.spark.settings import given, without_effect
-from delta_ds.spark.source import FORMAT, DeltaSource, PushdownSource
+from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
+from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.settings import session_settings, without_effect
+from delta_ds.spark.source import DeltaSource, PushdownSource
+from delta_ds.spark.table_names import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger("delta_ds")
 
+# On these nothing has to be tried.
+_TESTED = ("4.1.", "4.2.", "4.3.")
+_TRIAL_ROWS = 5
 # Sessions in which it was not allowed before.
 _pushing_down: WeakSet[SparkSession] = WeakSet()
 
@@ -135,7 +141,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
         workers=_workers(spark),
-        settings_without_effect=without_effect(given(spark)),
+        settings_without_effect=without_effect(session_settings(spark)),
     )
 
 
@@ -152,11 +158,11 @@ def unregister(spark: SparkSession) -> None:
         spark.conf.unset(PUSHDOWN_CONF)
         _pushing_down.discard(spark)
     if not is_connect(spark):
-        from delta_ds.spark.native import function, optimizer
+        from delta_ds.spark.native import function, log_aggregates
         from delta_ds.spark.native.jvm import NotNative
 
         try:
-            optimizer.uninstall(spark)
+            log_aggregates.uninstall(spark)
             function.unregister_function(spark)
         except NotNative as why:
             # Then there was nothing to take out.
@@ -179,22 +185,54 @@ def _attempt(install: Callable[[], str]) -> Capability:
 
 
 def _native(spark: SparkSession) -> str:
-    from delta_ds.spark.native.probe import probe
+    """How Spark reads and writes tables itself: known of tested versions of Spark, tried out on others."""
+    from delta_ds.spark.native.jvm import Jvm
 
-    return probe(spark)
+    Jvm.of(spark)
+    if spark.version.startswith(_TESTED):
+        return "Spark's own Parquet reader and writer"
+    _try_native(spark)
+    return f"Spark's own Parquet reader and writer, tried out on Spark {spark.version}, which is not tested"
+
+
+def _try_native(spark: SparkSession) -> None:
+    """Write a small table and read it back.
+
+    Raises
+    ------
+    NotNative
+        That fails, or gives other rows.
+    """
+    from delta_ds.spark.native.jvm import NotNative
+    from delta_ds.spark.native.load import load
+    from delta_ds.spark.native.writer import save
+
+    with tempfile.TemporaryDirectory(prefix="delta-ds-probe-") as folder:
+        try:
+            rows = spark.range(_TRIAL_ROWS).selectExpr("id", "cast(id % 2 as string) as p")
+            save(rows, {"path": folder, "partitionBy": "p"}, overwrite=False)
+            read = load(spark, {"path": folder}, insert=insert_rows)
+            found = read.where("upper(p) = '1' or id = 4").orderBy("id").collect()
+        except NotNative:
+            raise
+        except Exception as error:
+            text = str(error).strip().partition("\n")[0]
+            raise NotNative(f"on Spark {spark.version}, which is not tested, it fails: {text}") from error
+    if [tuple(row) for row in found] != [(1, "1"), (3, "1"), (4, "0")]:
+        raise NotNative(f"on Spark {spark.version}, which is not tested, it reads wrong rows")
 
 
 def _aggregates(spark: SparkSession) -> str:
-    from delta_ds.spark.native import optimizer
+    from delta_ds.spark.native import log_aggregates
 
-    optimizer.install(spark)
+    log_aggregates.install(spark)
     return "count(*), min and max of what the log knows exactly"
 
 
 def _function(spark: SparkSession) -> str:
     from delta_ds.spark.native import function
 
-    function.register_function(spark)
+    function.register_function(spark, insert_rows)
     return f"SELECT ... FROM {function.NAME}('/path', 'versionAsOf', 3)"
 
 

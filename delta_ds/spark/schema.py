@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,15 @@ def _public_type(data_type: DataType) -> DataType:
 def quoted(name: str) -> str:
     """A column's name as `col` takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_list(names: Sequence[str]) -> str:
+    """Column names as an option's text, whatever they hold.
+
+    >>> quoted_list(["a", "b, c"])
+    '`a`, `b, c`'
+    """
+    return ", ".join(map(quoted, names))
 
 
 def to_arrow(schema: SparkStructType) -> pa.Schema:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, SETTING_PREFIX, is_default
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ class Setting:
         return SETTING_PREFIX + self.name
 
 
-def _not(name: str, default: str | None, meaning: str) -> Setting:
+def _ignored(name: str, default: str | None, meaning: str) -> Setting:
     return Setting(name, default, meaning, honoured=False)
 
 
@@ -123,90 +123,90 @@ SETTINGS: tuple[Setting, ...] = (
         "`dropConstraint` of a constraint that is not there does nothing",
     ),
     # Without effect, and what is so instead
-    _not("allowArbitraryProperties.enabled", "false", "properties `delta.*` that do not exist are refused"),
-    _not("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
-    _not(
+    _ignored("allowArbitraryProperties.enabled", "false", "properties `delta.*` that do not exist are refused"),
+    _ignored("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
+    _ignored(
         "write.txnVersion.autoReset.enabled", "false",
         "`write.txnVersion` stays as it is set: set it anew for each write",
     ),
-    _not(
+    _ignored(
         "optimizeWrite.binSize", "512MiB",
         "small files are joined up to the table's `delta.targetFileSize`",
     ),
-    _not("optimize.repartition.enabled", "false", "OPTIMIZE needs no shuffle to join files"),
-    _not("stalenessLimit", "0ms", "reads see the newest version"),
-    _not("checkLatestSchemaOnRead", "true", "reads check the schema"),
-    _not(
+    _ignored("optimize.repartition.enabled", "false", "OPTIMIZE needs no shuffle to join files"),
+    _ignored("stalenessLimit", "0ms", "reads see the newest version"),
+    _ignored("checkLatestSchemaOnRead", "true", "reads check the schema"),
+    _ignored(
         "timeTravel.resolveOnIdentifier.enabled", "true",
         "`path@v1` is time travel where there is no such folder",
     ),
-    _not("timeTravel.parsing.strict", "true", "a moment that cannot be read is refused"),
-    _not("changeDataFeed.timestampOutOfRange.enabled", "false", "moments beyond the last commit are refused"),
-    _not(
+    _ignored("timeTravel.parsing.strict", "true", "a timestamp that cannot be read is refused"),
+    _ignored("changeDataFeed.timestampOutOfRange.enabled", "false", "timestamps beyond the last commit are refused"),
+    _ignored(
         "changeDataFeed.defaultSchemaModeForColumnMappingTable", "endVersion",
         "change feeds have the schema of their end",
     ),
-    _not(
+    _ignored(
         "changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled", "false",
         "change feeds across such changes are refused",
     ),
-    _not(
+    _ignored(
         "streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled", "false",
         "streams stop at such changes; use `schemaTrackingLocation`",
     ),
-    _not(
+    _ignored(
         "streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled", "false",
         "streams stop at such changes; use `schemaTrackingLocation`",
     ),
-    _not(
+    _ignored(
         "streaming.unsafeReadOnNullabilityChange.enabled", "false",
         "streams stop at such changes; use `schemaTrackingLocation`",
     ),
-    _not(
+    _ignored(
         "streaming.unsafeReadOnPartitionColumnChanges.enabled", "false",
         "streams stop at such changes; use `schemaTrackingLocation`",
     ),
-    _not(
+    _ignored(
         "typeWidening.allowAutomaticWidening", "ALWAYS",
         "schema evolution widens types where the table allows it",
     ),
-    _not("stats.skipping", "true", "files are always skipped by statistics"),
-    _not("delete.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _not("update.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _not("merge.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _not("merge.repartitionBeforeWrite.enabled", "true", "rows of a MERGE are always arranged by partitions"),
-    _not("merge.optimizeInsertOnlyMerge.enabled", "true", "a MERGE that only inserts is always one join"),
-    _not("merge.optimizeMatchedOnlyMerge.enabled", "true", "MERGE chooses its join by its clauses"),
-    _not("merge.materializeSource", "auto", "sources that are not constants are evaluated once"),
-    _not("vacuum.parallelDelete.enabled", "false", "VACUUM always deletes in parallel"),
-    _not("vacuum.parallelDelete.parallelism", None, "VACUUM chooses how many files it deletes at once"),
-    _not("vacuum.lite.enabled", "false", "`vacuum(mode=\"LITE\")` asks for it"),
-    _not(
+    _ignored("stats.skipping", "true", "files are always skipped by statistics"),
+    _ignored("delete.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
+    _ignored("update.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
+    _ignored("merge.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
+    _ignored("merge.repartitionBeforeWrite.enabled", "true", "rows of a MERGE are always arranged by partitions"),
+    _ignored("merge.optimizeInsertOnlyMerge.enabled", "true", "a MERGE that only inserts is always one join"),
+    _ignored("merge.optimizeMatchedOnlyMerge.enabled", "true", "MERGE chooses its join by its clauses"),
+    _ignored("merge.materializeSource", "auto", "sources that are not constants are evaluated once"),
+    _ignored("vacuum.parallelDelete.enabled", "false", "VACUUM always deletes in parallel"),
+    _ignored("vacuum.parallelDelete.parallelism", None, "VACUUM chooses how many files it deletes at once"),
+    _ignored("vacuum.lite.enabled", "false", "`vacuum(mode=\"LITE\")` asks for it"),
+    _ignored(
         "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration", "true",
         "versions are read as long as their files are there",
     ),
-    _not(
+    _ignored(
         "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility", "true",
         "the two retentions are the table's own affair",
     ),
-    _not("writeChecksumFile.enabled", "true", "checksum files are always written"),
-    _not("checkpoint.partSize", None, "classic checkpoints are one file"),
-    _not("maxCommitAttempts", "10000000", "a commit is tried until it conflicts"),
-    _not("snapshotPartitions", None, "a table's log is read without Spark"),
-    _not("convert.metadataCheck.enabled", "true", "folders are converted, not entries of a catalog"),
-    _not(
+    _ignored("writeChecksumFile.enabled", "true", "checksum files are always written"),
+    _ignored("checkpoint.partSize", None, "classic checkpoints are one file"),
+    _ignored("maxCommitAttempts", "10000000", "a commit is tried until it conflicts"),
+    _ignored("snapshotPartitions", None, "a table's log is read without Spark"),
+    _ignored("convert.metadataCheck.enabled", "true", "folders are converted, not entries of a catalog"),
+    _ignored(
         "convert.partitionValues.ignoreCastFailure", "false",
         "a partition value that does not fit its type is refused",
     ),
-    _not("alterLocation.bypassSchemaCheck", "false", "tables are known by their paths"),
+    _ignored("alterLocation.bypassSchemaCheck", "false", "tables are known by their paths"),
 )  # fmt: skip
 
 _BY_NAME = {setting.full_name: setting for setting in SETTINGS if setting.name != _DEFAULTS}
 # What each session has been told, so that it is told once.
-_told: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 
 
-def given(spark: SparkSession | None) -> dict[str, str]:
+def session_settings(spark: SparkSession | None) -> dict[str, str]:
     """All settings of delta-spark that a session has, by their names; those without effect are told of, once.
 
     One question to the JVM or the server; none without a session.
@@ -218,10 +218,10 @@ def given(spark: SparkSession | None) -> dict[str, str]:
         for name, text in _all_settings(spark).items()
         if name.startswith(SETTING_PREFIX) and text is not None
     }
-    told = _told.setdefault(spark, set())
+    warned = _warned.setdefault(spark, set())
     for name, why in without_effect(found).items():
-        if name not in told:
-            told.add(name)
+        if name not in warned:
+            warned.add(name)
             logger.warning("setting_without_effect name=%s reason=%s", name, why)
     return found
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
-from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError
+from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_path_suffix
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.errors import tells_parameters
-from delta_ds.spark.pushdown import in_pushdown_worker, plans_each_scan
+from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.filters import in_pushdown_worker, plans_each_scan
+from delta_ds.spark.table_names import FORMAT, check_path
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -25,23 +24,10 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.streaming.source import StreamSource
-    from delta_ds.spark.batch import Changes, Rows
-
-FORMAT = "pydelta"
+    from delta_ds.spark.batch import Changes, Pin, Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """The versions that `schema()` settled on: all later steps of the same read keep to them.
-
-    `first` is None but for a change feed.
-    """
-
-    first: int | None
-    last: int
-
-
-@tells_parameters
+@with_error_parameters
 class DeltaSource(DataSource):
     """A Delta table in Spark: `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta").save(path)`.
 
@@ -50,7 +36,7 @@ class DeltaSource(DataSource):
     `WRITE_OPTIONS` and `STREAM_READ_OPTIONS` in `delta_ds.kernel.options`.
     """
 
-    # Set by `register(spark, pushdown=True)`; see pushdown.py for why it is a choice.
+    # Set by `register(spark, pushdown=True)`; see filters.py for why it is a choice.
     pushdown: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -70,7 +56,7 @@ class DeltaSource(DataSource):
         Raises
         ------
         DeltaError
-            No table there, a version or moment out of reach, a feature or option that is not known.
+            No table there, a version or timestamp out of reach, a feature or option that is not known.
         """
         from delta_ds.spark.streaming import resolve_source
         from delta_ds.spark.streaming.stream_marker import is_marked
@@ -79,7 +65,7 @@ class DeltaSource(DataSource):
             return self._stream_schema()
         try:
             options = self._read_options()
-            reading = open_reading(options, None)
+            reading = open_read(options, None)
         except DeltaError as error:
             if not resolve_source.may_be_a_stream(self.options):
                 raise
@@ -89,7 +75,7 @@ class DeltaSource(DataSource):
             except DeltaError:
                 raise error from None
         self._pin = reading.pin
-        return schemas.to_spark(chosen(reading.schema, options, reading.table))
+        return schemas.to_spark(select_read_schema(reading.schema, options, reading.table))
 
     def _stream_schema(self) -> SparkStructType:
         from delta_ds.spark.streaming.resolve_source import columns_of, open_source
@@ -125,7 +111,7 @@ class DeltaSource(DataSource):
         from delta_ds.spark.batch import DeltaReader
 
         options = self._read_options()
-        reading = open_reading(options, self._pin)
+        reading = open_read(options, self._pin)
         columns = schemas.find_columns(schema, reading.schema, reading.table)
         reader = DeltaReader(reading, schema, columns, options)
         if in_pushdown_worker() and (self.pushdown or plans_each_scan()):
@@ -140,23 +126,19 @@ class DeltaSource(DataSource):
         DeltaError
             The rows do not fit the table, or it cannot be written; nothing was.
         """
-        from delta_ds.kernel.write.plan import is_done, newest_snapshot, plan_write
-        from delta_ds.kernel.write.save_mode import keeps_existing_table
-        from delta_ds.spark.writer import DeltaWriter
+        from delta_ds.kernel.write.plan import plan_write
+        from delta_ds.spark.writer import DeltaWriter, find_target
 
         zone = machine_time_zone()
         check_path(self.options)
         options = parse_write_options(self.options, overwrite=overwrite, session_time_zone=zone)
-        storage = open_storage(options.path, options.storage_options)
-        snapshot = newest_snapshot(storage)
-        if (
-            snapshot is not None
-            and not is_done(snapshot, options)
-            and keeps_existing_table(options, snapshot.version, storage.url)
-        ):
+        target = find_target(options)
+        if target.nothing_to_do:
             return NothingWriter()
         data = schema_of(schema.jsonValue())
-        return DeltaWriter(plan_write(storage, snapshot, data, options, overwrite=overwrite, timezone=zone))
+        return DeltaWriter(
+            plan_write(target.storage, target.snapshot, data, options, overwrite=overwrite, timezone=zone)
+        )
 
     def _read_options(self) -> ReadOptions:
         check_path(self.options)
@@ -164,7 +146,7 @@ class DeltaSource(DataSource):
 
 
 class NothingWriter(DataSourceWriter):
-    """Where there is a table already and the save mode is `ignore`: takes no row, commits nothing."""
+    """For a write of which nothing is left to do, see `WriteTarget`: takes no row, commits nothing."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return WriterCommitMessage()
@@ -176,25 +158,7 @@ class PushdownSource(DeltaSource):
     pushdown: ClassVar[bool] = True
 
 
-def check_path(options: Mapping[str, str]) -> None:
-    """Refuse options without a path.
-
-    Raises
-    ------
-    InvalidOptionError
-        There is none.
-    """
-    if not any(key.lower() in ("path", "paths") for key in options):
-        raise InvalidOptionError(
-            "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
-            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
-            "Spark does not hand their location to a Python data source"
-        )
-
-
-def open_reading(
-    options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None
-) -> Rows | Changes:
+def open_read(options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
     A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it
@@ -206,17 +170,17 @@ def open_reading(
         See `DeltaLog.snapshot` and `DeltaLog.changes`.
     """
     try:
-        return _open(options, pin)
+        return _open_read(options, pin)
     except NotADeltaTableError:
         travelling = with_path_suffix(options, session_time_zone or machine_time_zone())
         if travelling == options:
             raise
-        return _open(travelling, pin)
+        return _open_read(travelling, pin)
 
 
-def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
+def _open_read(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.spark.batch import Changes, Rows
+    from delta_ds.spark.batch import Changes, Pin, Rows
 
     log = DeltaLog(options.path, options.storage_options)
     if options.change_feed:
@@ -236,7 +200,7 @@ def _open(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
     return Rows(snapshot, Pin(None, snapshot.version), options)
 
 
-def chosen(available: StructType, options: ReadOptions, table: str) -> StructType:
+def select_read_schema(available: StructType, options: ReadOptions, table: str) -> StructType:
     """What a read without a given schema returns: what `columns` and `metadataColumns` ask for, else all."""
     if options.columns is None:
         return available

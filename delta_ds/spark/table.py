@@ -14,7 +14,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
-from delta_ds.spark.commands.resolve_table import open_handle, open_name
+from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, open_log, run
 from delta_ds.spark.description import TableDescription
 from delta_ds.spark.session.reading import read
@@ -117,24 +117,24 @@ class DeltaTable(TableDescription):
         return cls(run_convert(sparkSession, identifier, partitionSchema))
 
     @classmethod
-    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder of a new table; there must be none at its location."""
-        return DeltaTableBuilder(_session(sparkSession), create.CREATE)
+        return DeltaTableBuilder(_session(sparkSession), create.CREATE, cls)
 
     @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder of a new table; one that is there already stays as it is."""
-        return DeltaTableBuilder(_session(sparkSession), create.IF_NOT_EXISTS)
+        return DeltaTableBuilder(_session(sparkSession), create.IF_NOT_EXISTS, cls)
 
     @classmethod
-    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder of a table in place of one that must be there; older versions stay."""
-        return DeltaTableBuilder(_session(sparkSession), create.REPLACE)
+        return DeltaTableBuilder(_session(sparkSession), create.REPLACE, cls)
 
     @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder of a table in place of one that may be there; older versions stay."""
-        return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE)
+        return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE, cls)
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that expressions can use."""
@@ -157,7 +157,7 @@ class DeltaTable(TableDescription):
         Parameters
         ----------
         start, end
-            The first and the last version (int), or moments: text in the session time zone, or an aware datetime. By
+            The first and the last version (int), or timestamps: text in the session time zone, or an aware datetime. By
             default from version 0 to the latest.
 
         Raises
@@ -300,7 +300,7 @@ class DeltaTable(TableDescription):
         return run_restore(self._handle, version=version)
 
     def restoreToTimestamp(self, timestamp: str | datetime) -> DataFrame:
-        """Make the table again what it was at a moment, as a new version; see `restoreToVersion`.
+        """Make the table again what it was at a timestamp, as a new version; see `restoreToVersion`.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at another path of what this one was at a moment; see `clone` and `restoreToTimestamp`."""
+        """Make a table at another path of what this one was at a timestamp; see `clone` and `restoreToTimestamp`."""
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(

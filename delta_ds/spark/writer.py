@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.kernel.write.plan import WritePlan, is_done, newest_snapshot
+from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.engine import engine_info
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -30,7 +35,42 @@ class TaskMessage(WriterCommitMessage):
     result: TaskResult
 
 
-@tells_parameters
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """Where a write goes.
+
+    Attributes
+    ----------
+    storage
+        The table's, or where it shall be.
+    snapshot
+        The newest version; None for a new table.
+    nothing_to_do
+        The table has the write's transaction already, or the save mode is `ignore` and there is a table.
+    """
+
+    storage: Storage
+    snapshot: Snapshot | None
+    nothing_to_do: bool
+
+
+def find_target(options: WriteOptions) -> WriteTarget:
+    """The table that a write with these options goes to.
+
+    Raises
+    ------
+    TableExistsError
+        The save mode is `errorifexists`, and there is one.
+    """
+    storage = open_storage(options.path, options.storage_options)
+    snapshot = newest_snapshot(storage)
+    nothing = snapshot is not None and (
+        is_done(snapshot, options) or keeps_existing_table(options, snapshot.version, storage.url)
+    )
+    return WriteTarget(storage, snapshot, nothing)
+
+
+@with_error_parameters
 class DeltaWriter(DataSourceArrowWriter):
     """Writes what `WritePlan` says; nothing counts before `commit`."""
 

@@ -73,15 +73,16 @@ class NativeTable(SparkTable):
         return frame
 
     def _why_portable(self, options: dict[str, Any]) -> str:
-        from delta_ds.spark.native import scan
         from delta_ds.spark.native.jvm import NotNative
+        from delta_ds.spark.native.load import load
+        from delta_ds.spark.session.writing import insert_rows
 
         given = {key: str(value) for key, value in options.items() if value is not None}
         try:
-            scan.load(self._spark, {**given, "path": self._path})
+            load(self._spark, {**given, "path": self._path}, insert=insert_rows)
         except NotNative as refusal:
             return refusal.reason
-        raise AssertionError(f"spark.read took the portable path, native.scan.load does not: {given}")
+        raise AssertionError(f"spark.read took the portable path, native.load.load does not: {given}")
 
     def version_at(self, timestamp_ms: int) -> int:
         frame = self._load(timestampAsOf=spelled(timestamp_ms))

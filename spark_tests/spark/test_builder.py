@@ -10,22 +10,29 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedFeatureError
+from delta_ds.kernel.alter import create
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, VARIANT, ArrayType, DecimalType, StructType
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.spark.builder import DeltaTableBuilder, IdentityGenerator, spark_type, to_kernel
+from delta_ds.spark.builder import DeltaTableBuilder, IdentityGenerator
+from delta_ds.spark.ddl_types import spark_type, to_kernel
+from delta_ds.spark.table import DeltaTable
 
 NO_SPARK: Any = None  # types that are objects need no session
 
 
-def built(path: Path, builder: DeltaTableBuilder) -> Snapshot:
+def builder_of(spark: Any) -> DeltaTableBuilder[DeltaTable]:
+    return DeltaTableBuilder(spark, create.CREATE, DeltaTable)
+
+
+def built(path: Path, builder: DeltaTableBuilder[DeltaTable]) -> Snapshot:
     builder.location(str(path)).execute()
     return DeltaLog(path).snapshot()
 
 
 def test_columns_keep_their_order_nullability_and_comments(tmp_path: Path) -> None:
     schema = T.StructType([T.StructField("b", T.StringType(), False, {"comment": "about b", "mine": 1})])
-    builder = DeltaTableBuilder(NO_SPARK).addColumn("a", T.LongType(), False, comment="about a")
+    builder = builder_of(NO_SPARK).addColumn("a", T.LongType(), False, comment="about a")
     found = built(tmp_path / "t", builder.addColumns(schema).addColumn("c", T.DecimalType(9, 2))).schema
     assert [(f.name, f.type, f.nullable, dict(f.metadata)) for f in found] == [
         ("a", LONG, False, {"comment": "about a"}),
@@ -35,17 +42,17 @@ def test_columns_keep_their_order_nullability_and_comments(tmp_path: Path) -> No
 
 
 def test_layout_properties_and_comment_reach_the_table(tmp_path: Path) -> None:
-    builder = DeltaTableBuilder(NO_SPARK).addColumn("a", T.LongType()).addColumn("b", T.LongType())
+    builder = builder_of(NO_SPARK).addColumn("a", T.LongType()).addColumn("b", T.LongType())
     snapshot = built(tmp_path / "p", builder.partitionedBy(["b"]).property("x.y", "z").comment("about it"))
     assert (snapshot.partition_columns, snapshot.properties) == (["b"], {"x.y": "z"})
     assert snapshot.metadata.description == "about it"
-    builder = DeltaTableBuilder(NO_SPARK).addColumn("a", T.LongType()).clusterBy("a")
+    builder = builder_of(NO_SPARK).addColumn("a", T.LongType()).clusterBy("a")
     assert built(tmp_path / "c", builder).detail()["clusteringColumns"] == ["a"]
 
 
 def test_definitions_are_recorded_in_the_fields(tmp_path: Path) -> None:
     builder = (
-        DeltaTableBuilder(NO_SPARK)
+        builder_of(NO_SPARK)
         .addColumn("a", T.LongType(), generatedAlwaysAs=IdentityGenerator(5, 2))
         .addColumn("b", T.LongType(), generatedByDefaultAs=IdentityGenerator())
         .addColumn("c", T.LongType(), generatedAlwaysAs="d + 1")
@@ -106,11 +113,11 @@ def test_a_type_that_tables_cannot_have_is_refused() -> None:
 )  # fmt: skip
 def test_arguments_of_the_wrong_kind_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        DeltaTableBuilder(NO_SPARK).addColumn(**arguments)
+        builder_of(NO_SPARK).addColumn(**arguments)
 
 
 def test_a_table_has_no_name_and_needs_a_place() -> None:
-    builder = DeltaTableBuilder(NO_SPARK).addColumn("a", T.LongType())
+    builder = builder_of(NO_SPARK).addColumn("a", T.LongType())
     with pytest.raises(DeltaError, match=r"\.location"):
         builder.tableName("db.t")
     with pytest.raises(DeltaError, match=r"\.location"):
@@ -146,7 +153,7 @@ def test_text_that_is_no_type_is_refused(spark: SparkSession, text: str) -> None
 
 @pytest.mark.spark
 def test_a_table_of_ddl_columns_is_read_by_the_source(spark: SparkSession, tmp_path: Path) -> None:
-    builder = DeltaTableBuilder(spark).addColumn("a", "bigint", nullable=False)
+    builder = builder_of(spark).addColumn("a", "bigint", nullable=False)
     table = builder.addColumn("v", "variant").addColumn("i", "int").location(str(tmp_path / "t")).execute()
     schema: StructType = DeltaLog(tmp_path / "t").snapshot().schema
     assert [f.type for f in schema] == [LONG, VARIANT, INTEGER]

@@ -35,6 +35,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
+from delta_ds.kernel.alter import create
 from delta_ds.spark.session import reports
 from spark_tests.full_form import FULL
 from spark_tests.spark.connect_server import (
@@ -310,7 +311,7 @@ class TestDeltaTable:
 
         client(program, str(tmp_path / "there"))
         no_session: Any = None
-        change(make(DeltaTableBuilder(no_session), str(tmp_path / "here")))
+        change(make(DeltaTableBuilder(no_session, create.CREATE, DeltaTable), str(tmp_path / "here")))
         here, there = (described(tmp_path / name) for name in ("here", "there"))
         assert there == here
         assert [operation for operation, _ in here["history"]][-1] == "CREATE TABLE"

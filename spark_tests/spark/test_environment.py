@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.environment import explained, foreign_workers
+from delta_ds.spark.environment import explain_failure, foreign_workers
 from delta_ds.spark.errors import as_delta_error
 
 
@@ -99,8 +99,10 @@ class TestFailures:
         assert as_delta_error(RuntimeError(said.format("deltas"))) is None
 
     def test_of_imports_in_functions_of_others_are_left_alone(self) -> None:
-        assert explained(RuntimeError("ModuleNotFoundError: No module named 'numpy'")) is None
-        assert explained(RuntimeError("in delta_ds: ModuleNotFoundError: No module named 'mine'")) is None
+        assert explain_failure(RuntimeError("ModuleNotFoundError: No module named 'numpy'")) is None
+        assert (
+            explain_failure(RuntimeError("in delta_ds: ModuleNotFoundError: No module named 'mine'")) is None
+        )
 
     @pytest.mark.spark
     def test_of_format_delta_without_a_jar_name_the_format(self, spark: SparkSession, tmp_path: Path) -> None:

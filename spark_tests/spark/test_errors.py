@@ -34,7 +34,13 @@ from delta_ds.exceptions import (
     PredicateError,
     SchemaError,
 )
-from delta_ds.spark.errors import as_delta_error, delta_errors, in_spark, tells_parameters, told
+from delta_ds.spark.errors import (
+    as_delta_error,
+    as_spark_error,
+    delta_errors,
+    report_text,
+    with_error_parameters,
+)
 
 TRACEBACK = """Traceback (most recent call last):
   File "/x/delta_ds/spark/source.py", line 68, in schema
@@ -173,13 +179,13 @@ def test_error_at_the_border_is_one_of_both(kind: type[DeltaError]) -> None:
     ],
 )
 def test_class_is_the_one_that_delta_spark_raises(error: DeltaError, kind: type[PySparkException]) -> None:
-    assert isinstance(in_spark(error), kind)
+    assert isinstance(as_spark_error(error), kind)
 
 
 @pytest.mark.parametrize("name", [kind for kind in vars(exceptions) if kind.startswith("Concurrent")])
 def test_conflicts_are_no_errors_of_analysis(name: str) -> None:
     """As in `delta.exceptions`, they are plain errors of Spark."""
-    error = in_spark(getattr(exceptions, name)("x"))
+    error = as_spark_error(getattr(exceptions, name)("x"))
     assert isinstance(error, PySparkException)
     assert not isinstance(error, AnalysisException)
 
@@ -192,7 +198,7 @@ def test_what_ends_a_stream_is_an_error_of_streams_too() -> None:
 
 
 def test_parameters_travel_with_the_text() -> None:
-    @tells_parameters
+    @with_error_parameters
     class Source:
         def read(self) -> Iterator[int]:
             yield 1
@@ -204,14 +210,14 @@ def test_parameters_travel_with_the_text() -> None:
     with pytest.raises(SchemaError) as caught:
         Source().schema()
     text = "".join(traceback.format_exception(caught.value))
-    for reported in (text, f"{text}\n SQLSTATE: 38000\n\nJVM stacktrace:\n\tat X", told(caught.value)):
+    for reported in (text, f"{text}\n SQLSTATE: 38000\n\nJVM stacktrace:\n\tat X", report_text(caught.value)):
         error = as_delta_error(RuntimeError(reported))
         assert type(error) is SchemaError
         assert (error.text, error.parameters) == ("two\nlines", {"a": [1, 2], "b": 'c"\n\n'})
 
 
 def test_report_that_was_cut_off_within_the_parameters_still_has_the_error() -> None:
-    raised = told(SchemaError("what", parameters={"a": "long"}))
+    raised = report_text(SchemaError("what", parameters={"a": "long"}))
     error = as_delta_error(RuntimeError(raised[:-4]))
     assert (type(error), str(error)) == (SchemaError, str(SchemaError("what")))
 

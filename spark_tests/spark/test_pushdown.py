@@ -14,12 +14,12 @@ from pyspark.sql.datasource import DataSourceReader
 
 import delta_ds
 from delta_ds import DeltaLog
-from delta_ds.spark import pushdown
 from delta_ds.spark.batch import DeltaReader, SlicePartition
-from delta_ds.spark.session.reading import NATIVE_SCAN_CONF
+from delta_ds.spark.filters import PUSHDOWN_CONF, PUSHDOWN_WORKER, plans_each_scan
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF
 from delta_ds.spark.source import DeltaSource, PushdownSource
 
-CONF = pushdown.PUSHDOWN_CONF
+CONF = PUSHDOWN_CONF
 
 
 def read(spark: SparkSession, path: str) -> DataFrame:
@@ -70,7 +70,7 @@ class TestInSpark:
         with pytest.raises(Exception, match="FILE_NOT_EXIST"):
             read(vouching, sales).where("country = 'DE'").count()
 
-    @pytest.mark.skipif(pushdown.plans_each_scan(), reason="this Spark plans each scan by itself")
+    @pytest.mark.skipif(plans_each_scan(), reason="this Spark plans each scan by itself")
     def test_conf_alone_does_not_skip_files(self, spark: SparkSession, sales: str) -> None:
         spark.conf.set(CONF, "true")
         try:
@@ -87,7 +87,7 @@ class TestReader:
     @pytest.fixture
     def pushing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """This process passes for the one in which Spark pushes filters."""
-        monkeypatch.setitem(sys.modules, pushdown._PUSHDOWN_WORKER, types.ModuleType("worker"))
+        monkeypatch.setitem(sys.modules, PUSHDOWN_WORKER, types.ModuleType("worker"))
 
     def reader(self, source: type[DeltaSource], path: str) -> DeltaReader:
         instance = source({"path": path})
@@ -126,7 +126,7 @@ class TestReader:
     def test_spark_that_plans_each_scan_by_itself_needs_nobody_to_vouch(
         self, sales: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert not skips(self.reader(DeltaSource, sales)) or pushdown.plans_each_scan()
+        assert not skips(self.reader(DeltaSource, sales)) or plans_each_scan()
         monkeypatch.setattr(DataSourceReader, "pushLimit", lambda self, limit: False, raising=False)
         assert skips(self.reader(DeltaSource, sales))
 

@@ -198,4 +198,4 @@ def test_constraint_that_is_not_there_may_be_dropped_where_the_session_says_so(
 
 def test_settings_are_asked_for_at_once(spark: SparkSession) -> None:
     with _with(spark, properties__defaults__a="b -> c"):
-        assert settings.given(spark)[DEFAULTS_PREFIX + "a"] == "b -> c"
+        assert settings.session_settings(spark)[DEFAULTS_PREFIX + "a"] == "b -> c"

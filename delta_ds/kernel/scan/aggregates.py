@@ -26,9 +26,10 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.scan.file_pruning import StatisticsColumnRef, is_opaque, resolve
+from delta_ds.kernel.scan.file_pruning import StatisticsColumnRef, resolve
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, STRING, DataType, DecimalType, PrimitiveType
 
@@ -129,7 +130,9 @@ class _Partition:
         field = snapshot.schema.find(path[0]) if len(path) == 1 and path[0].lower() in names else None
         if field is None:
             return None
-        return cls(field.name, physical_name(field, snapshot.mapping_mode), field.type, is_opaque(field))
+        return cls(
+            field.name, physical_name(field, snapshot.mapping_mode), field.type, not compares_by_bytes(field)
+        )
 
 
 def _may_be_known(request: Aggregate, leaf: StatisticsColumnRef | None, is_data: bool) -> bool:

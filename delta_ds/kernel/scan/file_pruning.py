@@ -18,6 +18,7 @@ from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Lit
 from delta_ds.kernel.scan import bounds
 from delta_ds.kernel.scan.bounds import Bounds, exact_bounds, may_compare, same_for_all, unknown_bounds
 from delta_ds.kernel.scan.partitions import PartitionTuples
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
@@ -74,17 +75,7 @@ def resolve(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> Sta
         return None
     changes = field_.metadata.get("delta.typeChanges") or []
     was_float = level == DOUBLE and any(change.get("fromType") == "float" for change in changes)
-    return StatisticsColumnRef(physical, level, not is_opaque(field_), was_float)
-
-
-def is_opaque(field_: StructField) -> bool:
-    """Tell whether strings of this column compare otherwise than by the bytes that were written.
-
-    `char(n)` is read padded with blanks, which statistics and partition values need not be; a collation
-    has an order of its own.
-    """
-    char = str(field_.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).lower().startswith("char")
-    return char or "__COLLATIONS" in field_.metadata
+    return StatisticsColumnRef(physical, level, compares_by_bytes(field_), was_float)
 
 
 @dataclass(slots=True)

@@ -20,14 +20,9 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
 from delta_ds.kernel.scan.bounds import same_for_all
-from delta_ds.kernel.scan.file_pruning import (
-    FilePruning,
-    StatisticsColumnRef,
-    is_opaque,
-    resolve,
-    without_nan,
-)
+from delta_ds.kernel.scan.file_pruning import FilePruning, StatisticsColumnRef, resolve, without_nan
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import LONG, DataType, StructType
 
@@ -150,7 +145,7 @@ def _tuples(
     wanted: dict[str, tuple[str, DataType]] = {
         f.name: (physical_name(f, mapping_mode), f.type) for f in fields
     }
-    opaque = frozenset(f.name for f in fields if is_opaque(f))
+    opaque = frozenset(f.name for f in fields if not compares_by_bytes(f))
     return partition_tuples(files, wanted, opaque, timezone)
 
 

@@ -21,7 +21,9 @@ from delta_ds.kernel.schema.types import (
 )
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+COLLATIONS = "__COLLATIONS"
 _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
+_HOLDS_CHAR = re.compile(r"\bchar(acter)?\(", re.IGNORECASE)
 # How Spark's `catalogString` names types that the schema JSON names otherwise.
 _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
@@ -30,6 +32,15 @@ def declared_type(field: StructField) -> str | None:
     """The declared type of a column that is or holds a char or varchar, in Spark's words; else None."""
     text = field.metadata.get(DECLARED)
     return text if isinstance(text, str) else None
+
+
+def compares_by_bytes(field: StructField) -> bool:
+    """Whether strings of a field compare by the bytes that were written.
+
+    Not so for `char(n)`, which is read padded with blanks that files, statistics and partition values need not have,
+    nor under a collation, which has an order of its own.
+    """
+    return COLLATIONS not in field.metadata and not _HOLDS_CHAR.search(declared_type(field) or "")
 
 
 def with_declared_type(field: StructField, text: str | None) -> StructField:

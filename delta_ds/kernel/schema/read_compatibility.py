@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from delta_ds.kernel.schema.char_varchar import COLLATIONS
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
-
-_COLLATIONS = "__COLLATIONS"
 
 
 def columns_as_before(before: StructType, now: StructType) -> StructType | list[str]:
@@ -43,7 +42,7 @@ def _struct(before: StructType, now: StructType, where: str, problems: list[str]
 def _field(old: StructField, new: StructField, path: str, problems: list[str]) -> StructField:
     if new.nullable and not old.nullable:
         problems.append(f"column {path} may hold nulls now")
-    if old.metadata.get(_COLLATIONS) != new.metadata.get(_COLLATIONS):
+    if old.metadata.get(COLLATIONS) != new.metadata.get(COLLATIONS):
         problems.append(f"the collation of column {path} is another one")
     return replace(new, type=_type(old.type, new.type, path, problems))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.commands.session import time_zone
 from delta_ds.spark.session.reading import read
+from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.resolve_table import filesystem_options, open_handle
-from delta_ds.spark.commands.session import time_zone
+from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import run
+from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.table_names import without_path
 
 if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle
@@ -32,7 +33,7 @@ def run_clone(
     Handle
         On the new table.
     """
-    options = filesystem_options(handle)
+    options = without_path(handle.options)
     run(
         handle.log,
         log_calls.clone_to,

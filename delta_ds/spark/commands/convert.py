@@ -18,13 +18,13 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark import settings
-from delta_ds.spark.arrow_tasks import map_in_arrow
-from delta_ds.spark.builder import to_kernel
-from delta_ds.spark.commands.resolve_table import format_and_path, open_handle
-from delta_ds.spark.commands.session import is_set, time_zone
+from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
+from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.frames import frame_of, map_in_arrow
+from delta_ds.spark.session_conf import is_set, time_zone
+from delta_ds.spark.table_names import format_and_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ def run_convert(
         how: dict[str, Any] = {
             "collect_statistics": is_set(spark, STATISTICS_SETTING, True),
             "timezone": time_zone(spark),
-            "properties": default_properties(settings.given(spark)),
+            "properties": default_properties(settings.session_settings(spark)),
         }
         if isinstance(log, DeltaLog):
             where = log.storage.url

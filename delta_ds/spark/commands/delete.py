@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
-from delta_ds.spark.commands.dml_command import Change, affected, by_path
+from delta_ds.spark.commands.dml_command import Change, affected_rows, by_path
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
-from delta_ds.spark.commands.materialize import kept, may_change
-from delta_ds.spark.commands.positions import counts, positions
+from delta_ds.spark.commands.materialize import materialize, may_change
+from delta_ds.spark.commands.positions import count_by_file, positions
+from delta_ds.spark.commands.predicates import predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved, Scope
-from delta_ds.spark.commands.resolution.predicates import predicate_of, reads_only
 from delta_ds.spark.commands.rows import before_columns
 
 if TYPE_CHECKING:
@@ -46,18 +46,19 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
     with Change(handle, operations.DELETE.name) as change:
         rows: int | None = 0
         if change.done:
-            return affected(handle.spark, rows)
+            return affected_rows(handle.spark, rows)
+        change.plan_rows()
         if condition is None:
             rows = _remove(change, change.target.all_files, None, "true")
         else:
             rows = _delete(change, condition)
-    return affected(handle.spark, rows)
+    return affected_rows(handle.spark, rows)
 
 
 def _delete(change: Change, condition: str | Column) -> int | None:
     target = change.target
     sample = target.frame(target.no_files)
-    resolved = matching(target, sample, condition, operations.DELETE.name)
+    resolved = resolve_condition(target, sample, condition, operations.DELETE.name)
     predicate = predicate_of(target, resolved)
     if reads_only(target, resolved, target.state.partition_columns):
         return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)
@@ -67,9 +68,9 @@ def _delete(change: Change, condition: str | Column) -> int | None:
     return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
 
 
-def matching(target: Target, frame: DataFrame, condition: str | Column, operation: str) -> Resolved:
+def resolve_condition(target: Target, frame: DataFrame, condition: str | Column, operation: str) -> Resolved:
     """A condition on the rows of a frame of the target; it can be evaluated on all frames of it."""
-    scope = Scope(frame, target.handle.where, operation, settled=target.settled)
+    scope = Scope(frame, target.handle.where, operation, context=target.context)
     return scope.predicate(condition, "condition")
 
 
@@ -117,8 +118,8 @@ def _rewrite(
     gone = F.coalesce(condition.column, F.lit(False)).alias(_GONE)
     looked_at = target.frame(files).select("*", gone)
     if keeps:
-        looked_at = kept(looked_at)
-    found = counts(looked_at.where(looked_at[_GONE]))
+        looked_at = materialize(looked_at)
+    found = count_by_file(looked_at.where(looked_at[_GONE]))
     if not found:
         return 0
     scanned = change.elapsed_ms()

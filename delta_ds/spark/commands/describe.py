@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.session import frame
 from delta_ds.spark.connect_bridge import ask
+from delta_ds.spark.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -50,7 +50,7 @@ class Change(AbstractContextManager["Change"]):
     target
         The table at the version that is read.
     plan
-        How rows are written; see `settle`.
+        How rows are written; there once `plan_rows` was called.
     done
         Whether the session names a transaction that the table has already: there is nothing to do.
 
@@ -61,6 +61,7 @@ class Change(AbstractContextManager["Change"]):
     """
 
     plan: DmlPlan
+    _how: dict[str, Any]
 
     def __init__(self, handle: Handle, operation: str, *, removes: bool = True) -> None:
         self._started = time.monotonic()
@@ -70,31 +71,26 @@ class Change(AbstractContextManager["Change"]):
         check_names(self.target.schema.names, "table", handle.where, operation)
         self._txn = session_transaction(self.target.spark)
         self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
-        self._how: dict[str, Any] = {}
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
-        self.settle()
         self._guard = staging(handle.where)
         self._reading = ExitStack()
 
-    def settle(
+    def plan_rows(
         self,
         *,
         computed: Collection[str] = (),
         generates: Collection[str] = (),
         after: TableState | None = None,
     ) -> None:
-        """Decide how rows are written; parameters as of `plan_dml`."""
-        folder = self.plan.folder if self._how else None
+        """Decide how rows are written: once, before any is; parameters as of `plan_dml`."""
         self._how = {
             "computed": tuple(computed), "generates": tuple(generates), "after": after,
             "timezone": self.target.timezone,
         }  # fmt: skip
-        self.plan = self._planned(native=not self.target.is_connect)
-        if folder is not None:
-            self.plan = replace(self.plan, folder=folder)
+        self.plan = self._make_plan(native=not self.target.is_connect)
 
-    def _planned(self, *, native: bool) -> DmlPlan:
+    def _make_plan(self, *, native: bool) -> DmlPlan:
         how = dict(self._how)
         if native:
             from delta_ds.spark.native.jvm import NotNative
@@ -108,9 +104,9 @@ class Change(AbstractContextManager["Change"]):
     def __enter__(self) -> Change:
         self._staged = self._guard.__enter__()
         if not self.target.is_connect:
-            from delta_ds.spark.native.following import reading
+            from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 
-            self._reading.enter_context(reading(self.target.spark, self.target.snapshot))
+            self._reading.enter_context(pin_snapshots(self.target.spark, self.target.snapshot))
         return self
 
     def __exit__(
@@ -124,7 +120,7 @@ class Change(AbstractContextManager["Change"]):
         finally:
             self._reading.close()
         if self._committed and not self.target.is_connect:
-            from delta_ds.spark.native.following import renew_cached
+            from delta_ds.spark.native.writer import renew_cached
 
             renew_cached(self.target.spark, self.target.handle.where)
         return handled
@@ -142,7 +138,9 @@ class Change(AbstractContextManager["Change"]):
 
     def _portable_plan(self) -> DmlPlan:
         """The plan for tasks that evaluate the table's expressions themselves."""
-        return replace(self._planned(native=False), folder=self.plan.folder)
+        if self.target.is_connect:
+            return self.plan
+        return replace(self._make_plan(native=False), folder=self.plan.folder)
 
     # --- commit
 
@@ -190,6 +188,6 @@ def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
     return {paths[number]: value for number, value in found.items()}
 
 
-def affected(spark: SparkSession, rows: int | None) -> DataFrame:
+def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")

@@ -30,17 +30,18 @@ from delta_ds.spark.commands.file_scan_source import (
 )
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved
-from delta_ds.spark.connect_bridge import fetch, is_connect, run
+from delta_ds.spark.connect_bridge import fetch, run
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, is_off
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.native.settled import Settled
+    from delta_ds.spark.native.resolution import ExpressionContext
 
 logger = logging.getLogger("delta_ds")
 
@@ -142,16 +143,16 @@ class Target:
         return under_ids(frame, self._first)
 
     @cached_property
-    def settled(self) -> Settled | None:
+    def context(self) -> ExpressionContext | None:
         """The fixed values of `current_timestamp()` and its like, and columns of `toDF()`; None on Spark Connect.
 
         There, what may differ is computed once, and kept.
         """
         if self.is_connect:
             return None
-        from delta_ds.spark.native.settled import Settled
+        from delta_ds.spark.native.resolution import ExpressionContext
 
-        return Settled(self._first or self.frame(self.no_files), self.handle.given)
+        return ExpressionContext(self._first or self.frame(self.no_files), self.handle.given)
 
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame
@@ -159,8 +160,8 @@ class Target:
     def _native(self, files: CandidateFiles) -> DataFrame | None:
         if self._snapshot is None or is_off(self.spark, NATIVE_SCAN_CONF):
             return None
-        from delta_ds.spark.native.file_scan_with_positions import numbered_rows
         from delta_ds.spark.native.jvm import NotNative
+        from delta_ds.spark.native.scan import numbered_rows
 
         try:
             return numbered_rows(
@@ -218,8 +219,8 @@ class Target:
         tuples, codes = self.ask(distinct_partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
         frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
-        kept = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
-        chosen = pc.is_in(codes, value_set=integers(kept))
+        matching = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
+        chosen = pc.is_in(codes, value_set=integers(matching))
         files = self.all_files
         return CandidateFiles(*(values.filter(chosen) for values in (files.numbers, files.paths, files.rows)))
 

@@ -1,4 +1,4 @@
-"""The handle every command gets: a table, its session, and its alias."""
+"""Tables as commands hold them: opened by path or by name, in a session."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
+
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.spark import log_calls, settings
+from delta_ds.spark.connect_bridge import ask, open_log
+from delta_ds.spark.table_names import FORMAT, format_and_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,3 +45,51 @@ class Handle:
     options: Mapping[str, str] = field(repr=False)
     alias: str | None = None
     given: deque[DataFrame] = field(default_factory=partial(deque, maxlen=16), repr=False, compare=False)
+
+
+_OURS = (FORMAT, "delta")
+
+
+def open_handle(
+    spark: SparkSession, path: str, options: Mapping[str, str], alias: str | None = None
+) -> Handle:
+    """The table at a path.
+
+    Parameters
+    ----------
+    spark
+        A classic session or one of Spark Connect.
+    path
+        A local path or URL.
+    options
+        `storage.*` and `fs.*` settings.
+    alias
+        The name by which expressions may call it.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is no table.
+    """
+    settings.session_settings(spark)  # tells of those without effect
+    log = open_log(spark, path, options)
+    where = ask(log, log_calls.location)
+    return Handle(
+        spark, log, where, {**options, "path": where if where.startswith("/") else str(path)}, alias
+    )
+
+
+def open_name(spark: SparkSession, name: str) -> Handle:
+    """The table that a name stands for: ``pydelta.`/path` `` or ``delta.`/path` ``.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A name that only a catalog could know.
+    NotADeltaTableError
+        There is no table at the path.
+    """
+    source, path = format_and_path(name)
+    if source not in _OURS:
+        raise MISSING_DELTA_TABLE_NAME(tableName=name)
+    return open_handle(spark, path, {})

@@ -1,7 +1,7 @@
 """Materialize rows that a command reads twice and that could differ the second time.
 
-In classic sessions expressions are settled when they are resolved (`Target.settled`). A client of Spark Connect cannot
-do that: the server resolves expressions anew for each query, with the time of that query.
+In classic sessions the values of expressions are fixed when they are resolved (`Target.context`). A client of Spark
+Connect cannot do that: the server resolves expressions anew for each query, with the time of that query.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# As Spark shows, in plans, what it settles for each query; also by the words that are moments as text.
+# As Spark shows, in plans, what it settles for each query; also by the words that are timestamps as text.
 _CHANGING = re.compile(
     r"\b(current_\w+|now|localtimestamp|curdate|user|session_user|today|tomorrow|yesterday)\b", re.IGNORECASE
 )
@@ -25,8 +25,8 @@ _CHANGING = re.compile(
 def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
     """Whether some expressions over a frame may have other values in the next query of the command.
 
-    False in classic sessions, where they are settled. On Spark Connect the server is asked for the plan, in which
-    functions of users are spelled out; a column that is called like a moment counts as one.
+    False in classic sessions, where their values are fixed. On Spark Connect the server is asked for the plan, in which
+    functions of users are spelled out; a column that is called like a timestamp counts as one.
     """
     if not is_connect(frame.sparkSession):
         return False
@@ -34,19 +34,19 @@ def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
     return _CHANGING.search(asked._explain_string(mode="extended")) is not None
 
 
-def kept(frame: DataFrame) -> DataFrame:
+def materialize(frame: DataFrame) -> DataFrame:
     """The rows of a frame, materialized; lost partitions fail the query instead of being computed again."""
     return frame.localCheckpoint(eager=True)
 
 
 @contextmanager
-def kept_or_cached(frame: DataFrame) -> Iterator[DataFrame]:
+def materialized_or_cached(frame: DataFrame) -> Iterator[DataFrame]:
     """The rows of a frame, stored for two reads within the block."""
     from pyspark import StorageLevel
 
     if is_connect(frame.sparkSession):
         # What is only cached is computed again where the server does not know the plan for the same.
-        yield kept(frame)
+        yield materialize(frame)
         return
     frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -28,11 +28,11 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
-from delta_ds.spark.commands.session import time_zone
-from delta_ds.spark.connect_bridge import fetch, is_connect, run
-from delta_ds.spark.engine import engine_info
+from delta_ds.spark.connect_bridge import fetch, run
+from delta_ds.spark.engine import engine_info, is_connect
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
+from delta_ds.spark.session_conf import time_zone
 from delta_ds.spark.settings import USER_METADATA
 
 if TYPE_CHECKING:
@@ -177,29 +177,29 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     spark, log = handle.spark, handle.log
     started = time_ns() // 1_000_000
     phase(spark, f"OPTIMIZE {handle.where}: planning")
-    plan, server_cores = fetch(log, _planned, request)
+    plan, server_cores = fetch(log, _plan_on_server, request)
     cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
     adds: list[dict[str, Any]] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         with staging(handle.where) as staged:
             staged.deleted_by(partial(run, log, discard_staged, plan.rewrite.folder))
-            with _described(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
-                adds = _rewritten(spark, plan, cores) if plan.bins else []
+            with _job_description(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
+                adds = _rewrite(spark, plan, cores) if plan.bins else []
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
-            said = spark.conf.get(USER_METADATA, None)
+            user_metadata = spark.conf.get(USER_METADATA, None)
             with staged.publishing():
-                run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=said)
+                run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=user_metadata)
     metrics = result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
     path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
     return frame_of(spark, [(path, metrics)], SCHEMA)
 
 
-def _planned(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:
+def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:
     return plan_optimize(log, request), os.cpu_count() or 1
 
 
-def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict[str, Any]]:
+def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict[str, Any]]:
     large = [
         number
         for number, files in enumerate(plan.bins)
@@ -213,7 +213,7 @@ def _rewritten(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict
 
 
 @contextmanager
-def _described(spark: SparkSession, text: str) -> Iterator[None]:
+def _job_description(spark: SparkSession, text: str) -> Iterator[None]:
     """Describe the jobs of the block in Spark's UI."""
     if is_connect(spark):
         yield

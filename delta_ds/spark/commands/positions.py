@@ -52,10 +52,10 @@ def positions(found: DataFrame) -> dict[int, npt.NDArray[np.uint64]]:
 
     placed = found.select(found[FILE], bucket_of(found).alias(BUCKET), bit_of(found).alias(_BITS))
     gathered = placed.groupBy(FILE, BUCKET).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
-    return unpacked((row[0], row[1], row[2]) for row in gathered.collect())
+    return unpack_bitmaps((row[0], row[1], row[2]) for row in gathered.collect())
 
 
-def unpacked(bitmaps: Iterable[tuple[int, int, bytes]]) -> dict[int, npt.NDArray[np.uint64]]:
+def unpack_bitmaps(bitmaps: Iterable[tuple[int, int, bytes]]) -> dict[int, npt.NDArray[np.uint64]]:
     """Positions by number of the file, from its number, the number of a bitmap and its bits."""
     parts: dict[int, list[npt.NDArray[np.uint64]]] = {}
     for number, bucket, bits in sorted(bitmaps, key=lambda found: found[:2]):
@@ -65,7 +65,7 @@ def unpacked(bitmaps: Iterable[tuple[int, int, bytes]]) -> dict[int, npt.NDArray
     return {number: np.concatenate(rows) for number, rows in parts.items()}
 
 
-def counts(found: DataFrame) -> dict[int, int]:
+def count_by_file(found: DataFrame) -> dict[int, int]:
     """How many rows of a frame lie in each file, by its number."""
     from pyspark.sql import functions as F
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.session import frame, is_set, nothing, time_zone
 from delta_ds.spark.connect_bridge import ask, run
+from delta_ds.spark.frames import frame, nothing
+from delta_ds.spark.session_conf import is_set, time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,12 +12,11 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.spark.arrow_tasks import map_in_arrow
 from delta_ds.spark.commands.dml_target import Target, is_hidden
 from delta_ds.spark.errors import as_delta_error
+from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.session.reading import is_off
-from delta_ds.spark.session.writing import NATIVE_WRITE_CONF
+from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.settings import USER_METADATA
 
 if TYPE_CHECKING:

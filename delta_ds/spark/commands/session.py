@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.kernel.options import values
-from delta_ds.spark.frames import frame_of
 from delta_ds.spark.settings import TXN_APP_ID, TXN_VERSION
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 
@@ -36,6 +34,10 @@ def time_zone(spark: SparkSession) -> str:
     return str(spark.conf.get(_TIME_ZONE))
 
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
 def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     """The application and version that the session names for its writes; None: none.
 
@@ -50,22 +52,3 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     if app_id is None or version is None or not str(version).strip().isdecimal():
         raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
     return app_id, int(version)
-
-
-def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:
-    """Rows as a DataFrame.
-
-    Parameters
-    ----------
-    rows
-        By column; others are left out.
-    columns
-        Names and types in Spark's words.
-    """
-    schema = ", ".join(f"{name} {data_type}" for name, data_type in columns.items())
-    return frame_of(spark, [tuple(row[name] for name in columns) for row in rows], schema)
-
-
-def nothing(spark: SparkSession) -> DataFrame:
-    """A DataFrame without rows and columns, which is what some commands of delta-spark return."""
-    return spark.range(0).select()

@@ -13,14 +13,14 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
-from delta_ds.spark.commands.delete import matching
-from delta_ds.spark.commands.dml_command import Change, affected, by_path
+from delta_ds.spark.commands.delete import resolve_condition
+from delta_ds.spark.commands.dml_command import Change, affected_rows, by_path
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
-from delta_ds.spark.commands.materialize import kept, may_change
-from delta_ds.spark.commands.positions import counts, positions
+from delta_ds.spark.commands.materialize import materialize, may_change
+from delta_ds.spark.commands.positions import count_by_file, positions
+from delta_ds.spark.commands.predicates import predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
-from delta_ds.spark.commands.resolution.predicates import predicate_of
 from delta_ds.spark.commands.rows import before_columns
 from delta_ds.spark.schema import quoted
 
@@ -61,7 +61,7 @@ def run_update(
         )
     with Change(handle, operations.UPDATE.name) as change:
         rows = 0 if change.done else _Update(change, condition, assignments).run()
-    return affected(handle.spark, rows)
+    return affected_rows(handle.spark, rows)
 
 
 class _Update:
@@ -91,20 +91,22 @@ class _Update:
         self._values = self._resolved_values(sample)
         given = {name.lower() for name in self._assigned}
         generated = target.ask(generated_columns)
-        change.settle(computed=[name for name in generated if name.lower() not in given])
+        change.plan_rows(computed=[name for name in generated if name.lower() not in given])
         predicate, text = None, None
         if self._condition is not None:
-            resolved = matching(target, sample, self._condition, operations.UPDATE.name)
+            resolved = resolve_condition(target, sample, self._condition, operations.UPDATE.name)
             self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
         after = None
         if may_change(sample, [self._matches, *self._values.values()]):
-            after = kept(self._after(target.frame(files)))
+            after = materialize(self._after(target.frame(files)))
         hits = target.frame(files).where(self._matches) if after is None else after.where(after[_MATCHES])
         marked = positions(hits) if change.plan.uses_deletion_vectors else {}
         found = (
-            counts(hits) if not change.plan.uses_deletion_vectors else {n: len(p) for n, p in marked.items()}
+            count_by_file(hits)
+            if not change.plan.uses_deletion_vectors
+            else {n: len(p) for n, p in marked.items()}
         )
         rows = sum(found.values())
         if not rows:
@@ -134,7 +136,7 @@ class _Update:
         from pyspark.sql import functions as F
 
         target = self._target
-        scope = Scope(frame, target.handle.where, operations.UPDATE.name, settled=target.settled)
+        scope = Scope(frame, target.handle.where, operations.UPDATE.name, context=target.context)
         alias = target.handle.alias
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")

@@ -10,11 +10,12 @@ from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
 from delta_ds.kernel.commands.vacuum.retention import CHECK_SETTING
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
-from delta_ds.spark.commands.session import frame, is_set, nothing
 from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.frames import frame, nothing
 from delta_ds.spark.progress import phase
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.session_conf import is_set
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.data.read import char_padding
 from delta_ds.kernel.data.read.exists_default import KEY as EXISTS_DEFAULT
+from delta_ds.kernel.schema.char_varchar import COLLATIONS, DECLARED, compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
 from delta_ds.kernel.schema.types import (
     PRIMITIVES,
@@ -29,7 +29,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.projection import Kept, Projected, project
+from delta_ds.spark.native.projection import ColumnAt, Projected, project
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,11 +38,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
 
 _PARQUET_ID = "parquet.field.id"
-_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
-_COLLATIONS = "__COLLATIONS"
 _HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
-_READING = (EXISTS_DEFAULT, _CHAR_VARCHAR, _COLLATIONS)
+_READING = (EXISTS_DEFAULT, DECLARED, COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
 # In mode id a nested field must not have its logical name in the reader's schema: Spark's pruning of nested
 # columns drops their ids, and finds nothing (or worse, something else) by name. Another name keeps it away.
@@ -87,13 +85,13 @@ class ScanColumns:
         from pyspark.sql import functions as F
 
         if not self.renames:
-            return Kept(positions[field.name])
+            return ColumnAt(positions[field.name])
         name, metadata = field.name, dict(schemas.public_field(field).metadata)
         if field.type == VOID:
             return F.lit(None).alias(name, metadata=metadata)
         physical = physical_name(field, self.mode)
         if not _is_renamed_inside(field, self.mode, self.by_id):
-            return Kept(positions[physical], name, metadata)
+            return ColumnAt(positions[physical], name, metadata)
         column = _renamed(relation[schemas.quoted(physical)], field, self.mode, self.by_id)
         return column.alias(name, metadata=metadata)
 
@@ -106,11 +104,7 @@ class ScanColumns:
         level: Any = self.table
         for name in path:
             found = _find(level, name, self.mode, self.by_id)
-            if (
-                found is None
-                or _COLLATIONS in found.metadata
-                or char_padding.declared_char_type(found) is not None
-            ):
+            if found is None or not compares_by_bytes(found):
                 return None
             out.append(found.name)
             level = found.type
@@ -222,8 +216,8 @@ def _relation_type(data_type: DataType, mode: str, by_id: bool) -> DataType:
 
 def _nested_field(field: StructField, mode: str, by_id: bool) -> StructField:
     metadata = {_PARQUET_ID: field.metadata[FIELD_ID]} if by_id else {}
-    if _COLLATIONS in field.metadata:
-        metadata[_COLLATIONS] = field.metadata[_COLLATIONS]
+    if COLLATIONS in field.metadata:
+        metadata[COLLATIONS] = field.metadata[COLLATIONS]
     name = physical_name(field, mode) + (_BY_ID if by_id else "")
     return StructField(name, _relation_type(field.type, mode, by_id), field.nullable, metadata)
 

@@ -25,7 +25,7 @@ from delta_ds.kernel.scan.skipping import prune, row_numbers
 from delta_ds.kernel.schema.types import BINARY, INTEGER, StructField
 from delta_ds.spark.native.columns import ScanColumns, spark_schema
 from delta_ds.spark.native.file_listing import list_files, path_bytes
-from delta_ds.spark.native.jvm import Jvm, passed_on
+from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,7 +123,7 @@ class DeltaFileIndex:
         return self._jvm.seq([self._jvm.Path(path) for path in (self._root, commit)])
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
-        with passed_on(self._jvm):
+        with errors_to_jvm(self._jvm):
             return self._list(partition_filters, data_filters)
 
     def inputFiles(self) -> Any:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.spark.native.compiler import compile_class
-from delta_ds.spark.native.jvm import Jvm, NotNative, java_error
+from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_error
+from delta_ds.spark.native.latest_version import InsertRows
+from delta_ds.spark.native.load import load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +27,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _registered: WeakSet[SparkSession] = WeakSet()
 
 
-def register_function(spark: SparkSession) -> None:
+def register_function(spark: SparkSession, insert: InsertRows) -> None:
     """Make the table function `pydelta` known in a session; doing so again is harmless.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    insert
+        See `load`.
 
     Raises
     ------
@@ -41,7 +49,9 @@ def register_function(spark: SparkSession) -> None:
         if spark not in _registered and _identifiers(jvm):
             raise NotNative(f"the session has another table function {NAME}")
         functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
-        _registry(jvm).createOrReplaceTempFunction(NAME, functions.of(_Body(jvm, functions)), "scala_udf")
+        _registry(jvm).createOrReplaceTempFunction(
+            NAME, functions.of(_Body(jvm, functions, insert)), "scala_udf"
+        )
     except (Py4JError, TypeError) as error:
         first = str(error).partition("\n")[0]
         raise NotNative(f"Spark {spark.version} takes no table functions from Python: {first}") from error
@@ -70,8 +80,9 @@ def _identifiers(jvm: Jvm) -> list[Any]:
 class _Body:
     """From the arguments, a `Seq[Expression]`, to a `LogicalPlan`, or to the exception to throw."""
 
-    def __init__(self, jvm: Jvm, functions: Any) -> None:
+    def __init__(self, jvm: Jvm, functions: Any, insert: InsertRows) -> None:
         self._jvm = jvm
+        self._insert = insert
         self._functions = functions
 
     def apply(self, expressions: Any) -> Any:
@@ -79,25 +90,23 @@ class _Body:
 
         try:
             arguments = [_argument(self._jvm, expressions.apply(i)) for i in range(expressions.size())]
-            return self._jvm.logical_plan(_frame(self._jvm.spark, _options(arguments)))
+            return self._jvm.logical_plan(_frame(self._jvm.spark, _options(arguments), self._insert))
         except DeltaError as error:
             parameters = self._jvm.map({name: str(value) for name, value in error.parameters.items()})
             return self._functions.error(str(error), error.condition, parameters)
         except Exception as error:
-            told = java_error(error)
-            if isinstance(told, Py4JJavaError):
-                return told.java_exception
+            java = java_error(error)
+            if isinstance(java, Py4JJavaError):
+                return java.java_exception
             raise
 
     class Java:
         implements = ["java.util.function.Function"]
 
 
-def _frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    from delta_ds.spark.native import scan
-
+def _frame(spark: SparkSession, options: Mapping[str, str], insert: InsertRows) -> DataFrame:
     try:
-        return scan.load(spark, options)
+        return load(spark, options, insert=insert)
     except NotNative as error:
         _LOGGER.warning("native_scan_not_used path=%s reason=%s", options["path"], error.reason)
         return spark.read.format(NAME).options(**options).load()

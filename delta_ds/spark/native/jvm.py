@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.spark.connect_bridge import is_connect
-from delta_ds.spark.errors import told
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.errors import report_text
 from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXECUTION = "org.apache.spark.sql.execution"
+
+# Once a JVM: py4j finds methods by the name of a class, and takes two classes of one name for the same.
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_compiling = threading.Lock()
 
 
 class NotNative(Exception):  # noqa: N818 - not an error: the portable path is taken
@@ -49,7 +54,7 @@ class _Internals:
     def __init__(self, context: Any) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        from delta_ds.spark.native.compiler import compile_class
+        pass
 
         self.gateway = context._gateway
         self.jvm = context._jvm
@@ -217,7 +222,7 @@ class Jvm(_Internals):
 
 
 @contextmanager
-def passed_on(jvm: Jvm) -> Iterator[None]:
+def errors_to_jvm(jvm: Jvm) -> Iterator[None]:
     """Errors of a callback in the form that the JVM passes on: its own unchanged, ours by name and text."""
     from py4j.protocol import Py4JJavaError
 
@@ -225,7 +230,7 @@ def passed_on(jvm: Jvm) -> Iterator[None]:
         yield
     except DeltaError as error:
         # In the form in which errors of the data source arrive, so that `as_delta_error` knows them.
-        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(told(error))) from error
+        raise Py4JJavaError("", jvm.jvm.org.apache.spark.SparkException(report_text(error))) from error
     except Exception as error:
         raise java_error(error) from error
 
@@ -240,3 +245,53 @@ def java_error(error: BaseException) -> BaseException:
         wrapped: BaseException = Py4JJavaError("", origin)
         return wrapped
     return error
+
+
+# --- Java classes of this package
+
+
+def compile_class(jvm: Any, gateway: Any, name: str) -> Any:
+    """The one instance in the JVM of a Java class, compiled on first use by the compiler of Spark's generated code.
+
+    That is Janino. The class exists in the driver only: an executor never sees it.
+
+    Parameters
+    ----------
+    jvm, gateway
+        See `Jvm`.
+    name
+        Of the class, which stands in a file of its name beside this module. It is public, in no package, and has a
+        constructor without arguments. Janino knows generics only as far as it erases them.
+
+    Returns
+    -------
+    py4j.java_gateway.JavaObject
+        The instance.
+
+    Raises
+    ------
+    NotNative
+        This Spark has no such compiler, or other classes than the text speaks of.
+    """
+    with _compiling:
+        known = _compiled.setdefault(gateway, {})
+        if name not in known:
+            known[name] = _compile(jvm, gateway, name)
+        return known[name]
+
+
+def _compile(jvm: Any, gateway: Any, name: str) -> Any:
+    from py4j.protocol import Py4JError
+
+    source = files("delta_ds.spark.native").joinpath(f"{name}.java").read_text("utf-8")
+    try:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+        compiler.cook(source)
+        found = compiler.getClassLoader().loadClass(name)
+        none = gateway.new_array(jvm.java.lang.Object, 0)
+        return found.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(none)
+    except (Py4JError, TypeError) as error:
+        cause = getattr(error, "java_exception", None)
+        text = cause.getMessage() if cause is not None else str(error)
+        raise NotNative(f"this Spark cannot compile {name}: {text}") from error

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ColumnAt:
     """A column as it is.
 
     Attributes
@@ -33,7 +33,7 @@ class Kept:
 
 
 # A `Column` has a name.
-Projected: TypeAlias = "Kept | Column"
+Projected: TypeAlias = "ColumnAt | Column"
 
 
 def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: Any = None) -> DataFrame:
@@ -46,15 +46,15 @@ def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: A
     """
     from pyspark.sql import DataFrame
 
-    others = [column for column in columns if not isinstance(column, Kept)]
-    told = [
-        (c.position, c.name, json.dumps(dict(c.metadata))) if isinstance(c, Kept) else (-1, "", "")
+    others = [column for column in columns if not isinstance(column, ColumnAt)]
+    entries = [
+        (c.position, c.name, json.dumps(dict(c.metadata))) if isinstance(c, ColumnAt) else (-1, "", "")
         for c in columns
     ]
     made = jvm.projections.select(
         jvm.spark._jsparkSession if session is None else session,
         jvm.logical_plan(frame),
-        json.dumps(told),
+        json.dumps(entries),
         [column._jc for column in others],
     )
     return DataFrame(made, jvm.spark)

@@ -26,7 +26,7 @@ from delta_ds.kernel.schema.types import (
     schema_to_json,
 )
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.row_errors import plain, raised
+from delta_ds.spark.row_errors import error_column, without_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -54,7 +54,7 @@ class Caster:
 
     def spark_type(self, kind: DataType) -> Any:
         """The JVM's data type, all nullable and without metadata."""
-        wrapped = schema_to_json(StructType((StructField("v", plain(kind)),)))
+        wrapped = schema_to_json(StructType((StructField("v", without_metadata(kind)),)))
         return self.jvm.struct(json.dumps(json.loads(wrapped)["fields"][0]["type"]))
 
     def convert(self, value: Column, source: DataType, target: DataType, path: str) -> Column:
@@ -80,7 +80,7 @@ class Caster:
 
         if source == VOID:
             return self.null(target)
-        if source == target and plain(source) == source:
+        if source == target and without_metadata(source) == source:
             return value
         if _alike(source, target):
             return self.cast(value, target)
@@ -96,7 +96,7 @@ class Caster:
         if not may_overflow(source, target):
             return self.cast(value, target)
         cast = self.cast(value, target, safe=True)
-        return F.when(value.isNotNull(), F.coalesce(cast, raised(overflow(source, target, path))))
+        return F.when(value.isNotNull(), F.coalesce(cast, error_column(overflow(source, target, path))))
 
     def _inner(self, source: DataType, target: DataType, path: str) -> Callable[[Column], Column]:
         return lambda value: self.convert(value, source, target, path)
@@ -119,7 +119,7 @@ class Caster:
 
         of_key = self._inner(source.key, target.key, f"{path}.key")
         of_value = self._inner(source.value, target.value, f"{path}.value")
-        if source.key == target.key and plain(source.key) == source.key:
+        if source.key == target.key and without_metadata(source.key) == source.key:
             return F.transform_values(value, lambda _, item: of_value(item))
         return F.map_from_entries(
             F.transform(

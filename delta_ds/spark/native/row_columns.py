@@ -17,13 +17,14 @@ from delta_ds.kernel.data.rows.casts import match_names
 from delta_ds.kernel.data.rows.generated import Default, Generated
 from delta_ds.kernel.data.rows.plan import RowPlan, is_foreign
 from delta_ds.kernel.expressions.coercion import is_nested
+from delta_ds.kernel.schema.char_varchar import COLLATIONS
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.native.projection import Kept, Projected
+from delta_ds.spark.native.projection import ColumnAt, Projected
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
 from delta_ds.spark.native.row_conditions import Rule, rules
-from delta_ds.spark.native.row_errors import plain, raised
 from delta_ds.spark.native.sql_clauses import Analyst, columns_of
+from delta_ds.spark.row_errors import error_column, without_metadata
 from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.write.plan import WritePlan
 
 __all__ = ["columns_of", "stored_rows"]
-
-_COLLATIONS = "__COLLATIONS"
 
 
 def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
@@ -75,7 +74,7 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
         source = from_spark(df.schema)
         # By position: no name, alias or duplicate of the user's gets in the way.
         names = [f"{prefix}{i}" for i in range(len(source))]
-        given = analyst.project(given, [Kept(at, name) for at, name in enumerate(names)])
+        given = analyst.project(given, [ColumnAt(at, name) for at, name in enumerate(names)])
         overflows, frame = _converted(given, names, source, rows, analyst)
         for generated in rows.generated:
             frame = _with_generated(frame, generated, rows.table, analyst)
@@ -121,15 +120,15 @@ def _converted(
         if at is not None:
             found = source.fields[at]
             if _is_stored_as_it_is(found, field):
-                columns.append(Kept(at, field.name))
+                columns.append(ColumnAt(at, field.name))
                 continue
             value = F.col(quoted(names[at]))
-            if _COLLATIONS in found.metadata:
+            if COLLATIONS in found.metadata:
                 value = caster.cast(value, found.type)
             stored = caster.convert(value, found.type, field.type, field.name)
             if may_overflow(found.type, field.type):
                 lost = F.col(quoted(names[at])).isNotNull() & F.col(quoted(field.name)).isNull()
-                overflows.append(Rule(lost, raised(overflow(found.type, field.type, field.name))))
+                overflows.append(Rule(lost, error_column(overflow(found.type, field.type, field.name))))
                 columns.append(F.col(quoted(names[at])))
         elif field.name in defaults:
             stored = _default(defaults[field.name], caster, analyst)
@@ -142,7 +141,11 @@ def _converted(
 
 
 def _is_stored_as_it_is(given: StructField, field: StructField) -> bool:
-    return given.type == field.type and plain(given.type) == given.type and _COLLATIONS not in given.metadata
+    return (
+        given.type == field.type
+        and without_metadata(given.type) == given.type
+        and COLLATIONS not in given.metadata
+    )
 
 
 def _default(default: Default, caster: Caster, analyst: Analyst) -> Column:
@@ -180,7 +183,7 @@ def _checked(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst:
                 guarded = guarded.when(check.broken, check.error)
             columns.append(guarded.otherwise(F.col(quoted(field.name))).alias(field.name, metadata={}))
         else:
-            columns.append(Kept(positions[field.name], field.name))
+            columns.append(ColumnAt(positions[field.name], field.name))
     return analyst.project(frame, columns)
 
 

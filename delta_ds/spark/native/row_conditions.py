@@ -27,7 +27,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.write.overwrite_scope import ReplaceCheck
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.native.row_errors import Told, raised
+from delta_ds.spark.row_errors import ReportedValue, error_column
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
         A check that is not known here.
     """
     nulls = _row_of_nulls(plan.table)
-    for told in plan.checks:
-        check = told.check if isinstance(told, ReplaceCheck) else told
+    for planned in plan.checks:
+        check = planned.check if isinstance(planned, ReplaceCheck) else planned
         if isinstance(check, Condition):
             if check.absent:
                 raise NotNative(f"{check.clause.owner} names columns that the table does not have")
-            broken = _broken(check, frame, analyst, settled=told is not check)
+            broken = _violation_condition(check, frame, analyst, fixed=planned is not check)
             values = _values(check, plan.table)
         elif isinstance(check, NotNull):
             broken, values = value(check.path).isNull(), {}
@@ -88,12 +88,12 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
             text = _length(check, plan.table)
             if text is None:
                 continue
-            broken, values = text.isNotNull(), {check.column: Told(text)}
+            broken, values = text.isNotNull(), {check.column: ReportedValue(text)}
         else:
             raise NotNative(f"the check {check!r} is not known here")
-        error = told.violation(nulls, 0, plan.table, plan.timezone)
+        error = planned.violation(nulls, 0, plan.table, plan.timezone)
         assert isinstance(error, DeltaError)
-        yield Rule(broken, raised(error, values))
+        yield Rule(broken, error_column(error, values))
 
 
 def _row_of_nulls(table: StructType) -> Any:
@@ -117,7 +117,7 @@ def value(path: tuple[str, ...]) -> Column:
 # --- expressions
 
 
-def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bool) -> Column:
+def _violation_condition(check: Condition, frame: DataFrame, analyst: Analyst, *, fixed: bool) -> Column:
     """Whether a row fails a condition, at the time the write was planned."""
     from pyspark.sql import functions as F
 
@@ -126,7 +126,7 @@ def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bo
     clause = check.clause
     verified = verified_column(check)
     if verified is None:
-        moves = settled and not is_foreign(clause) and parse_predicate(clause.text) != clause.tree
+        moves = fixed and not is_foreign(clause) and parse_predicate(clause.text) != clause.tree
         text = str(clause.tree) if moves else clause.text
         passed = analyst.jvm.column(analyst.resolve(frame, clause, text, predicate=True))
     else:
@@ -135,10 +135,10 @@ def _broken(check: Condition, frame: DataFrame, analyst: Analyst, *, settled: bo
     return ~F.coalesce(passed.cast("boolean"), F.lit(False))
 
 
-def _values(check: Condition, table: StructType) -> dict[str, Told]:
+def _values(check: Condition, table: StructType) -> dict[str, ReportedValue]:
     """The values that the error of a condition reports, by name."""
     paths = sorted(dict.fromkeys(_exact(c.path, table) for c in columns(check.clause.tree)))
-    return {".".join(path): Told.of(value(path), _type_at(path, table)) for path in paths}
+    return {".".join(path): ReportedValue.of(value(path), _type_at(path, table)) for path in paths}
 
 
 def _type_at(path: tuple[str, ...], table: StructType) -> DataType:

@@ -1,28 +1,22 @@
-"""A version of a table as a DataFrame over Spark's own Parquet scan."""
+"""A version of a table, or some of its files, as a DataFrame over Spark's own Parquet scan."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
-from delta_ds.kernel.storage.uri import has_scheme
-from delta_ds.spark import schema as schemas
-from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.columns import ScanColumns, scan_columns
 from delta_ds.spark.native.file_index import DELETED, FILE_NUMBER, DeltaFileIndex
-from delta_ds.spark.native.following import follow
-from delta_ds.spark.native.insert import refusal
-from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.hadoop import check_names, hadoop_root, local_root
+from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.native.planner_statistics import catalog_table
-from delta_ds.spark.native.projection import Kept, project
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.snapshot import Snapshot
@@ -32,58 +26,6 @@ _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
 _MISSING_IDS = "spark.sql.parquet.fieldId.read.ignoreMissing"
 # Files say themselves which calendar they use; what says nothing is read as it stands, as the kernel does.
 READER_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-_PORTABLE_OPTIONS = {"metadatacolumns": "metadataColumns", "maxpartitionbytes": "maxPartitionBytes"}
-_TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
-
-
-def load(spark: SparkSession, options: Mapping[str, str], schema: SparkStructType | None = None) -> DataFrame:
-    """The rows that read options ask for, of the newest version at each execution unless they name one.
-
-    Parameters
-    ----------
-    spark
-        A classic session.
-    options
-        As of `spark.read`, `path` among them.
-    schema
-        Columns to read, as given to `spark.read.schema(...)`; None for all, or for what `columns` says.
-
-    Raises
-    ------
-    NotNative
-        The portable path has to read this.
-    DeltaError
-        No table there, a version or moment out of reach, a feature or option that is not known.
-    """
-    from delta_ds.spark.batch import Changes
-    from delta_ds.spark.source import check_path, chosen, open_reading
-
-    session_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    check_path(options)
-    # Hadoop has what the session says already, and looks it up each time.
-    parsed = parse_read_options(with_session_settings(spark, options), session_zone)
-    for name in options:
-        if name.lower() in _PORTABLE_OPTIONS:
-            raise NotNative(f"the option {_PORTABLE_OPTIONS[name.lower()]} is the portable reader's")
-    jvm = Jvm.of(spark)
-    reading = open_reading(parsed, None, session_zone)
-    if isinstance(reading, Changes):
-        raise NotNative("a change feed is read file by file")
-    root = hadoop_root(jvm, options, parsed.path)
-    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
-    zone, found = parsed.time_zone, reading.snapshot
-    if reading.travels:
-        frame = scan(spark, found, root=root, hadoop_options=hadoop_options, timezone=zone)
-    else:
-        frame = follow(jvm, found, root, hadoop_options, zone)
-    if schema is not None:
-        names = schemas.find_columns(schema, reading.schema, reading.table)
-    elif parsed.columns is not None:
-        names = chosen(reading.schema, parsed, reading.table).names
-    else:
-        return frame
-    positions = {name: at for at, name in enumerate(reading.schema.names)}
-    return project(jvm, frame, [Kept(positions[name]) for name in names])
 
 
 def scan(
@@ -147,7 +89,7 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
         jvm.ParquetFileFormat(),
         jvm.map(options),
         session,
-        refusal(index.snapshot),
+        _insert_refusal(index.snapshot),
     )
     hidden = [f for f in index.schema.fields if f.name in {h.name for h in index.hidden}]
     output = type(index.schema)([*columns.output.fields, *hidden])
@@ -171,56 +113,55 @@ def row_index(frame: DataFrame) -> Column:
     return frame.metadataColumn("_metadata").getField("row_index")
 
 
-def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:
-    """The table's folder as Hadoop opens it; None for a local one.
+def _insert_refusal(snapshot: Snapshot) -> str:
+    """The error for an insert into a view of one version, in the form that `as_delta_error` reads."""
+    error = UnsupportedOperationError(
+        f"the view shows version {snapshot.version} of {snapshot.storage.url}, and a version cannot be changed; "
+        "insert into a view that was made without versionAsOf and timestampAsOf. Nothing was written"
+    )
+    return f"delta_ds.exceptions.{type(error).__name__}: {error}"
+
+
+def numbered_rows(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    options: Mapping[str, str],
+    rows: pa.Array,
+    timezone: str,
+    names: tuple[str, str],
+) -> DataFrame:
+    """The rows of some files.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    snapshot
+        The version.
+    options
+        Read options of the table: `path` among them.
+    rows
+        int64 rows of `snapshot.live_files().table`.
+    timezone
+        Zone of partition timestamps that name none.
+    names
+        Of the two columns that come last: the row of the file in the live files (int), and the position of the row
+        in the file (bigint).
 
     Raises
     ------
     NotNative
-        Spark's JVM cannot open the store: it lacks the file system's classes or the credentials.
+        The portable path has to read this table.
     """
-    if not has_scheme(path) or path.lower().startswith("file:"):
-        return None
-    given = [name for name in options if name.lower().startswith("storage.")]
-    if given:
-        raise NotNative(f"the option {given[0]} is meant for Python's file system, not for Hadoop's")
-    return _opened(jvm, _TIME_TRAVEL.sub("", path).rstrip("/") + "/")
-
-
-def _opened(jvm: Jvm, root: str) -> str:
-    from py4j.protocol import Py4JError
-
-    def problem(candidate: str) -> str | None:
-        try:
-            log = jvm.Path(f"{candidate}_delta_log")
-            return None if file_system(jvm, log).exists(log) else "it sees no _delta_log there"
-        except Py4JError as error:
-            cause = getattr(error, "java_exception", None)
-            return str(cause.toString() if cause is not None else error).splitlines()[0]
-
-    found = None
-    for candidate in (root, re.sub(r"^s3n?://", "s3a://", root)):
-        found = problem(candidate)
-        if found is None:
-            return candidate
-    raise NotNative(f"Hadoop cannot open {root}: {found}")
-
-
-def file_system(jvm: Jvm, path: Any) -> Any:
-    """Hadoop's file system of a path, as the session is configured."""
-    return path.getFileSystem(jvm.spark._jsparkSession.sessionState().newHadoopConf())
-
-
-def check_names(snapshot: Snapshot) -> None:
-    """Hadoop looks for a checksum beside each local file, and takes a colon in its name for a URI's."""
-    import pyarrow.compute as pc
-
-    odd = pc.match_substring_regex(snapshot.live_files().table["path"], r"(:|%3[aA])[^/]*$")
-    if pc.any(odd, min_count=0).as_py():
-        raise NotNative("the names of data files hold colons, which Hadoop cannot open on a local disk")
-
-
-def local_root(snapshot: Snapshot) -> str:
-    if snapshot.storage.address.scheme != "file":
-        raise NotNative(f"{snapshot.storage.url} is not known to Hadoop")
-    return f"file:{snapshot.storage.url.rstrip('/')}/"
+    frame = scan(
+        spark,
+        snapshot,
+        root=hadoop_root(Jvm.of(spark), options, options["path"]),
+        hadoop_options={k: v for k, v in options.items() if is_hadoop_setting(k)},
+        rows=rows,
+        numbered=True,
+        timezone=timezone,
+    )
+    own = [frame[quoted(name)] for name in snapshot.schema.names]
+    place = (frame[FILE_NUMBER].alias(names[0]), row_index(frame).alias(names[1]))
+    return frame.select(*own, *place)

@@ -26,7 +26,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.spark.native.columns import spark_schema
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.projection import Kept, Projected, project
+from delta_ds.spark.native.projection import ColumnAt, Projected, project
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _PARQUET_ID = "parquet.field.id"
 
 
-def check(plan: WriteSpec) -> None:
+def check_writable(plan: WriteSpec) -> None:
     """Check that Spark's writer can make the files that a plan asks for.
 
     Raises
@@ -74,7 +74,7 @@ def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[st
     rows
         Exactly the table's columns, by their logical names.
     plan
-        Of the files; `check` has let it pass.
+        Of the files; `check_writable` has let it pass.
     """
     partitions = list(plan.partition_columns)
     fields = {f.name: f for f in plan.schema}
@@ -91,9 +91,9 @@ def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[st
 
 def _stored(rows: DataFrame, position: int, field: StructField, mode: str) -> Projected:
     if mode == "none":
-        return Kept(position, field.name)
+        return ColumnAt(position, field.name)
     if not any(every_field(field.type)):
-        return Kept(position, physical_name(field, mode), _id(field))
+        return ColumnAt(position, physical_name(field, mode), _id(field))
     wanted = spark_schema([replace(field, type=_physical(field.type, mode))])[0].dataType
     cast = rows[quoted(field.name)].cast(wanted)
     return cast.alias(physical_name(field, mode), metadata=_id(field))
@@ -127,6 +127,6 @@ def _text(column: Column, data_type: DataType) -> Column:
     if data_type == TIMESTAMP:
         since = F.make_timestamp_ntz(*(F.lit(part) for part in (1970, 1, 1, 0, 0, 0)))
         seconds = (F.unix_micros(column).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(18,6)")
-        moment = since + F.make_dt_interval(secs=seconds)
-        return F.concat(moment.cast("string"), F.lit("Z"))
+        timestamp = since + F.make_dt_interval(secs=seconds)
+        return F.concat(timestamp.cast("string"), F.lit("Z"))
     return column.cast("string")

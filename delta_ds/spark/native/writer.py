@@ -16,28 +16,27 @@ from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import is_done, newest_snapshot, plan_write
-from delta_ds.kernel.write.save_mode import keeps_existing_table
+from delta_ds.kernel.write.plan import plan_write
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.native.following import reading, renew_cached
+from delta_ds.spark.native.hadoop import file_system, hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
-from delta_ds.spark.native.scan import file_system, hadoop_root
-from delta_ds.spark.native.stored_columns import check, stored_columns
+from delta_ds.spark.native.snapshot_isolation import pin_snapshots
+from delta_ds.spark.native.stored_columns import check_writable, stored_columns
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.source import check_path
-from delta_ds.spark.writer import compact_as_planned
+from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.table_names import check_path
+from delta_ds.spark.writer import compact_as_planned, find_target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.write.plan import WritePlan
 
@@ -86,14 +85,13 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     spark = df.sparkSession
     jvm = Jvm.of(spark)
     check_path(options)
-    zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    told = with_session_settings(spark, options)
-    parsed = parse_write_options(told, overwrite=overwrite, session_time_zone=zone)
-    storage = open_storage(parsed.path, parsed.storage_options)
-    snapshot = newest_snapshot(storage)
-    if snapshot is not None and (
-        is_done(snapshot, parsed) or keeps_existing_table(parsed, snapshot.version, storage.url)
-    ):
+    zone = time_zone(spark)
+    parsed = parse_write_options(
+        with_session_settings(spark, options), overwrite=overwrite, session_time_zone=zone
+    )
+    table = find_target(parsed)
+    storage, snapshot = table.storage, table.snapshot
+    if table.nothing_to_do:
         return None
     plan = plan_write(
         storage,
@@ -107,7 +105,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     if plan.overwrite_scope.records_changes:
         raise NotNative("rows of the change data feed are written along with the rows")
     folder = str(uuid.uuid4())
-    with reading(spark, snapshot) as versions:
+    with pin_snapshots(spark, snapshot) as versions:
         result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
         staged.deleted_by(lambda: _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan))
@@ -146,7 +144,7 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
         A row breaks a constraint; the folder is gone again.
     """
     jvm = Jvm.of(df.sparkSession)
-    check(plan.files)
+    check_writable(plan.files)
     target = f"{_root(jvm, plan, options)}{folder}"
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
     rows = stored_rows(df, plan)
@@ -156,7 +154,7 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             _write_files(jvm, rows, plan, target, hadoop_options)
             found = read_parquet_files(plan.storage, plan.files, folder)
             plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
-            _tidy(jvm, target, plan, found)
+            _remove_leftovers(jvm, target, plan, found)
             staged.release()
     except Exception as error:
         ours = as_delta_error(error)
@@ -178,13 +176,13 @@ def _write_files(
     if _is_optimized(plan):
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
         frame = frame.hint("rebalance", *map(quoted, partitions))
-    settled = {
+    writer_options = {
         **_WRITER_OPTIONS,
         **hadoop_options,
         "compression": _CODECS.get(plan.files.codec, plan.files.codec),
     }
     if plan.files.max_records_per_file:
-        settled["maxRecordsPerFile"] = str(plan.files.max_records_per_file)
+        writer_options["maxRecordsPerFile"] = str(plan.files.max_records_per_file)
     conf = frame.sparkSession.conf
     # Spark puts back only what the session sets.
     of_tasks = {key: value for key, value in _TASK_SETTINGS.items() if str(conf.get(key)) != value}
@@ -193,7 +191,7 @@ def _write_files(
         jvm.logical_plan(frame),
         target,
         len(partitions),
-        jvm.map(settled),
+        jvm.map(writer_options),
         _SETTINGS,
         of_tasks,
     )
@@ -204,7 +202,7 @@ def _is_optimized(plan: WritePlan) -> bool:
     return bool(OPTIMIZE_WRITE.of(plan.state.properties) if wanted is None else wanted)
 
 
-def _tidy(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
+def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFiles) -> None:
     """Delete what is no data file: files without rows, and Hadoop's checksums of local files."""
     if not found.adds:
         _remove(jvm, target, plan)
@@ -225,3 +223,21 @@ def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
         file_system(jvm, folder).delete(folder, True)
     except Py4JError as error:
         logger.warning("orphan_files_left table=%s folder=%s reason=%s", plan.storage.url, target, error)
+
+
+def renew_cached(spark: SparkSession, root: str) -> None:
+    """Let rows of a table that a session has cached be computed anew when they are next used, as after each change.
+
+    Parameters
+    ----------
+    root
+        The table's folder.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        if not spark._jsparkSession.sharedState().cacheManager().isEmpty():
+            spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
+    except (Py4JError, PySparkException) as error:
+        logger.warning("cached_rows_not_renewed table=%s reason=%s", root, error)

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
@@ -148,14 +148,16 @@ def _decimal(value: Decimal) -> str:
     return f"CAST('{value:f}' AS decimal({precision},{scale}))"
 
 
-def _moment(word: str) -> Callable[[Any, DataType], str]:
+def _temporal(word: str) -> Callable[[Any, DataType], str]:
     def write(value: Any, data_type: DataType) -> str:
         # Connect keeps days and microseconds; `fromInternal` gives local time, which has no zone in its text.
-        moment = data_type.fromInternal(value) if isinstance(value, int) else value
-        if isinstance(moment, datetime.datetime) and isinstance(data_type, TimestampType):
+        local = data_type.fromInternal(value) if isinstance(value, int) else value
+        if isinstance(local, datetime.datetime) and isinstance(data_type, TimestampType):
             utc = datetime.datetime.fromtimestamp(0, datetime.timezone.utc)
-            moment = utc + datetime.timedelta(microseconds=value)
-        return f"{word} '{moment.isoformat(' ') if isinstance(moment, datetime.datetime) else moment.isoformat()}'"
+            local = utc + datetime.timedelta(microseconds=value)
+        return (
+            f"{word} '{local.isoformat(' ') if isinstance(local, datetime.datetime) else local.isoformat()}'"
+        )
 
     return write
 
@@ -170,9 +172,9 @@ _LITERALS: dict[type[DataType] | tuple[type[DataType], ...], Callable[[Any, Any]
     DoubleType: lambda value, _: f"CAST('{value!r}' AS DOUBLE)",
     DecimalType: lambda value, _: _decimal(value),
     StringType: lambda value, _: _string(value),
-    DateType: _moment("DATE"),
-    TimestampType: _moment("TIMESTAMP"),
-    TimestampNTZType: _moment("TIMESTAMP_NTZ"),
+    DateType: _temporal("DATE"),
+    TimestampType: _temporal("TIMESTAMP"),
+    TimestampNTZType: _temporal("TIMESTAMP_NTZ"),
 }
 _WRITERS: dict[str, Callable[[Any], str]] = {
     "ColumnReference": lambda node: str(node._unparsed_identifier),

@@ -20,13 +20,12 @@ from delta_ds.conditions.session import (
     SORT_BY_WITHOUT_BUCKETING,
 )
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session import monkeypatch, reports, state, streams
-from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
-from delta_ds.spark.session.reading import read, with_path
+from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
-from delta_ds.spark.source import FORMAT
+from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -185,13 +184,13 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     if arguments.get("schema") is not None:
         reader.schema(arguments["schema"])
     reader.options(**arguments.get("options", {}))
-    told = state.reader_state(reader)
-    return read(reader._spark, with_path(told.options, arguments.get("path"), "load"), told.schema)
+    spec = state.reader_state(reader)
+    return read(reader._spark, with_path(spec.options, arguments.get("path"), "load"), spec.schema)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
-    told = state.reader_state(reader)
-    return _read_table(reader._spark, told.options, told.schema is not None, arguments["tableName"])
+    spec = state.reader_state(reader)
+    return _read_table(reader._spark, spec.options, spec.schema is not None, arguments["tableName"])
 
 
 def _connect_table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
@@ -211,22 +210,22 @@ def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, 
 
 
 def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
-    told = _told(writer, arguments)
-    _check_layout(told)
+    spec = _writer_spec(writer, arguments)
+    _check_layout(spec)
     df = _rows(writer)
-    save(df, arguments.get("path"), told.mode, told.options, told.partition_by, told.cluster_by)
+    save(df, arguments.get("path"), spec.mode, spec.options, spec.partition_by, spec.cluster_by)
     _report(writer, df)
 
 
 def _save_as_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:
-    told = _told(writer, arguments)
+    spec = _writer_spec(writer, arguments)
     path = path_of(arguments["name"])
     if path is None:
         raise unknown_to_catalogs(arguments["name"])
-    _check_layout(told)
+    _check_layout(spec)
     _check_format(writer, arguments["name"])
     df = _rows(writer)
-    save_as_table(df, path, told.mode, told.options, told.partition_by, told.cluster_by)
+    save_as_table(df, path, spec.mode, spec.options, spec.partition_by, spec.cluster_by)
     _report(writer, df)
 
 
@@ -234,12 +233,12 @@ def _insert_into(original: Callable[..., Any], writer: Any, arguments: dict[str,
     overwrite = arguments.get("overwrite")
     if overwrite is not None:
         writer.mode("overwrite" if overwrite else "append")
-    told = state.writer_state(writer)
-    _check_layout(told)
-    if told.partition_by or told.cluster_by:
+    spec = state.writer_state(writer)
+    _check_layout(spec)
+    if spec.partition_by or spec.cluster_by:
         raise PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO(table=arguments["tableName"])
     df = _rows(writer)
-    insert_into(df, str(path_of(arguments["tableName"])), told.mode, told.options)
+    insert_into(df, str(path_of(arguments["tableName"])), spec.mode, spec.options)
     _report(writer, df)
 
 
@@ -255,7 +254,7 @@ def _write_to(original: Callable[..., Any], df: Any, arguments: dict[str, Any]) 
     return PathWriter(df, str(path_of(arguments["table"])))
 
 
-def _told(writer: Any, arguments: dict[str, Any]) -> state.WriterState:
+def _writer_spec(writer: Any, arguments: dict[str, Any]) -> state.WriterState:
     """What a writer knows after the arguments of its last call, which it takes in as Spark does."""
     writer.mode(arguments.get("mode")).options(**arguments.get("options", {}))
     if arguments.get("partitionBy") is not None:
@@ -265,11 +264,11 @@ def _told(writer: Any, arguments: dict[str, Any]) -> state.WriterState:
     return state.writer_state(writer)
 
 
-def _check_layout(told: state.WriterState) -> None:
-    if told.bucket_by:
-        raise OPERATION_NOT_ALLOWED_DETAIL(bucket_by=told.bucket_by)
-    if told.sort_by:
-        raise SORT_BY_WITHOUT_BUCKETING(sort_by=told.sort_by)
+def _check_layout(spec: state.WriterState) -> None:
+    if spec.bucket_by:
+        raise OPERATION_NOT_ALLOWED_DETAIL(bucket_by=spec.bucket_by)
+    if spec.sort_by:
+        raise SORT_BY_WITHOUT_BUCKETING(sort_by=spec.sort_by)
 
 
 def _check_format(writer: Any, name: str) -> None:

@@ -10,7 +10,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from delta_ds.spark.errors import converted
+from delta_ds.spark.errors import convert_exception
 
 _NAME = "convert_exception"
 _ORIGINAL = "_delta_ds_original"
@@ -25,7 +25,7 @@ def install(connect: bool) -> None:
 
     @functools.wraps(original)
     def replacement(*arguments: Any, **keywords: Any) -> BaseException:
-        return converted(original, *arguments, **keywords)
+        return convert_exception(original, *arguments, **keywords)
 
     setattr(replacement, _ORIGINAL, original)
     setattr(module, _NAME, replacement)

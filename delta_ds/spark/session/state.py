@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 
 _SEPARATOR = "\0"
 
@@ -72,23 +72,23 @@ def connect_reader_has_schema(reader: Any) -> bool:
 def writer_state(writer: Any) -> WriterState:
     """What a writer has been told."""
     if is_connect(writer):
-        told = writer._write
+        inner = writer._write
         return WriterState(
-            mode=told.mode,
-            options={name: text for name, text in told.options.items() if text is not None},
-            partition_by=tuple(told.partitioning_cols),
-            cluster_by=tuple(told.clustering_cols),
-            bucket_by=tuple(told.bucket_cols),
-            sort_by=tuple(told.sort_cols),
+            mode=inner.mode,
+            options={name: text for name, text in inner.options.items() if text is not None},
+            partition_by=tuple(inner.partitioning_cols),
+            cluster_by=tuple(inner.clustering_cols),
+            bucket_by=tuple(inner.bucket_cols),
+            sort_by=tuple(inner.sort_cols),
         )
-    told = writer._jwrite
+    inner = writer._jwrite
     return WriterState(
-        mode=told.curmode().name(),
-        options=_options(told.extraOptions()),
-        partition_by=_names(told.partitioningColumns()),
-        cluster_by=_names(told.clusteringColumns()),
-        bucket_by=_names(told.bucketColumnNames()),
-        sort_by=_names(told.sortColumnNames()),
+        mode=inner.curmode().name(),
+        options=_options(inner.extraOptions()),
+        partition_by=_names(inner.partitioningColumns()),
+        cluster_by=_names(inner.clusteringColumns()),
+        bucket_by=_names(inner.bucketColumnNames()),
+        sort_by=_names(inner.sortColumnNames()),
     )
 
 
@@ -129,19 +129,19 @@ def stream_writer_session(writer: Any) -> Any:
 def stream_writer_state(writer: Any) -> WriterState:
     """What a writer of a stream has been told; `mode` is its output mode."""
     if is_connect(writer):
-        told = writer._write_proto
+        inner = writer._write_proto
         return WriterState(
-            mode=told.output_mode or None,
-            options=dict(told.options),
-            partition_by=tuple(told.partitioning_column_names),
-            cluster_by=tuple(told.clustering_column_names),
+            mode=inner.output_mode or None,
+            options=dict(inner.options),
+            partition_by=tuple(inner.partitioning_column_names),
+            cluster_by=tuple(inner.clustering_column_names),
         )
-    told = writer._jwrite
+    inner = writer._jwrite
     return WriterState(
-        mode=_private(told, "outputMode").toString(),
-        options=_options(_private(told, "extraOptions")),
-        partition_by=_names(_private(told, "partitioningColumns")),
-        cluster_by=_names(_private(told, "clusteringColumns")),
+        mode=_private(inner, "outputMode").toString(),
+        options=_options(_private(inner, "extraOptions")),
+        partition_by=_names(_private(inner, "partitioningColumns")),
+        cluster_by=_names(_private(inner, "clusteringColumns")),
     )
 
 

@@ -11,15 +11,13 @@ from typing import Any, TypeAlias
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.session import monkeypatch, state
-from delta_ds.spark.session.identifiers import is_ours, path_of, unknown_to_catalogs
-from delta_ds.spark.session.reading import with_path
-from delta_ds.spark.session.writing import OF_EVERY_WRITE, described, with_settings
-from delta_ds.spark.source import FORMAT
+from delta_ds.spark.session.writing import OF_EVERY_WRITE, with_layout, with_settings
 from delta_ds.spark.streaming.stream_marker import STREAM_MARK, mark
+from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path
 
 # Whether a session has the integration installed.
 _IsInstalled: TypeAlias = Callable[[Any], bool]
@@ -88,11 +86,11 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
             getattr(writer, name)(arguments[name])
     told = state.stream_writer_state(writer)
     options = with_path(told.options, arguments.get("path"), "start")
-    settled = described(options, told.partition_by, told.cluster_by)
+    complete = with_layout(options, told.partition_by, told.cluster_by)
     session = state.stream_writer_session(writer)
-    settled = with_session_settings(session, with_settings(session, settled, OF_EVERY_WRITE))
-    _check(settled, told.mode)
-    for name, text in settled.items():
+    complete = with_session_settings(session, with_settings(session, complete, OF_EVERY_WRITE))
+    _check(complete, told.mode)
+    for name, text in complete.items():
         if name not in options:
             writer.option(name, text)
     with delta_errors():

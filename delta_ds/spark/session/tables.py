@@ -14,6 +14,7 @@ from delta_ds.kernel.options.parsing import STORAGE_PREFIX
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.connect_bridge import ask, open_log
+from delta_ds.spark.table_names import path_option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,9 @@ def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
     options
         `path`, and what the filesystem needs; others are not looked at.
     """
-    path = next((text for name, text in options.items() if name.lower() == "path"), "")
-    log = open_log(spark, path, {k: v for k, v in options.items() if _of_the_filesystem(k)})
+    log = open_log(
+        spark, path_option(options) or "", {k: v for k, v in options.items() if _of_the_filesystem(k)}
+    )
     found = ask(log, describe)
     if found is None:
         return None

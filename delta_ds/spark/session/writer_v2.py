@@ -14,9 +14,8 @@ from delta_ds.kernel.properties import PREFIX
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.conditions import column_name, sql_of
-from delta_ds.spark.session.identifiers import is_ours
 from delta_ds.spark.session.writing import APPEND, OVERWRITE, as_existing_name, save
-from delta_ds.spark.source import FORMAT
+from delta_ds.spark.table_names import FORMAT, is_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -95,7 +94,7 @@ class PathWriter:
         NotADeltaTableError
             There is none.
         """
-        if tables.find_table(self._df.sparkSession, self._settled()) is None:
+        if tables.find_table(self._df.sparkSession, self._table_options()) is None:
             raise CANNOT_REPLACE_MISSING_TABLE_AT_PATH(table=self._path)
         self._save(OVERWRITE, replaceTable="true")
 
@@ -111,7 +110,7 @@ class PathWriter:
         NotADeltaTableError
             There is none.
         """
-        tables.existing_table(self._df.sparkSession, self._settled(), "append")
+        tables.existing_table(self._df.sparkSession, self._table_options(), "append")
         self._save(APPEND)
 
     def overwrite(self, condition: Column) -> None:
@@ -125,7 +124,7 @@ class PathWriter:
             One of these rows does not match; nothing was written.
         """
         spark = self._df.sparkSession
-        table = tables.existing_table(spark, self._settled(), "overwrite")
+        table = tables.existing_table(spark, self._table_options(), "overwrite")
         predicate = sql_of(spark, condition, table.schema)
         if predicate == _EVERYTHING:
             self._save(OVERWRITE, partitionOverwriteMode="static")
@@ -140,19 +139,19 @@ class PathWriter:
         NotADeltaTableError
             There is no table.
         """
-        tables.existing_table(self._df.sparkSession, self._settled(), "overwritePartitions")
+        tables.existing_table(self._df.sparkSession, self._table_options(), "overwritePartitions")
         self._save(OVERWRITE, partitionOverwriteMode="dynamic")
 
-    def _settled(self) -> dict[str, str]:
+    def _table_options(self) -> dict[str, str]:
         return {**self._options, "path": self._path}
 
-    def _save(self, mode: str, **said: str) -> None:
+    def _save(self, mode: str, **extra: str) -> None:
         given = {name.lower() for name in self._options}
-        for name, text in said.items():
+        for name, text in extra.items():
             if name.lower() in given:
                 raise InvalidOptionError(
                     f"the option {name!r} contradicts the call, which says {text!r} itself",
                     parameters={"option": name},
                 )
-        options = {**self._options, **said}
+        options = {**self._options, **extra}
         save(self._df, self._path, mode, options, self._partition_by, self._cluster_by)

@@ -16,16 +16,16 @@ from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, settings_for_tasks
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark import settings
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.job_failures import failed_jobs
+from delta_ds.spark.schema import quoted_list
 from delta_ds.spark.session import tables
-from delta_ds.spark.session.identifiers import quoted
 from delta_ds.spark.session.monkeypatch import call_original
 from delta_ds.spark.session.positions import by_position
-from delta_ds.spark.session.reading import is_off, with_path
-from delta_ds.spark.source import FORMAT
+from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
+from delta_ds.spark.table_names import FORMAT, path_option, with_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,6 @@ OF_EVERY_WRITE = {
 }
 _OF_BATCHES = {**OF_EVERY_WRITE, "txnAppId": settings.TXN_APP_ID, "txnVersion": settings.TXN_VERSION}
 
-NATIVE_WRITE_CONF = "spark.pydelta.nativeWrite"
 APPEND, OVERWRITE = "append", "overwrite"
 _MODES = {
     "append": APPEND,
@@ -84,16 +83,20 @@ def save(
         The rows do not fit, the table cannot be written, or an option is not known; nothing was written.
     """
     wanted = save_mode(mode)
-    settled = described(with_path(options, path, "save"), partition_by, cluster_by)
+    complete = with_layout(with_path(options, path, "save"), partition_by, cluster_by)
     spark = df.sparkSession
-    if wanted == IGNORE and _has_path(settled) and tables.find_table(spark, settled) is not None:
+    if (
+        wanted == IGNORE
+        and path_option(complete) is not None
+        and tables.find_table(spark, complete) is not None
+    ):
         return
     if wanted in (ERROR, IGNORE):
-        _put(settled, "ifExists", wanted)
+        _put(complete, "ifExists", wanted)
     overwrite = wanted == OVERWRITE
     if overwrite:
-        _take_over_dynamic_mode(spark, settled)
-    write(df, settled, overwrite=overwrite)
+        _take_over_dynamic_mode(spark, complete)
+    write(df, complete, overwrite=overwrite)
 
 
 def save_as_table(
@@ -141,10 +144,23 @@ def insert_into(df: DataFrame, path: str, mode: str | None, options: Mapping[str
 
     Differs: delta-spark leaves out options such as `replaceWhere` here; they count.
     """
-    settled = with_settings(df.sparkSession, with_path(options, path, "insertInto"), OF_EVERY_WRITE)
-    table = tables.existing_table(df.sparkSession, settled, "insertInto")
-    placed = by_position(df, table, settled)
-    save(placed, None, OVERWRITE if save_mode(mode) == OVERWRITE else APPEND, settled)
+    complete = with_settings(df.sparkSession, with_path(options, path, "insertInto"), OF_EVERY_WRITE)
+    table = tables.existing_table(df.sparkSession, complete, "insertInto")
+    placed = by_position(df, table, complete)
+    save(placed, None, OVERWRITE if save_mode(mode) == OVERWRITE else APPEND, complete)
+
+
+def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> None:
+    """Write rows as `INSERT INTO` and `INSERT OVERWRITE` on a view of a table do.
+
+    Parameters
+    ----------
+    df
+        The rows, with the columns of the table.
+    options
+        `path`, and what the filesystem needs.
+    """
+    save(df, None, OVERWRITE if overwrite else APPEND, options)
 
 
 def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None:
@@ -164,7 +180,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         from delta_ds.spark.native.jvm import NotNative
 
         try:
-            with failed_jobs(f"the write to {_path(options)}"):
+            with failed_jobs(f"the write to {path_option(options) or 'a table without path'}"):
                 native.save(df, options, overwrite=overwrite)
             return
         except NotNative as why:
@@ -200,16 +216,16 @@ def as_existing_name(path: str) -> Iterator[None]:
         raise TABLE_OR_VIEW_ALREADY_EXISTS(error.parameters, path=path, reason=error.text) from error
 
 
-def described(
+def with_layout(
     options: Mapping[str, str], partition_by: Sequence[str], cluster_by: Sequence[str]
 ) -> dict[str, str]:
     """Options with the partitioning and clustering that calls have said; each may be said once."""
-    settled = dict(options)
+    complete = dict(options)
     if partition_by:
-        _put(settled, "partitionBy", quoted(partition_by))
+        _put(complete, "partitionBy", quoted_list(partition_by))
     if cluster_by:
-        _put(settled, "clusterBy", quoted(cluster_by))
-    return settled
+        _put(complete, "clusterBy", quoted_list(cluster_by))
+    return complete
 
 
 def _put(options: dict[str, str], name: str, text: str) -> None:
@@ -246,20 +262,12 @@ def with_settings(
     InvalidOptionError
         A value that a setting does not take.
     """
-    found = settings.given(spark)
-    said = {name: found[key] for name, key in stand_for.items() if key in found}
+    found = settings.session_settings(spark)
+    from_session = {name: found[key] for name, key in stand_for.items() if key in found}
     if carried := settings_for_tasks(found):
         from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
 
         auto_compaction_of(carried)  # refused here, and not after the commit
-        said[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
+        from_session[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
     given = {name.lower() for name in options}
-    return {**options, **{name: text for name, text in said.items() if name.lower() not in given}}
-
-
-def _path(options: Mapping[str, str]) -> str:
-    return next((text for name, text in options.items() if name.lower() == "path"), "a table without path")
-
-
-def _has_path(options: Mapping[str, str]) -> bool:
-    return any(name.lower() == "path" for name in options)
+    return {**options, **{name: text for name, text in from_session.items() if name.lower() not in given}}

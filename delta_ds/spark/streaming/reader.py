@@ -18,7 +18,7 @@ from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.scan.slices import pack
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class StreamPartition(InputPartition):
         return f"StreamPartition({len(self.slices)} slices)"
 
 
-@tells_parameters
+@with_error_parameters
 class DeltaStreamReader(DataSourceStreamReader):
     """What is the same in all versions of Spark.
 

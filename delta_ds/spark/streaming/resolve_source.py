@@ -14,8 +14,8 @@ from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.source import StreamSource
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.batch import metadata_field
-from delta_ds.spark.streaming.stream_marker import tasks_of, unmarked
+from delta_ds.spark.metadata_column import metadata_field
+from delta_ds.spark.streaming.stream_marker import tasks_of, without_mark
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def open_source(options: Mapping[str, Any], version: int | None = None) -> Strea
         No table there, an option that is not known, columns that do not exist.
     """
     zone = machine_time_zone()
-    parsed = parse_stream_read_options(unmarked(options), zone)
+    parsed = parse_stream_read_options(without_mark(options), zone)
     storage = open_storage(parsed.path, parsed.storage_options)
     if version is None:
         return StreamSource.open(storage, parsed, zone)
@@ -86,17 +86,17 @@ def stream_reader(
 
     def begin() -> StreamSource:
         opened = open_source(options, version) if source is None else source
-        return _narrowed(opened, schema).renewed()
+        return _select_columns(opened, schema).renewed()
 
     reader: type[DeltaStreamReader]
     try:
-        from delta_ds.spark.streaming.spark42_reader import LimitedReader as reader
+        from delta_ds.spark.streaming.spark42_reader import Spark42StreamReader as reader
     except ImportError:
-        from delta_ds.spark.streaming.spark41_reader import UnaskedReader as reader
+        from delta_ds.spark.streaming.spark41_reader import Spark41StreamReader as reader
     return reader(begin, schema, tasks_of(options))
 
 
-def _narrowed(source: StreamSource, schema: SparkStructType) -> StreamSource:
+def _select_columns(source: StreamSource, schema: SparkStructType) -> StreamSource:
     """The same source, reading no more columns than a schema has.
 
     Raises

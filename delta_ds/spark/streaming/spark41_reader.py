@@ -14,12 +14,12 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from delta_ds.kernel.streaming.offsets import StreamOffset
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.streaming.reader import DeltaStreamReader
 
 
-@tells_parameters
-class UnaskedReader(DeltaStreamReader):
+@with_error_parameters
+class Spark41StreamReader(DeltaStreamReader):
     """Answers `latestOffset()` by what it was asked before."""
 
     _position: StreamOffset | None = None

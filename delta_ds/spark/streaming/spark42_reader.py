@@ -14,12 +14,12 @@ from pyspark.sql.streaming.datasource import (
 
 from delta_ds.kernel.streaming.limits import ALL_AVAILABLE, ReadLimits
 from delta_ds.kernel.streaming.offsets import StreamOffset
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.streaming.reader import DeltaStreamReader
 
 
-@tells_parameters
-class LimitedReader(DeltaStreamReader, SupportsTriggerAvailableNow):
+@with_error_parameters
+class Spark42StreamReader(DeltaStreamReader, SupportsTriggerAvailableNow):
     """Bounds batches by the options, and a run with `availableNow` by what was there when it began."""
 
     _bound: StreamOffset | None = None

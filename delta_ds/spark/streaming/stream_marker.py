@@ -24,15 +24,15 @@ def is_marked(options: Mapping[str, Any]) -> bool:
     return _mark(options) is not None
 
 
-def unmarked(options: Mapping[str, Any]) -> dict[str, Any]:
+def without_mark(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as the user gave them."""
     return {name: value for name, value in options.items() if name.lower() != STREAM_MARK}
 
 
 def tasks_of(options: Mapping[str, Any]) -> int:
     """How many tasks a batch of a stream with these options is cut into at least, if it is large enough."""
-    told = _mark(options)
-    return int(told) if told is not None and told.isdigit() else _TASKS
+    text = _mark(options)
+    return int(text) if text is not None and text.isdigit() else _TASKS
 
 
 def _mark(options: Mapping[str, Any]) -> str | None:

@@ -23,7 +23,7 @@ from delta_ds.kernel.streaming.sink import commit_batch
 from delta_ds.kernel.write.plan import WritePlan, newest_snapshot, plan_write
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.engine import engine_info
-from delta_ds.spark.errors import tells_parameters
+from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 from delta_ds.spark.writer import compact_as_planned
 
@@ -55,7 +55,7 @@ class BatchMessage(WriterCommitMessage):
     plan: WritePlan | None
 
 
-@tells_parameters
+@with_error_parameters
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches; nothing counts before `commit`.
 
@@ -116,12 +116,12 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         DeltaConcurrentModificationException
             Another commit came first and contradicts the batch; its files are deleted.
         """
-        told = [message for message in messages if isinstance(message, BatchMessage)]
-        results = [message.result for message in told]
-        plan = next((message.plan for message in told if message.plan is not None), None)
-        query_id = next((message.query_id for message in told if message.query_id), None)
+        reports = [message for message in messages if isinstance(message, BatchMessage)]
+        results = [message.result for message in reports]
+        plan = next((message.plan for message in reports if message.plan is not None), None)
+        query_id = next((message.query_id for message in reports if message.query_id), None)
         if plan is None or query_id is None:
-            discard(self._storage, _files(told))
+            discard(self._storage, _files(reports))
             raise DeltaError(
                 f"batch {batchId} for {self._storage.url} came without the id of its query, so it cannot be written "
                 "exactly once. Nothing was written; use foreachBatch with the options txnAppId and txnVersion"

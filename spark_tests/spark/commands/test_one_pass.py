@@ -288,8 +288,7 @@ def merge_now(table: DeltaTable, spark: SparkSession) -> None:
 
 
 def test_all_that_spark_calls_current_is_settled_also_in_subqueries(spark: SparkSession) -> None:
-    from delta_ds.spark.native.resolution import resolve
-    from delta_ds.spark.native.settled import Settled
+    from delta_ds.spark.native.resolution import ExpressionContext, resolve
 
     texts = [
         "current_timestamp()", "now()", "current_date()", "localtimestamp()", "unix_timestamp()", "current_time(3)",
@@ -297,9 +296,9 @@ def test_all_that_spark_calls_current_is_settled_also_in_subqueries(spark: Spark
         "cast('now' as timestamp)", "(SELECT max(now()) FROM range(2) WHERE current_date() > '2020-01-01')",
     ]  # fmt: skip
     frame = spark.range(1)
-    settled = Settled(frame)
+    context = ExpressionContext(frame)
     chosen = frame.select(*(F.expr(text).alias(f"v{n}") for n, text in enumerate(texts)))
-    once, again = (resolve(frame, chosen, settled) for _ in range(2))
+    once, again = (resolve(frame, chosen, context) for _ in range(2))
     assert once is not None
     assert again is not None
     told = [e.text for e in once]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
-from delta_ds.spark.native import aggregates, optimizer
+from delta_ds.spark.native import log_aggregates
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.native.scan import scan
 from delta_ds.testing import TableBuilder
@@ -29,9 +29,9 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.planChangeValidation", "true")
-    optimizer.install(session)
+    log_aggregates.install(session)
     yield session
-    optimizer.uninstall(session)
+    log_aggregates.uninstall(session)
 
 
 def plan(frame: DataFrame) -> str:
@@ -49,13 +49,13 @@ def same(session: SparkSession) -> Callable[[DataFrame], list[Any]]:
 
     def check(frame: DataFrame) -> list[Any]:
         found = frame.collect()
-        optimizer.uninstall(session)
+        log_aggregates.uninstall(session)
         try:
             again = frame.select("*")
             assert not is_from_log(again)
             assert repr(again.collect()) == repr(found)
         finally:
-            optimizer.install(session)
+            log_aggregates.install(session)
         return found
 
     return check
@@ -275,13 +275,13 @@ class TestOtherPlans:
         self, session: SparkSession, table: TableBuilder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[str] = []
-        monkeypatch.setattr(aggregates, "answer", lambda question: asked.append(question))
+        monkeypatch.setattr(log_aggregates, "answer", lambda question: asked.append(question))
         assert session.read.parquet(str(table.path)).count() == 5
         assert session.range(3).agg(F.max("id")).collect()[0][0] == 2
         assert asked == []
 
     def test_streaming_plans_are_left_alone(self, session: SparkSession, frame: DataFrame) -> None:
-        rule = optimizer._probed(Jvm.of(session))
+        rule = log_aggregates._probed(Jvm.of(session))
         alone = frame.groupBy().count()
         streaming = session.readStream.format("rate").load().crossJoin(alone)
         for asked, changed in ((alone, True), (streaming, False)):
@@ -317,7 +317,7 @@ class TestInstallation:
         def fail(question: str) -> str:
             raise RuntimeError("no answer today")
 
-        monkeypatch.setattr(aggregates, "answer", fail)
+        monkeypatch.setattr(log_aggregates, "answer", fail)
         assert frame.count() == 5
         assert "aggregates_not_answered action=scan reason=RuntimeError: no answer today" in caplog.text
 
@@ -325,25 +325,25 @@ class TestInstallation:
     def test_reply_that_makes_no_sense_leaves_the_plan(
         self, frame: DataFrame, monkeypatch: pytest.MonkeyPatch, reply: str
     ) -> None:
-        monkeypatch.setattr(aggregates, "answer", lambda question: reply)
+        monkeypatch.setattr(log_aggregates, "answer", lambda question: reply)
         assert frame.count() == 5
 
     def test_rules_of_others_stay(self, spark: SparkSession) -> None:
         session = spark.newSession()
         jvm = Jvm.of(session)
         other = jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$")
-        optimizer._set_rules(jvm, [other])
-        optimizer.install(session)
-        optimizer.install(session)
-        names = [rule.ruleName() for rule in optimizer._rules(jvm)]
+        log_aggregates._set_rules(jvm, [other])
+        log_aggregates.install(session)
+        log_aggregates.install(session)
+        names = [rule.ruleName() for rule in log_aggregates._rules(jvm)]
         assert names == [other.ruleName(), "LogAggregates"]
-        optimizer.uninstall(session)
-        optimizer.uninstall(session)
-        assert [rule.ruleName() for rule in optimizer._rules(jvm)] == [other.ruleName()]
+        log_aggregates.uninstall(session)
+        log_aggregates.uninstall(session)
+        assert [rule.ruleName() for rule in log_aggregates._rules(jvm)] == [other.ruleName()]
 
     def test_other_sessions_are_not_touched(self, spark: SparkSession, session: SparkSession) -> None:
         fresh = spark.newSession()
-        optimizer.uninstall(fresh)
-        optimizer.probe(fresh)
-        assert optimizer.is_installed(session)
-        assert not optimizer.is_installed(fresh)
+        log_aggregates.uninstall(fresh)
+        log_aggregates.probe(fresh)
+        assert log_aggregates.is_installed(session)
+        assert not log_aggregates.is_installed(fresh)

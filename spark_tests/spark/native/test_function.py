@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds.exceptions import VersionNotFoundError
-from delta_ds.spark.native import scan
+from delta_ds.spark.native import function
 from delta_ds.spark.native.function import (
     _identifiers,
     _registry,
@@ -18,13 +18,14 @@ from delta_ds.spark.native.function import (
     unregister_function,
 )
 from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.session.writing import insert_rows
 
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """A session of its own that has the function."""
     own = spark.newSession()
-    register_function(own)
+    register_function(own, insert_rows)
     yield own
     unregister_function(own)
 
@@ -34,12 +35,12 @@ def asked(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[dict[s
     """What each call of the function asked for; every call answers with the numbers from 0 to 9."""
     seen: list[dict[str, str]] = []
 
-    def load(spark: SparkSession, options: Mapping[str, str], schema: object = None) -> DataFrame:
+    def load(spark: SparkSession, options: Mapping[str, str], **_: object) -> DataFrame:
         assert spark is session
         seen.append(dict(options))
         return spark.range(10)
 
-    monkeypatch.setattr(scan, "load", load)
+    monkeypatch.setattr(function, "load", load)
     return seen
 
 
@@ -104,10 +105,10 @@ def test_view_over_the_function_reads_again(session: SparkSession, asked: list[d
 def test_error_of_the_table_reaches_the_user_with_its_condition(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(*_: object) -> DataFrame:
+    def load(*_: object, **__: object) -> DataFrame:
         raise VersionNotFoundError("version 9 of '/p' is not there", parameters={"version": 9})
 
-    monkeypatch.setattr(scan, "load", load)
+    monkeypatch.setattr(function, "load", load)
     with pytest.raises(AnalysisException) as raised:
         session.sql("SELECT * FROM pydelta('/p', 'versionAsOf', 9)")
     assert raised.value.getCondition() == "DELTA_VERSION_NOT_FOUND"
@@ -142,12 +143,12 @@ def test_table_outside_the_native_scan_is_read_the_portable_way(
 ) -> None:
     import delta_ds
 
-    def load(*_: object) -> DataFrame:
+    def load(*_: object, **__: object) -> DataFrame:
         raise NotNative("as the test wants it")
 
     delta_ds.register(session)
     expected = session.read.format("pydelta").load(sales).count()
-    monkeypatch.setattr(scan, "load", load)
+    monkeypatch.setattr(function, "load", load)
     with caplog.at_level(logging.WARNING, logger="delta_ds"):
         assert session.sql(f"SELECT count(*) FROM pydelta('{sales}')").collect()[0][0] == expected
     messages = [r.getMessage() for r in caplog.records if r.name == "delta_ds"]
@@ -164,9 +165,9 @@ def test_registering_twice_and_unregistering_is_harmless(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = spark.newSession()
-    monkeypatch.setattr(scan, "load", lambda spark, options: spark.range(1))
-    register_function(own)
-    register_function(own)
+    monkeypatch.setattr(function, "load", lambda spark, options, **_: spark.range(1))
+    register_function(own, insert_rows)
+    register_function(own, insert_rows)
     assert own.sql("SELECT * FROM pydelta('/p')").count() == 1
     unregister_function(own)
     unregister_function(own)
@@ -178,12 +179,12 @@ def test_function_of_someone_else_is_left_alone(spark: SparkSession) -> None:
     # The bindings hold their sessions weakly.
     sessions = spark.newSession(), spark.newSession()
     other, own = map(Jvm.of, sessions)
-    register_function(other.spark)
+    register_function(other.spark, insert_rows)
     (identifier,) = _identifiers(other)
     theirs = _registry(other).lookupFunctionBuilder(identifier).get()
     _registry(own).createOrReplaceTempFunction("pydelta", theirs, "scala_udf")
     with pytest.raises(NotNative, match="another table function pydelta"):
-        register_function(own.spark)
+        register_function(own.spark, insert_rows)
     unregister_function(own.spark)
     assert len(_identifiers(own)) == 1
     unregister_function(other.spark)

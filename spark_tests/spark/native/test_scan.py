@@ -17,12 +17,14 @@ from pyspark.sql import functions as F
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.spark.native.file_index import FILE_NUMBER, DeltaFileIndex
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.native.scan import load, scan
+from delta_ds.spark.native.load import load
+from delta_ds.spark.native.scan import scan
+from delta_ds.spark.session.writing import insert_rows
 from delta_ds.testing import TableBuilder
 
 
 def read(spark: SparkSession, path: Path | str, **options: Any) -> DataFrame:
-    return load(spark, {"path": str(path), **{k: str(v) for k, v in options.items()}})
+    return load(spark, {"path": str(path), **{k: str(v) for k, v in options.items()}}, insert=insert_rows)
 
 
 def index_of(df: DataFrame) -> DeltaFileIndex:

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_ds.spark.session.integration import install, is_installed, uninstall
-from delta_ds.spark.session.reading import NATIVE_SCAN_CONF
-from delta_ds.spark.session.writing import NATIVE_WRITE_CONF
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF
 
 
 @contextmanager

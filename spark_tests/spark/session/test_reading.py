@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
-from delta_ds.spark.native import scan
+from delta_ds.spark.native import load
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.session.reading import NATIVE_SCAN_CONF, read
+from delta_ds.spark.session.reading import read
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF
 
 pytestmark = pytest.mark.spark
 
@@ -67,7 +68,7 @@ def test_portable_read_says_in_its_plan_and_log_why(
     def refuse(*_: object, **__: object) -> None:
         raise NotNative("Spark 9 is not known")
 
-    monkeypatch.setattr(scan, "load", refuse)
+    monkeypatch.setattr(load, "load", refuse)
     with caplog.at_level(logging.WARNING, "delta_ds"):
         df = read(spark, {"path": sales})
     df.explain(extended=True)
@@ -82,7 +83,7 @@ def test_native_scan_can_be_turned_off(
     portable: SparkSession, sales: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(scan, "load", lambda spark, options, schema: asked.append((options, schema)))
+    monkeypatch.setattr(load, "load", lambda spark, options, schema, **_: asked.append((options, schema)))
     for text in ("false", "FALSE "):
         portable.conf.set(NATIVE_SCAN_CONF, text)
         assert read(portable, {"path": sales}).columns

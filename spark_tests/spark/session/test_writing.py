@@ -25,7 +25,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.session import tables, writing
-from delta_ds.spark.session.writing import NATIVE_WRITE_CONF
+from delta_ds.spark.session_conf import NATIVE_WRITE_CONF
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructType
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, SchemaError
 from delta_ds.spark.source import DeltaSource
 from delta_ds.spark.streaming.reader import DeltaStreamReader
-from delta_ds.spark.streaming.spark41_reader import UnaskedReader
+from delta_ds.spark.streaming.spark41_reader import Spark41StreamReader
 from delta_ds.testing import TableBuilder, metadata_action
 from spark_tests.kernel.streaming.streams import IDS, rows, table
 
@@ -44,10 +44,10 @@ def limited(builder: TableBuilder, **options: Any) -> Any:
     return planned(builder, **options).streamReader(SCHEMA)
 
 
-def unasked(builder: TableBuilder, **options: Any) -> UnaskedReader:
+def unasked(builder: TableBuilder, **options: Any) -> Spark41StreamReader:
     reader = planned(builder, **options).streamReader(SCHEMA)
     assert isinstance(reader, DeltaStreamReader)
-    return UnaskedReader(reader._open_source, SCHEMA)
+    return Spark41StreamReader(reader._open_source, SCHEMA)
 
 
 def through_json(offset: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class TestUnasked:
     def test_its_latest_offset_takes_no_parameters(self) -> None:
         import inspect
 
-        assert list(inspect.signature(UnaskedReader.latestOffset).parameters) == ["self"]
+        assert list(inspect.signature(Spark41StreamReader.latestOffset).parameters) == ["self"]
 
 
 def test_options_tell_streams_from_batches(ten: TableBuilder) -> None:
@@ -170,7 +170,7 @@ def test_stream_begins_with_the_table_as_it_is_when_it_starts(ten: TableBuilder)
     ten.append(rows(10))
     reader = source.streamReader(SCHEMA)
     assert isinstance(reader, DeltaStreamReader)
-    begun = UnaskedReader(reader._open_source, SCHEMA)
+    begun = Spark41StreamReader(reader._open_source, SCHEMA)
     assert begun.initialOffset()["version"] == 11
     assert read(begun, begun.initialOffset(), begun.latestOffset()) == list(range(11))
 

@@ -10,7 +10,7 @@ import numpy as np
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
 from delta_ds.spark.commands.merge.rows import CLAUSE, NONE, Sides
 from delta_ds.spark.commands.merge.source import SOURCE
-from delta_ds.spark.commands.positions import BUCKET, bit_of, bucket_of, unpacked
+from delta_ds.spark.commands.positions import BUCKET, bit_of, bucket_of, unpack_bitmaps
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,7 +51,7 @@ class Matches:
 
 def find_matches(sides: Sides, *, positions: bool) -> Matches:
     """Join source and table, and look at the rows of the table; arguments as of `matches_in`."""
-    by_source = any(clause.when == "not_matched_by_source" for clause in sides.plan.clauses)
+    by_source = any(clause.is_by_source for clause in sides.plan.clauses)
     frame = sides.joined("right" if by_source else "inner")
     return matches_in(frame, frame[SOURCE].isNotNull(), sides, positions=positions)
 
@@ -90,7 +90,7 @@ def matches_in(frame: DataFrame, is_matched: Column, sides: Sides, *, positions:
     counted = [
         distinct(F.col(CLAUSE) == n).alias(f"{_ROWS}{n}")
         for n, clause in enumerate(clauses)
-        if clause.do != "insert"
+        if not clause.inserts
     ]
     bits = [F.bitmap_construct_agg(F.when(changed, F.col(_BITS))).alias(_BITS)] if positions else []
     found = (
@@ -101,7 +101,7 @@ def matches_in(frame: DataFrame, is_matched: Column, sides: Sides, *, positions:
         )
         .collect()
     )  # fmt: skip
-    only_matched = all(clause.when == "matched" for clause in clauses)
+    only_matched = all(clause.is_matched for clause in clauses)
     return _matches([row.asDict() for row in found], len(clauses), only_matched)
 
 
@@ -111,7 +111,7 @@ def _matches(rows: list[dict[str, Any]], clauses: int, only_matched: bool) -> Ma
     return Matches(
         files=sorted({row[FILE] for row in rows}),
         changed_files=sorted({row[FILE] for row in changed}),
-        positions=unpacked((row[FILE], row[BUCKET], row[_BITS]) for row in changed if _BITS in row),
+        positions=unpack_bitmaps((row[FILE], row[BUCKET], row[_BITS]) for row in changed if _BITS in row),
         by_clause=by_clause,
         relevant=bool(changed if only_matched else rows),
         ambiguous=any(row[_TIMES] > row[_MATCHED] for row in rows),

@@ -21,7 +21,7 @@ from delta_ds.kernel.commands.dml.task import (
 from delta_ds.kernel.schema.types import StructField
 from delta_ds.spark.commands.dml_command import Change
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
-from delta_ds.spark.commands.merge.clauses import MergePlan, ResolvedClause
+from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
 from delta_ds.spark.commands.merge.source import SOURCE
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
@@ -160,7 +160,7 @@ def written_rows(
 
 def _join(sides: Sides, marks: bool, by_source: bool) -> str:
     """The join in which all rows are that may be written; the source is on its left."""
-    inserts = any(clause.do == "insert" for clause in sides.plan.clauses)
+    inserts = any(clause.inserts for clause in sides.plan.clauses)
     if marks and not by_source:
         return "left" if inserts else "inner"
     return "full" if inserts else "right"
@@ -183,7 +183,7 @@ def _gone(sides: Sides, change: Change, frame: DataFrame) -> Column:
     """Whether a row is deleted and need not be recorded as a change."""
     from pyspark.sql import functions as F
 
-    deletes = [n for n, clause in enumerate(sides.plan.clauses) if clause.do == "delete"]
+    deletes = [n for n, clause in enumerate(sides.plan.clauses) if clause.deletes]
     if change.plan.records_changes or not deletes:
         return F.lit(False)
     return frame[CLAUSE].isin(deletes)
@@ -235,10 +235,10 @@ class _Values:
     def _found_by_table(self, field: StructField, clause: ResolvedClause) -> Column:
         """The value of a column that a clause does not assign: generated, default or identity."""
         cast = StoreCast(self._table, True)
-        if field.name not in self._special.defaults or clause.do != "insert":
+        if field.name not in self._special.defaults or not clause.inserts:
             # Generated and identity values come later.
             return cast.null(field.type)
-        scope = Scope(self._sides.source, self._table, "MERGE", settled=self._change.target.settled)
+        scope = Scope(self._sides.source, self._table, "MERGE", context=self._change.target.context)
         default = scope.resolve(self._special.defaults[field.name], "default")
         return cast.cast(default.column, default.type, field.type, field.name)
 
@@ -256,7 +256,7 @@ class _Values:
                 continue
             field = self._plan.schema.find(name)
             assert field is not None
-            scope = Scope(found, self._table, "MERGE", settled=self._change.target.settled)
+            scope = Scope(found, self._table, "MERGE", context=self._change.target.context)
             value = scope.resolve(text, "generated column")
             made = StoreCast(self._table, True).cast(value.column, value.type, field.type, name)
             column = F.when(found[CLAUSE].isin(missing), made).otherwise(found[quoted(name)])

@@ -14,29 +14,24 @@ from delta_ds.kernel.operations import MERGE
 from delta_ds.spark.commands.dml_command import Change, by_path
 from delta_ds.spark.commands.dml_target import Target
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.materialize import kept_or_cached, may_change
-from delta_ds.spark.commands.merge.clauses import (
-    Clause,
-    MergePlan,
-    check_clauses,
-    history_parameters,
-    plan_merge,
-)
+from delta_ds.spark.commands.materialize import materialized_or_cached, may_change
+from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
+from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.rows import Sides, all_rows, rewritten_rows, written_rows
 from delta_ds.spark.commands.merge.source import (
     SOURCE,
+    between,
     has_usable_bounds,
-    look_at,
+    materialize_source,
     same_columns,
-    steady,
-    within,
+    source_stats,
 )
-from delta_ds.spark.commands.resolution.expression_resolution import check_names
-from delta_ds.spark.commands.resolution.predicates import demands_on_target, keys_of
-from delta_ds.spark.commands.session import is_set
+from delta_ds.spark.commands.predicates import demands_on_target, keys_of
+from delta_ds.spark.commands.resolution.expression_resolution import ResolutionCache, check_names
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.session_conf import is_set
 from delta_ds.spark.settings import AUTO_MERGE
 
 if TYPE_CHECKING:
@@ -54,7 +49,7 @@ def run_merge(
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
-    removes = any(clause.do != "insert" for clause in clauses)
+    removes = any(not clause.inserts for clause in clauses)
     with Change(handle, MERGE.name, removes=removes) as change:
         counts = (0, 0, 0, 0)
         if not change.done:
@@ -63,7 +58,7 @@ def run_merge(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Outcome:
     """What a MERGE found in the table and wrote.
 
     Attributes
@@ -95,15 +90,16 @@ class _Merge:
     ) -> None:
         self._change = change
         self._target: Target = change.target
-        self._source = source
+        self._given, self._source = source, _mark_source(source)
         self._condition = condition
         self._clauses = clauses
         self._evolve = evolve
         self._special = self._target.ask(special_columns)
-        self._inserts = any(clause.do == "insert" for clause in clauses)
-        self._changes_rows = any(clause.do != "insert" for clause in clauses)
-        self._by_source = any(clause.when == "not_matched_by_source" for clause in clauses)
+        self._inserts = any(clause.inserts for clause in clauses)
+        self._changes_rows = any(not clause.inserts for clause in clauses)
+        self._by_source = any(clause.is_by_source for clause in clauses)
         self._plan: MergePlan | None = None
+        self._resolutions = ResolutionCache()
 
     def run(self) -> tuple[int, int, int, int]:
         """How many rows were affected, updated, deleted and inserted."""
@@ -111,36 +107,38 @@ class _Merge:
         # What does not fit is told before the source is computed.
         sample = self._sides(target.no_files)
         started = change.elapsed_ms()
-        given, self._source = self._source, steady(self._source)
-        if target.is_connect or not same_columns(given, self._source):
+        kept = materialize_source(self._given)
+        self._source = _mark_source(kept)
+        if target.is_connect or not same_columns(self._given, kept):
             self._plan = None
+            self._resolutions.forget_columns()
             sample = self._sides(target.no_files)
         else:
-            sample = replace(sample, source=self._marked_source())
-        self._settle(sample.plan)
+            sample = replace(sample, source=self._source)
+        self._plan_rows(sample.plan)
         materialized = change.elapsed_ms()
         read, files, source_rows = self._candidates(sample)
         marks = change.plan.uses_deletion_vectors and not self._by_source
         if self._changes_rows and (marks or self._may_change(sample)):
-            found = self._at_once(files)
+            outcome = self._at_once(files)
         else:
-            found = self._rewrite(sample, files)
-        counts = self._counts(found)
+            outcome = self._rewrite(sample, files)
+        counts = self._counts(outcome)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
-        rewrites = found.matches.relevant and not change.plan.uses_deletion_vectors
-        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(found.touched):
+        rewrites = outcome.matches.relevant and not change.plan.uses_deletion_vectors
+        if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(outcome.touched):
             change.commit(
                 read,
-                removed=[] if change.plan.uses_deletion_vectors else found.touched.paths.to_pylist(),
-                deleted=by_path(files, found.matches.positions),
+                removed=[] if change.plan.uses_deletion_vectors else outcome.touched.paths.to_pylist(),
+                deleted=by_path(files, outcome.matches.positions),
                 parameters=history_parameters(sample.plan),
                 metrics={
                     **counts,
                     "numSourceRows": source_rows,
-                    "numOutputRows": found.written,
+                    "numOutputRows": outcome.written,
                     "materializeSourceTimeMs": materialized - started,
-                    "scanTimeMs": found.scanned_ms - materialized,
-                    "rewriteTimeMs": change.elapsed_ms() - found.scanned_ms,
+                    "scanTimeMs": outcome.scanned_ms - materialized,
+                    "rewriteTimeMs": change.elapsed_ms() - outcome.scanned_ms,
                 },
             )
         changed = [counts[f"numTargetRows{kind}"] for kind in ("Updated", "Deleted", "Inserted")]
@@ -151,7 +149,7 @@ class _Merge:
     def _sides(self, files: CandidateFiles) -> Sides:
         """Source and some files of the table, and what the clauses mean for the two."""
         target = self._target
-        source, rows = self._marked_source(), target.frame(files)
+        source, rows = self._source, target.frame(files)
         if self._plan is not None:
             return Sides(self._plan, source, rows)
         plan = plan_merge(
@@ -165,7 +163,8 @@ class _Merge:
             table=target.handle.where,
             generated=self._special.generated,
             alias=target.handle.alias,
-            settled=target.settled,
+            context=target.context,
+            cache=self._resolutions,
         )
         if not target.is_connect:
             # What is resolved once means the same for all files; on Spark Connect it belongs to these very frames.
@@ -176,11 +175,6 @@ class _Merge:
             rows = rows.withColumns(dict(plan.target_values))
         return Sides(plan, source, rows)
 
-    def _marked_source(self) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        return self._source.select("*", F.lit(True).alias(SOURCE))
-
     def _may_change(self, sample: Sides) -> bool:
         """Whether a clause could have another result in a second query."""
         values = [
@@ -188,12 +182,12 @@ class _Merge:
         ]
         return may_change(sample.joined("inner"), values)
 
-    def _settle(self, plan: MergePlan) -> None:
-        changing = [c for c in plan.clauses if c.do != "delete"]
+    def _plan_rows(self, plan: MergePlan) -> None:
+        changing = [c for c in plan.clauses if not c.deletes]
         assigned = {name for c in changing for name in c.assigned}
-        inserts = [c for c in changing if c.do == "insert"]
+        inserts = [c for c in changing if c.inserts]
         after = self._target.ask(evolve_table, plan.schema) if plan.evolved else None
-        self._change.settle(
+        self._change.plan_rows(
             computed=[name for name in self._special.generated if name not in assigned],
             generates=[
                 name for name in self._special.identities if any(name not in c.assigned for c in inserts)
@@ -212,16 +206,16 @@ class _Merge:
         read = target.understood(demands)
         keys = [] if self._by_source else keys_of(target, sample.plan.on, sample.target, sample.source)
         usable = [(f, value) for f, value in keys if has_usable_bounds(f.type)]
-        facts = look_at(sample.source, [(field.type, value) for field, value in usable])
-        for (field, _), (low, high) in zip(usable, facts.bounds, strict=True):
-            demands += within(field.name, field.type, low, high)
+        stats = source_stats(sample.source, [(field.type, value) for field, value in usable])
+        for (field, _), (low, high) in zip(usable, stats.bounds, strict=True):
+            demands += between(field.name, field.type, low, high)
         narrowed = target.understood(demands)
-        return read, target.files(narrowed), facts.rows
+        return read, target.files(narrowed), stats.rows
 
     def _refuse_ambiguity(self, matches: Matches) -> None:
         """Refuse several source rows for one row of the table, unless all of them delete it."""
-        matched = [c for c in self._clauses if c.when == "matched"]
-        harmless = len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None
+        matched = [c for c in self._clauses if c.is_matched]
+        harmless = len(matched) == 1 and matched[0].deletes and matched[0].condition is None
         if matches.ambiguous and not harmless:
             raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
                 table=self._target.handle.where,
@@ -230,23 +224,23 @@ class _Merge:
 
     # --- what is written
 
-    def _at_once(self, files: CandidateFiles) -> _Found:
+    def _at_once(self, files: CandidateFiles) -> _Outcome:
         """One join finds and makes the new rows; its result is kept and read twice."""
         change, sides = self._change, self._sides(files)
         rows = all_rows(sides, change, self._special, by_source=self._by_source)
-        with kept_or_cached(rows) as rows:
+        with materialized_or_cached(rows) as rows:
             marks = change.plan.uses_deletion_vectors
             matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
             self._refuse_ambiguity(matches)
             scanned = change.elapsed_ms()
             written = 0
             touched = files.only(matches.changed_files)
-            deletes_only = marks and all(clause.do == "delete" for clause in self._clauses)
+            deletes_only = marks and all(clause.deletes for clause in self._clauses)
             if not deletes_only or change.plan.records_changes:
                 written = self._write(written_rows(sides, change, rows, touched, repeated=matches.ambiguous))
-        return _Found(matches, touched, written, scanned)
+        return _Outcome(matches, touched, written, scanned)
 
-    def _rewrite(self, sample: Sides, files: CandidateFiles) -> _Found:
+    def _rewrite(self, sample: Sides, files: CandidateFiles) -> _Outcome:
         """Find the files in which rows change, then rewrite them."""
         change = self._change
         matches = Matches()
@@ -264,7 +258,7 @@ class _Merge:
                 inserts_only=not len(touched), by_source=self._by_source, repeated=matches.ambiguous,
             )  # fmt: skip
             written = self._write(frame)
-        return _Found(matches, touched, written, scanned)
+        return _Outcome(matches, touched, written, scanned)
 
     def _write(self, frame: DataFrame) -> int:
         partitions = self._target.state.partition_columns
@@ -273,19 +267,11 @@ class _Merge:
             frame = frame.hint("rebalance", *map(quoted, partitions))
         return sum(result.rows for result in self._change.write(frame))
 
-    def _counts(self, found: _Found) -> dict[str, int]:
-        matches, touched = found.matches, found.touched
-        by_kind = {
-            (when, do): sum(
-                matches.by_clause.get(n, 0)
-                for n, clause in enumerate(self._clauses)
-                if (clause.when, clause.do) == (when, do)
-            )
-            for when in ("matched", "not_matched_by_source")
-            for do in ("update", "delete")
-        }
-        updated = by_kind["matched", "update"] + by_kind["not_matched_by_source", "update"]
-        deleted = by_kind["matched", "delete"] + by_kind["not_matched_by_source", "delete"]
+    def _counts(self, outcome: _Outcome) -> dict[str, int]:
+        matches, touched = outcome.matches, outcome.touched
+        by_kind = changed_rows(self._clauses, matches.by_clause)
+        updated = sum(rows for name, rows in by_kind.items() if name.endswith("Updated"))
+        deleted = sum(rows for name, rows in by_kind.items() if name.endswith("Deleted"))
         copied = 0
         if len(touched) and not self._change.plan.uses_deletion_vectors:
             known: CandidateFiles = (
@@ -294,11 +280,15 @@ class _Merge:
             copied = (known.num_rows or 0) - updated - deleted
         return {
             "numTargetRowsCopied": copied,
-            "numTargetRowsInserted": found.written - copied - updated if self._inserts else 0,
+            "numTargetRowsInserted": outcome.written - copied - updated if self._inserts else 0,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
-            "numTargetRowsMatchedUpdated": by_kind["matched", "update"],
-            "numTargetRowsMatchedDeleted": by_kind["matched", "delete"],
-            "numTargetRowsNotMatchedBySourceUpdated": by_kind["not_matched_by_source", "update"],
-            "numTargetRowsNotMatchedBySourceDeleted": by_kind["not_matched_by_source", "delete"],
+            **by_kind,
         }
+
+
+def _mark_source(source: DataFrame) -> DataFrame:
+    """The source with a column that tells, in a join, whether a row has one of the source."""
+    from pyspark.sql import functions as F
+
+    return source.select("*", F.lit(True).alias(SOURCE))

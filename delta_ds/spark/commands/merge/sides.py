@@ -12,7 +12,7 @@ from delta_ds.kernel.schema.column_paths import Path, parse_path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.write.schema_enforcement import data_schema
 from delta_ds.spark.commands.resolution.expression_resolution import HIDDEN
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationErr
 from delta_ds.kernel.data.rows.identity import ALLOW_EXPLICIT_INSERT, START
 from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from delta_ds.spark.commands.resolution.expression_resolution import written
+from delta_ds.spark.commands.resolution.expression_resolution import source_text
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def assign(
         Assignment(target_path(schema, name, table, operation, alias), value.column, value.type)
         for name, value in assignments
     ]
-    return aligned(
+    return align(
         schema,
         current,
         known,
@@ -114,7 +114,7 @@ def assign(
     )
 
 
-def aligned(
+def align(
     schema: StructType,
     current: Callable[[str], Column] | None,
     assignments: Sequence[Assignment],
@@ -238,7 +238,7 @@ def find_target(schema: StructType, name: str | Column, alias: str | None = None
 
 def _path(name: str | Column) -> Path:
     try:
-        return parse_path(written(name))
+        return parse_path(source_text(name))
     except SchemaError as error:
         raise SchemaError(f"{error.text}. {_NOTHING}", condition=error.condition) from error
 

@@ -9,20 +9,21 @@ Source: delta-spark, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `Preproces
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
-from delta_ds.spark.connect_bridge import is_connect
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.spark.native.settled import Settled
+    from delta_ds.spark.native.resolution import ExpressionContext
 
 HIDDEN = "__pydelta_"
 SEARCH_CONDITION = "search condition"
@@ -71,6 +72,27 @@ class Resolved:
         return self.projected is not None
 
 
+class ResolutionCache:
+    """What the server of Spark Connect has said of expressions, for scopes of frames that differ in their rows only."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], list[tuple[DataType, bool]]] = {}
+
+    def find(
+        self, key: tuple[Any, ...], ask: Callable[[], list[tuple[DataType, bool]]]
+    ) -> list[tuple[DataType, bool]]:
+        """For each expression its type, and whether its side has to compute it before a join; asked for once."""
+        if key not in self._known:
+            self._known[key] = ask()
+        return self._known[key]
+
+    def forget_columns(self) -> None:
+        """Ask again of each `Column`, which may name a frame that has been replaced; text names columns only."""
+        self._known = {
+            key: found for key, found in self._known.items() if all(isinstance(part, str) for part in key[-1])
+        }
+
+
 class Scope:
     """Resolves expressions against the columns of a frame.
 
@@ -85,11 +107,13 @@ class Scope:
         The command, in capitals: conditions of errors depend on it.
     joined
         The frame that the expressions will be evaluated in, where it is another one.
-    settled
+    context
         What expressions mean by the present, and by columns of frames of the table; None: whatever they mean to the
         query that evaluates them.
     label
         What tells the names of this scope's projections from those of others.
+    cache
+        Spark Connect only: what is known of this scope's expressions from others with the same label.
     """
 
     def __init__(
@@ -99,16 +123,23 @@ class Scope:
         what: str,
         *,
         joined: DataFrame | None = None,
-        settled: Settled | None = None,
+        context: ExpressionContext | None = None,
         label: str = "",
+        cache: ResolutionCache | None = None,
     ) -> None:
-        hidden = [name for name in frame.columns if name.startswith(HIDDEN)]
-        self.frame = frame.drop(*hidden) if hidden else frame
+        self._whole = frame
+        self._cache = cache or ResolutionCache()
         self.projections: dict[str, Column] = {}
         self._joined = joined
-        self._settled = settled
+        self._context = context
         self._table, self._what, self._label = table, what, label
         self._connect = is_connect(frame.sparkSession)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The columns that expressions see."""
+        hidden = [name for name in self._whole.columns if name.startswith(HIDDEN)]
+        return self._whole.drop(*hidden) if hidden else self._whole
 
     def resolve(self, expression: Any, clause: str) -> Resolved:
         """The resolved expression.
@@ -179,7 +210,7 @@ class Scope:
 
         if not isinstance(expression, Column):
             return F.expr(expression) if isinstance(expression, str) else F.lit(expression)
-        return expression if self._settled is None else self._settled.columns(expression, self.frame)
+        return expression if self._context is None else self._context.columns(expression, self.frame)
 
     def _in_jvm(
         self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
@@ -187,7 +218,7 @@ class Scope:
         from delta_ds.spark.native.resolution import resolve
 
         selected = self.frame.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
-        found = resolve(self.frame, selected, self._settled)
+        found = resolve(self.frame, selected, self._context)
         if found is None:
             if len(sources) > 1:
                 return [r for s in sources for r in self._resolved([s], clause, predicate=predicate)]
@@ -209,27 +240,39 @@ class Scope:
             if predicate and _has_subquery(source):
                 raise self._refusal("DELTA_UNSUPPORTED_SUBQUERY", source, clause, predicate)
         random = self._what == "MERGE" and not predicate
-        types = [f.type for f in from_spark(_analysed(self.frame, columns, random=random).schema)]
+
+        def ask() -> list[tuple[DataType, bool]]:
+            analysed = from_spark(_analysed(self.frame, columns, random=random).schema)
+            return [(f.type, self._clashes(c, f.type)) for c, f in zip(columns, analysed, strict=True)]
+
+        spelled = tuple(source if isinstance(source, str) else id(source) for source in sources)
+        found = self._cache.find((self._label, clause, predicate, spelled), ask)
         return [
-            self._placed(column, kind, source)
-            for column, kind, source in zip(columns, types, sources, strict=True)
+            self._placed(column, kind, source, clashes)
+            for column, (kind, clashes), source in zip(columns, found, sources, strict=True)
         ]
 
-    def _placed(self, column: Column, kind: DataType, source: Any) -> Resolved:
-        """An unresolved column for the joined frame, computed before the join where names would clash there."""
+    def _clashes(self, column: Column, kind: DataType) -> bool:
+        """Whether an unresolved column means something else, or nothing, in the joined frame."""
         from pyspark.errors import AnalysisException
+
+        if self._joined is None:
+            return False
+        try:
+            seen = from_spark(self._joined.select(column.alias("v")).schema).fields[0].type
+        except AnalysisException:
+            return True
+        return seen != kind
+
+    def _placed(self, column: Column, kind: DataType, source: Any, clashes: bool) -> Resolved:
+        """An unresolved column for the joined frame, computed before the join where names would clash there."""
         from pyspark.sql import functions as F
 
-        if self._joined is not None:
-            try:
-                seen = from_spark(self._joined.select(column.alias("v")).schema).fields[0].type
-            except AnalysisException:
-                seen = None
-            if seen != kind:
-                name = f"{_VALUE}{self._label}_{len(self.projections)}"
-                self.projections[name] = column
-                return Resolved(F.col(name), kind, written(source), source, name)
-        return Resolved(column, kind, written(source), source)
+        if not clashes:
+            return Resolved(column, kind, source_text(source), source)
+        name = f"{_VALUE}{self._label}_{len(self.projections)}"
+        self.projections[name] = column
+        return Resolved(F.col(name), kind, source_text(source), source, name)
 
     # --- errors
 
@@ -241,7 +284,10 @@ class Scope:
             return self._refusal(_RANDOM, source, clause, predicate)
         text = _first_paragraph(error)
         message = f"the {clause} of {self._what} on {self._table} cannot be resolved: {text}. {_NOTHING}"
-        parameters: dict[str, Any] = {"expression": written(source), **(error.getMessageParameters() or {})}
+        parameters: dict[str, Any] = {
+            "expression": source_text(source),
+            **(error.getMessageParameters() or {}),
+        }
         parameters |= {"sqlExpr": parameters["expression"], "clause": clause, "cols": self.frame.columns[:50]}
         if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
             if self._what == "MERGE":
@@ -266,9 +312,9 @@ class Scope:
         if predicate and self._what == "MERGE":
             condition = _OF_MERGE_CONDITIONS.get(condition, condition)
         return UnsupportedOperationError(
-            f"the {clause} of {self._what} on {self._table} holds {reason}: {written(source)}. {_NOTHING}",
+            f"the {clause} of {self._what} on {self._table} holds {reason}: {source_text(source)}. {_NOTHING}",
             condition=condition,
-            parameters={"expression": written(source)},
+            parameters={"expression": source_text(source)},
         )
 
 
@@ -304,7 +350,7 @@ def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
         )
 
 
-def written(source: Any) -> str:
+def source_text(source: Any) -> str:
     """The text of an expression, for messages; a `Column` as pyspark shows it."""
     if isinstance(source, str):
         return source

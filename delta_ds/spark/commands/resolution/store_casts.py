@@ -35,7 +35,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 from delta_ds.spark.native.row_casts import may_overflow, overflow
-from delta_ds.spark.native.row_errors import Told, plain, raised
+from delta_ds.spark.row_errors import ReportedValue, error_column, without_metadata
 from delta_ds.spark.schema import to_spark
 
 if TYPE_CHECKING:
@@ -109,7 +109,11 @@ class StoreCast:
         if source == VOID:
             return self.null(target)
         if _shape(source) == _shape(target):
-            return value if plain(source) == plain(target) else value.cast(spark_type(target))
+            return (
+                value
+                if without_metadata(source) == without_metadata(target)
+                else value.cast(spark_type(target))
+            )
         if isinstance(source, StructType) and isinstance(target, StructType):
             return self._struct(value, source, target, path, before)
         if isinstance(source, ArrayType) and isinstance(target, ArrayType):
@@ -127,9 +131,9 @@ class StoreCast:
         if not may_fail(source, target):
             return value.cast(spark_type(target))
         if source == STRING:
-            error = raised(malformed(source, target, path), {"value": Told.of(value, source)})
+            error = error_column(malformed(source, target, path), {"value": ReportedValue.of(value, source)})
         else:
-            error = raised(overflow(source, target, path))
+            error = error_column(overflow(source, target, path))
         return F.when(value.isNotNull(), F.coalesce(value.try_cast(spark_type(target)), error))
 
     def _struct(
@@ -221,7 +225,7 @@ def malformed(source: DataType, target: DataType, path: str) -> InvariantViolati
 
 def spark_type(kind: DataType) -> T.DataType:
     """Spark's data type, all nullable and without metadata."""
-    return to_spark(StructType((StructField("v", plain(kind)),))).fields[0].dataType
+    return to_spark(StructType((StructField("v", without_metadata(kind)),))).fields[0].dataType
 
 
 def _shape(kind: DataType) -> DataType:

@@ -28,10 +28,18 @@ from delta_ds.kernel.schema.types import (
     TIMESTAMP_NTZ,
     DataType,
 )
-from delta_ds.spark.native.catalyst.casts import agrees
-from delta_ds.spark.native.catalyst.literals import constant, data_type, items
-from delta_ds.spark.native.catalyst.nodes import Node, nodes_of, tree
-from delta_ds.spark.native.catalyst.structs import FALSE, TRUE, each_value, path, plain, told_type
+from delta_ds.spark.native.catalyst.nodes import (
+    FALSE,
+    TRUE,
+    Node,
+    each_value,
+    nodes_of,
+    path,
+    plain,
+    tree,
+    type_json,
+)
+from delta_ds.spark.native.catalyst.values import agrees, constant, data_type, items
 
 _LOGGER = logging.getLogger("delta_ds")
 
@@ -190,7 +198,7 @@ class _Translation:
         if kind in _NULL_TESTS:
             return self._null_test(node)
         if kind in ("AttributeReference", "Field"):
-            return None if data_type(told_type(node)) is None else self._column(node)
+            return None if data_type(type_json(node)) is None else self._column(node)
         if kind == "Literal":
             return constant(node, self.timezone)
         if kind == "Cast":
@@ -227,7 +235,7 @@ class _Translation:
         return None if value is None else Call(_NULL_TESTS[node.kind], (value,))
 
     def _cast(self, node: Node) -> Expression | None:
-        source, target = self._type(node.children[0]), data_type(told_type(node))
+        source, target = self._type(node.children[0]), data_type(type_json(node))
         if source is None or target is None:
             return None
         mode = node.fields.get("evalMode")
@@ -263,9 +271,9 @@ class _Translation:
     def _type(self, node: Node) -> DataType | None:
         """The type of a node's value; None if it is not known."""
         node = plain(node)
-        told = data_type(told_type(node))
-        if told is not None:
-            return told
+        raw = data_type(type_json(node))
+        if raw is not None:
+            return raw
         if node.kind in _FUNCTIONS:
             return _FUNCTIONS[node.kind].result or self._type(node.children[0])
         if node.kind in ("If", "CaseWhen"):

@@ -53,7 +53,7 @@ _JSON_OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedValue:
     """A value of a row that an error reports.
 
     Attributes
@@ -68,7 +68,7 @@ class Told:
     kind: DataType | None = None
 
     @classmethod
-    def of(cls, value: Column, kind: DataType) -> Told:
+    def of(cls, value: Column, kind: DataType) -> ReportedValue:
         from pyspark.sql import functions as F
 
         if is_nested(kind):
@@ -76,7 +76,7 @@ class Told:
         return cls(value.cast("string"))
 
 
-def raised(error: DeltaError, values: Mapping[str, Told] | None = None) -> Column:
+def error_column(error: DeltaError, values: Mapping[str, ReportedValue] | None = None) -> Column:
     """An expression of any type that raises an error.
 
     Parameters
@@ -89,22 +89,22 @@ def raised(error: DeltaError, values: Mapping[str, Told] | None = None) -> Colum
     """
     from pyspark.sql import functions as F
 
-    start, end = _around(error, list(values or ()))
-    told: dict[str, Any] = {
+    start, end = _split_message(error, list(values or ()))
+    report: dict[str, Any] = {
         "text": [start, end],
         "condition": error.condition,
         "parameters": error.parameters,
         "names": list(values or ()),
         "types": [_schema_text(v.kind) for v in (values or {}).values()],
     }
-    marker = MARK + json.dumps(told)
+    marker = MARK + json.dumps(report)
     if not values:
         return F.raise_error(F.lit(marker))
     texts = F.to_json(F.array(*(v.text for v in values.values())))
     return F.raise_error(F.concat(F.lit(marker[:-1] + ', "found": '), texts, F.lit("}")))
 
 
-def _around(error: DeltaError, names: list[str]) -> tuple[str, str]:
+def _split_message(error: DeltaError, names: list[str]) -> tuple[str, str]:
     """The parts of the message before and after the values."""
     if _VALUES in error.parameters:
         lines = _lines(dict.fromkeys(names, "null"))
@@ -120,7 +120,7 @@ def _lines(values: Mapping[str, str]) -> str:
     return "\n".join(f" - {column} : {value}" for column, value in values.items())
 
 
-def delta_error(error: BaseException) -> DeltaError | None:
+def find_row_error(error: BaseException) -> DeltaError | None:
     """The error of this package that made a query fail; None if it failed for another reason.
 
     Parameters
@@ -130,61 +130,63 @@ def delta_error(error: BaseException) -> DeltaError | None:
     """
     for text in _texts(error):
         for found in _RAISED.finditer(text):
-            told = _read(text[found.end() :])
-            if told is not None:
-                return _told(told)
+            report = _read(text[found.end() :])
+            if report is not None:
+                return _error_of(report)
     return None
 
 
 def _read(text: str) -> dict[str, Any] | None:
     try:
-        told, _ = json.JSONDecoder(strict=False).raw_decode(text)
+        report, _ = json.JSONDecoder(strict=False).raw_decode(text)
     except ValueError:
         return None  # cut off, or somebody else's
-    complete = isinstance(told, dict) and {"text", "condition", "parameters", "names", "types"} <= told.keys()
-    return told if complete else None
+    complete = (
+        isinstance(report, dict) and {"text", "condition", "parameters", "names", "types"} <= report.keys()
+    )
+    return report if complete else None
 
 
-def _told(told: dict[str, Any]) -> DeltaError:
-    parameters = dict(told["parameters"])
-    start, end = told["text"]
+def _error_of(report: dict[str, Any]) -> DeltaError:
+    parameters = dict(report["parameters"])
+    start, end = report["text"]
     middle = ""
-    texts = [_text(*found) for found in zip(told.get("found", []), told["types"], strict=True)]
+    texts = [_value_text(*found) for found in zip(report.get("found", []), report["types"], strict=True)]
     if _VALUES in parameters:
-        values = dict(zip(told["names"], texts, strict=True))
+        values = dict(zip(report["names"], texts, strict=True))
         parameters[_VALUES] = values
         middle = _lines(values)
         if _MESSAGE in parameters:
             # The error that led to this one, which tells the same values.
-            nulls = _lines(dict.fromkeys(told["names"], "null"))
+            nulls = _lines(dict.fromkeys(report["names"], "null"))
             parameters[_MESSAGE] = parameters[_MESSAGE].removesuffix(nulls) + middle
     elif texts:
         (middle,) = texts
         parameters[_VALUE] = middle
     return InvariantViolationError(
-        f"{start}{middle}{end}", condition=told["condition"], parameters=parameters
+        f"{start}{middle}{end}", condition=report["condition"], parameters=parameters
     )
 
 
 # --- nested values, which the Arrow path tells as Python writes them
 
 
-def plain(kind: DataType) -> DataType:
+def without_metadata(kind: DataType) -> DataType:
     """The type without metadata, all nullable."""
     if isinstance(kind, StructType):
-        return StructType(tuple(StructField(f.name, plain(f.type)) for f in kind))
+        return StructType(tuple(StructField(f.name, without_metadata(f.type)) for f in kind))
     if isinstance(kind, ArrayType):
-        return ArrayType(plain(kind.element))
+        return ArrayType(without_metadata(kind.element))
     if isinstance(kind, MapType):
-        return MapType(plain(kind.key), plain(kind.value))
+        return MapType(without_metadata(kind.key), without_metadata(kind.value))
     return kind
 
 
 def _schema_text(kind: DataType | None) -> str | None:
-    return None if kind is None else schema_to_json(StructType((StructField("v", plain(kind)),)))
+    return None if kind is None else schema_to_json(StructType((StructField("v", without_metadata(kind)),)))
 
 
-def _text(found: str | None, schema: str | None) -> str:
+def _value_text(found: str | None, schema: str | None) -> str:
     if found is None:
         return "null"
     if schema is None:
@@ -193,23 +195,23 @@ def _text(found: str | None, schema: str | None) -> str:
 
     kind = parse_schema(schema).fields[0].type
     try:
-        value = _value(json.loads(found, parse_float=Decimal), kind)
+        value = _parse_value(json.loads(found, parse_float=Decimal), kind)
         return str(pa.array([value], arrow_type(kind))[0].as_py())
     except (ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
         logger.warning("violating_value_told_as_json type=%s reason=%r", kind, error)
         return found
 
 
-def _value(found: Any, kind: DataType) -> Any:
+def _parse_value(found: Any, kind: DataType) -> Any:
     """What `to_json` wrote, as Python has it."""
     if found is None:
         return None
     if isinstance(kind, StructType):
-        return {f.name: _value(found.get(f.name), f.type) for f in kind}
+        return {f.name: _parse_value(found.get(f.name), f.type) for f in kind}
     if isinstance(kind, ArrayType):
-        return [_value(item, kind.element) for item in found]
+        return [_parse_value(item, kind.element) for item in found]
     if isinstance(kind, MapType):
-        return [(_key(name, kind.key), _value(item, kind.value)) for name, item in found.items()]
+        return [(_parse_key(name, kind.key), _parse_value(item, kind.value)) for name, item in found.items()]
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
         return datetime.datetime.fromisoformat(found.replace("Z", "+00:00"))
     if kind == DATE:
@@ -221,8 +223,8 @@ def _value(found: Any, kind: DataType) -> Any:
     return float(found) if kind in FRACTIONAL else found
 
 
-def _key(name: str, kind: DataType) -> Any:
-    return name if kind == STRING else _value(json.loads(name, parse_float=Decimal), kind)
+def _parse_key(name: str, kind: DataType) -> Any:
+    return name if kind == STRING else _parse_value(json.loads(name, parse_float=Decimal), kind)
 
 
 def _texts(error: BaseException) -> Iterator[str]:

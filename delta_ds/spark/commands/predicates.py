@@ -24,7 +24,7 @@ def predicate_of(target: Target, condition: Resolved) -> Expression | None:
     Not bound. In a session of Spark Connect only SQL text is understood.
     """
     if not target.is_connect:
-        from delta_ds.spark.native.catalyst.pushed_predicates import implied
+        from delta_ds.spark.native.catalyst.conditions import implied
 
         parts = implied(target.spark, condition.column, _paths(target.schema), target.timezone)
         return target.understood(parts)
@@ -61,7 +61,7 @@ def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> l
         The table's side of it.
     """
     if not target.is_connect:
-        from delta_ds.spark.native.catalyst.join_conditions import demands_of
+        from delta_ds.spark.native.catalyst.conditions import demands_of
 
         return demands_of(condition.column, rows, _paths(target.schema), target.timezone)
     alias = target.handle.alias
@@ -81,7 +81,7 @@ def keys_of(
     """The columns of the table that must equal a source expression, with that expression."""
     if target.is_connect:
         return []
-    from delta_ds.spark.native.catalyst.join_conditions import equal_keys
+    from delta_ds.spark.native.catalyst.conditions import equal_keys
 
     found = equal_keys(condition.column, rows, source)
     fields = ((target.schema.find(name), value) for name, value in found)
@@ -116,7 +116,7 @@ def _unqualified(tree: Expression, alias: str) -> Expression:
 def reads_only(target: Target, condition: Resolved, names: Collection[str]) -> bool:
     """Whether a condition reads some columns, and no others than these; False where that is not known."""
     if not target.is_connect:
-        from delta_ds.spark.native.catalyst.pushed_predicates import referenced
+        from delta_ds.spark.native.catalyst.conditions import referenced
 
         found = referenced(target.spark, condition.column)
     elif isinstance(condition.source, str):

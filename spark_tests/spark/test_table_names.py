@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.kernel.options.write import parse_write_options
-from delta_ds.spark.session.identifiers import is_ours, path_of, quoted
+from delta_ds.spark.schema import quoted_list
+from delta_ds.spark.table_names import is_ours, path_of
 
 
 @pytest.mark.parametrize(
@@ -52,5 +53,5 @@ names = st.text(min_size=1, max_size=8)
 
 @given(st.lists(names, min_size=1, max_size=4, unique_by=str.lower))
 def test_quoted_names_are_read_back_whatever_they_hold(columns: list[str]) -> None:
-    options = parse_write_options({"path": "/p", "partitionBy": quoted(columns)}, overwrite=False)
+    options = parse_write_options({"path": "/p", "partitionBy": quoted_list(columns)}, overwrite=False)
     assert options.partition_by == tuple(columns)

@@ -1,4 +1,12 @@
-"""Catalyst's types and literals to the kernel's."""
+"""Catalyst types, constants and casts to those of the kernel that mean the same.
+
+A cast that raises is no trouble: what cannot be evaluated keeps every file. One that gives another value, or null
+where Spark gives a value, would lose rows, so whatever is not known to agree is left out: text of floating point
+numbers (their digits depend on the Java version), text of bytes, fractions of seconds, `LEGACY` casts that wrap
+around, `TRY` casts of text.
+
+Source: Spark, `Cast` and `EvalMode`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +18,7 @@ from typing import Any
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import from_micros
 from delta_ds.kernel.expressions.casts import narrow
+from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL, TEMPORAL, as_decimal
 from delta_ds.kernel.expressions.temporal import parse_timestamp, to_local, to_utc, zone_of
 from delta_ds.kernel.expressions.tree import Literal
 from delta_ds.kernel.schema.types import (
@@ -38,18 +47,18 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _REPLACEMENT = "\ufffd"
 
 
-def data_type(told: object) -> DataType | None:
+def data_type(raw: object) -> DataType | None:
     """The kernel's type for Catalyst's JSON of one; None for nested, collated, padded and unknown ones."""
-    if not isinstance(told, str):
+    if not isinstance(raw, str):
         return None
-    if told.startswith("decimal(") and told.endswith(")"):
-        precision, _, scale = told[len("decimal(") : -1].partition(",")
+    if raw.startswith("decimal(") and raw.endswith(")"):
+        precision, _, scale = raw[len("decimal(") : -1].partition(",")
         return (
             DecimalType(int(precision), int(scale))
             if scale.lstrip("-").isdigit() and int(scale) >= 0
             else None
         )
-    found = PRIMITIVES.get(told)
+    found = PRIMITIVES.get(raw)
     return None if found == VARIANT else found
 
 
@@ -62,21 +71,21 @@ def constant(node: Node, timezone: str) -> Literal | None:
         The zone of timestamps that are there as text.
     """
     found = data_type(node.fields.get("dataType"))
-    told = node.fields.get("value")
-    if found is None or (found == VOID and told is not None):
+    raw = node.fields.get("value")
+    if found is None or (found == VOID and raw is not None):
         return None
-    if told is None:
+    if raw is None:
         return Literal(None, found)
-    return _constant(found, _value, told, timezone)
+    return _constant(found, _value, raw, timezone)
 
 
 def items(node: Node, item_type: DataType) -> list[Literal] | None:
     """The values of a Catalyst `InSet` of that type; None if one of them cannot be told."""
-    told = node.fields.get("hset")
-    if not isinstance(told, list):
+    raw = node.fields.get("hset")
+    if not isinstance(raw, list):
         return None
     out: list[Literal] = []
-    for text in told:
+    for text in raw:
         item = Literal(None, item_type) if text is None else _constant(item_type, _raw, text)
         if item is None:
             return None
@@ -84,21 +93,21 @@ def items(node: Node, item_type: DataType) -> list[Literal] | None:
     return out
 
 
-def _constant(found: DataType, read: Callable[..., Any], *told: Any) -> Literal | None:
+def _constant(found: DataType, read: Callable[..., Any], *raw: Any) -> Literal | None:
     try:
-        value = read(found, *told)
+        value = read(found, *raw)
     except (ValueError, OverflowError, InvalidOperation, PredicateError):
         # Outside the years 1 to 9999, or a form of text that this version of Spark does not write.
         return None
     return None if value is None else Literal(value, found)
 
 
-def _value(found: DataType, told: Any, timezone: str) -> Any:
+def _value(found: DataType, raw: Any, timezone: str) -> Any:
     if found == TIMESTAMP:
-        return from_micros(told, True) if isinstance(told, int) else _instant(str(told), timezone)
+        return from_micros(raw, True) if isinstance(raw, int) else _instant(str(raw), timezone)
     if found == DATE:
-        return datetime.date.fromisoformat(told)
-    return _raw(found, str(told))
+        return datetime.date.fromisoformat(raw)
+    return _raw(found, str(raw))
 
 
 def _raw(found: DataType, text: str) -> Any:
@@ -139,3 +148,61 @@ def _instant(text: str, timezone: str) -> datetime.datetime | None:
     early = to_utc(local, zone)
     twice = local - (later.utcoffset() or datetime.timedelta()) != early.replace(tzinfo=None)
     return None if twice or to_local(early, zone) != local else early
+
+
+def agrees(source: DataType, target: DataType, mode: str | None, same_zone: bool) -> bool:
+    """Tell whether the kernel's cast gives what Catalyst's gives, wherever neither raises.
+
+    Parameters
+    ----------
+    mode
+        Catalyst's `evalMode`: `ANSI`, `TRY` or `LEGACY`; None if not known.
+    same_zone
+        Whether the cast's time zone is the one that the kernel will bind with.
+    """
+    if source == target:
+        return True
+    zoned = TIMESTAMP in (source, target) and (source in (STRING, DATE, TIMESTAMP_NTZ) or target != TIMESTAMP)
+    if zoned and not same_zone:
+        return False
+    if _in_every_mode(source, target):
+        return True
+    if mode == "TRY":
+        return _is_exact_number(source) and _is_exact_number(target)
+    return mode == "ANSI" and _in_ansi_mode(source, target)
+
+
+def _in_every_mode(source: DataType, target: DataType) -> bool:
+    if source in TEMPORAL and target in TEMPORAL:
+        return True
+    if target in FRACTIONAL:
+        return _is_exact_number(source) or (source == FLOAT and target == DOUBLE)
+    if source == BOOLEAN:
+        return target in INTEGRAL
+    if source in INTEGRAL and target in INTEGRAL:
+        return INTEGER_BITS[target] >= INTEGER_BITS[source]
+    if _is_exact_number(source) and isinstance(target, DecimalType):
+        narrow = as_decimal(source)
+        return (
+            target.scale >= narrow.scale
+            and target.precision - target.scale >= narrow.precision - narrow.scale
+        )
+    return False
+
+
+def _in_ansi_mode(source: DataType, target: DataType) -> bool:
+    if source == STRING:
+        return target != FLOAT
+    if target == STRING:
+        return source not in FRACTIONAL and source != BINARY
+    if source in FRACTIONAL:
+        return target in INTEGRAL or target == BOOLEAN
+    if source == TIMESTAMP:
+        return target in INTEGRAL
+    if target == TIMESTAMP:
+        return source in INTEGRAL
+    return _is_exact_number(source) and (_is_exact_number(target) or target == BOOLEAN)
+
+
+def _is_exact_number(data_type: DataType) -> bool:
+    return data_type in INTEGRAL or isinstance(data_type, DecimalType)

@@ -39,7 +39,7 @@ import scala.runtime.AbstractFunction1;
  *
  * Compiled by Janino: no lambdas, no generic type arguments.
  */
-public final class FollowedTables extends Rule {
+public final class ResolveLatestVersion extends Rule {
     /** From the tracker of an execution to the versions, by table, that it reads. */
     private static final Map EXECUTIONS = Collections.synchronizedMap(new WeakHashMap());
     private static final Map INJECTED = Collections.synchronizedMap(new WeakHashMap());
@@ -103,7 +103,7 @@ public final class FollowedTables extends Rule {
             if (isTable(plan) && table(plan).promises) {
                 execution = execution == null ? execution() : execution;
                 synchronized (execution) {
-                    table(plan).settled(execution);
+                    table(plan).resolve(execution);
                 }
             }
             for (int i = 0; i < plan.children().length(); i++) {
@@ -135,7 +135,7 @@ public final class FollowedTables extends Rule {
 
         public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
             throw new IllegalStateException(
-                "the optimiser rule FollowedTables did not run (is it in spark.sql.optimizer.excludedRules?), so no "
+                "the optimiser rule ResolveLatestVersion did not run (is it in spark.sql.optimizer.excludedRules?), so no "
                 + "version of " + root + " is settled; read it with the option versionAsOf");
         }
 
@@ -189,7 +189,7 @@ public final class FollowedTables extends Rule {
         }
 
         /** The plan of one version, which is settled here if the execution has none yet. */
-        synchronized LogicalPlan settled(Map execution) {
+        synchronized LogicalPlan resolve(Map execution) {
             Object known = last == null ? null : last._1();
             Object command = sparkSession().sparkContext().getLocalProperty("spark.pydelta.command");
             Object wanted = execution.get(table);
@@ -206,7 +206,7 @@ public final class FollowedTables extends Rule {
     }
 
     public TreeNode apply(TreeNode plan) {
-        return names((LogicalPlan) plan) ? settled((LogicalPlan) plan, execution()) : plan;
+        return names((LogicalPlan) plan) ? resolve((LogicalPlan) plan, execution()) : plan;
     }
 
     private static boolean isTable(LogicalPlan plan) {
@@ -225,18 +225,18 @@ public final class FollowedTables extends Rule {
         return found;
     }
 
-    private static LogicalPlan settled(LogicalPlan plan, Map execution) {
+    private static LogicalPlan resolve(LogicalPlan plan, Map execution) {
         if (isTable(plan)) {
             LogicalRelation relation = (LogicalRelation) plan;
             synchronized (execution) {
-                return new Instance(relation, table(plan).settled(execution)).plan();
+                return new Instance(relation, table(plan).resolve(execution)).plan();
             }
         }
         VectorBuilder children = new VectorBuilder();
         boolean changed = false;
         for (int i = 0; i < plan.children().length(); i++) {
             LogicalPlan child = (LogicalPlan) plan.children().apply(i);
-            LogicalPlan other = settled(child, execution);
+            LogicalPlan other = resolve(child, execution);
             changed = changed || other != child;
             children.addOne(other);
         }

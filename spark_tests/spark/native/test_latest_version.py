@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.spark.native import writer
-from delta_ds.spark.native.following import Followed
+from delta_ds.spark.native.latest_version import LatestVersion
 from delta_ds.testing import TableBuilder
 
 CHANGED = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
@@ -86,13 +86,13 @@ def test_one_query_reads_one_version_however_often_it_names_the_table(
     df, other = read(spark, table), read(spark, table)
     read(spark, table).createOrReplaceTempView(view)
     ids(df)
-    newest = Followed._newest
+    newest = LatestVersion._newest
 
-    def changing(self: Followed) -> Any:
+    def changing(self: LatestVersion) -> Any:
         append(table, len(DeltaLog(table).history()) + 2)
         return newest(self)
 
-    monkeypatch.setattr(Followed, "_newest", changing)
+    monkeypatch.setattr(LatestVersion, "_newest", changing)
     queries: list[Callable[[], DataFrame]] = [
         lambda: df.join(other, "id", "full").selectExpr(
             "count(*)", "(select count(*) from followed)", "(select max(id) + 1 from followed)"

@@ -1,18 +1,15 @@
-"""DataFrames that follow their table: each execution reads the newest version.
+"""A table as a `DataFrame` of which each execution reads the newest version.
 
-The analysed plan holds a relation that only names the table. When a query is optimised, a rule (`FollowedTables.java`)
-asks here for the scan of one version in its place, of the same version for all relations of a table in that query.
+The analysed plan holds a relation that only names the table. When a query is optimised, the rule of
+`ResolveLatestVersion.java` asks here for the scan of one version in its place, of the same version for all relations of
+a table in that query.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import threading
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
@@ -21,73 +18,24 @@ from delta_ds.kernel.schema.read_compatibility import columns_as_before
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.transaction.current import Current
 from delta_ds.spark.native.columns import scan_columns, spark_schema
-from delta_ds.spark.native.compiler import compile_class
-from delta_ds.spark.native.insert import Insert
-from delta_ds.spark.native.jvm import Jvm, NotNative, java_error
+from delta_ds.spark.native.hadoop import check_names, local_root
+from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_error
+from delta_ds.spark.native.scan import READER_OPTIONS, scan
+from delta_ds.spark.native.snapshot_isolation import address_of, snapshot_of_command
+from delta_ds.spark.schema import public_field
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.storage.filesystem import Storage
-
-logger = logging.getLogger("delta_ds")
 
 _MAKE_ANEW = "Make the DataFrame or view anew"
 
-# Versions that some plan reads, by their names: queries that have settled on one find it here.
-_settled: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
-# A property of a thread of the JVM and its children: the command whose queries they run.
-_COMMAND = "spark.pydelta.command"
-_commands: dict[str, Reading] = {}
+# Writes rows to the table of the options; the last argument: overwrite what is there.
+InsertRows: TypeAlias = Callable[["DataFrame", Mapping[str, str], bool], None]
 
-
-class Reading:
-    """The versions that the queries of one command read, by the addresses of the tables."""
-
-    def __init__(self, target: Snapshot | None) -> None:
-        self._lock = threading.Lock()
-        self._versions = {} if target is None else {address_of(target.storage): target}
-        self._read: set[str] = set()
-
-    def reads(self, storage: Storage) -> bool:
-        """Whether a query has read a table."""
-        return address_of(storage) in self._read
-
-    def version(self, address: str, newest: Callable[[], Snapshot]) -> Snapshot:
-        """The version of a table: the newest at the first use."""
-        with self._lock:
-            self._read.add(address)
-            if address not in self._versions:
-                self._versions[address] = newest()
-            return self._versions[address]
-
-
-@contextmanager
-def reading(spark: SparkSession, target: Snapshot | None) -> Iterator[Reading]:
-    """Let all queries of this thread read the same version of each table, as one command has to that runs several.
-
-    Parameters
-    ----------
-    spark
-        A classic session.
-    target
-        The version of the table that the command changes, which it reads as well; None where there is none yet.
-    """
-    context, name = spark.sparkContext, uuid.uuid4().hex
-    before = context.getLocalProperty(_COMMAND)
-    _commands[name] = Reading(target)
-    context.setLocalProperty(_COMMAND, name)
-    try:
-        yield _commands[name]
-    finally:
-        context.setLocalProperty(_COMMAND, before)  # type: ignore[arg-type]
-        del _commands[name]
-
-
-def address_of(storage: Storage) -> str:
-    """Where a table is, in one spelling."""
-    return os.path.realpath(storage.url) if storage.address.scheme == "file" else storage.url
+# Versions that some plan reads, by their names: queries find those that they read here.
+_snapshots: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
 
 
 def name_of(snapshot: Snapshot) -> str:
@@ -96,8 +44,10 @@ def name_of(snapshot: Snapshot) -> str:
     return f"{snapshot.version} {snapshot.metadata.id} {modified} {address_of(snapshot.storage)}"
 
 
-class Followed:
-    """A table that frames follow: `java.util.function.BiFunction` from a version's name to the scan of it.
+class LatestVersion:
+    """A table whose newest version frames read.
+
+    A `java.util.function.BiFunction` from a version's name to the scan of it.
 
     Parameters
     ----------
@@ -158,9 +108,9 @@ class Followed:
             parameters = self._jvm.map({key: str(value) for key, value in error.parameters.items()})
             return functions.error(str(error), error.condition, parameters)
         except Exception as error:
-            told = java_error(error)
-            if isinstance(told, Py4JJavaError):
-                return told.java_exception
+            java = java_error(error)
+            if isinstance(java, Py4JJavaError):
+                return java.java_exception
             raise
 
     class Java:
@@ -168,15 +118,15 @@ class Followed:
 
     def _version(self, wanted: str | None) -> Snapshot:
         if wanted is None or wanted.startswith("command "):
-            command = _commands.get((wanted or "").removeprefix("command "))
-            found = self._newest() if command is None else command.version(self.address, self._newest)
-            return _settled.setdefault(name_of(found), found)
-        kept = _settled.get(wanted)
-        if kept is None:
-            kept = open_snapshot(self._storage, int(wanted.partition(" ")[0]))
-            if name_of(kept) != wanted:
+            command = (wanted or "").removeprefix("command ")
+            current = snapshot_of_command(command, self.address, self._newest)
+            return _snapshots.setdefault(name_of(current), current)
+        found = _snapshots.get(wanted)
+        if found is None:
+            found = open_snapshot(self._storage, int(wanted.partition(" ")[0]))
+            if name_of(found) != wanted:
                 raise self._changed("it was deleted and made anew while a query over it was planned")
-        return kept
+        return found
 
     def _newest(self) -> Snapshot:
         try:
@@ -187,8 +137,6 @@ class Followed:
 
     def _plan(self, snapshot: Snapshot) -> Any:
         """The analysed plan of a version with the columns that frames were made of."""
-        from delta_ds.spark.native.scan import scan
-
         columns = columns_as_before(self._schema, snapshot.schema)
         if isinstance(columns, list):
             raise self._changed(f"in version {snapshot.version} {', '.join(columns)}")
@@ -212,12 +160,35 @@ class Followed:
         return SCHEMA_CHANGE_SINCE_ANALYSIS(table=self._storage.url, change=what)
 
 
-def follow(
+class _Insert:
+    """`INSERT INTO` and `INSERT OVERWRITE` on a view of a table: a write like every other.
+
+    A `java.util.function.BiFunction` of rows, whose columns Spark has put in the order of the table, and whether to
+    overwrite.
+    """
+
+    def __init__(self, jvm: Jvm, url: str, options: Mapping[str, str], insert: InsertRows) -> None:
+        self._jvm = jvm
+        self._insert = insert
+        self._options = {**options, "path": url}
+
+    def apply(self, rows: Any, overwrite: bool) -> None:
+        with errors_to_jvm(self._jvm):
+            from pyspark.sql import DataFrame
+
+            self._insert(DataFrame(rows, self._jvm.spark), self._options, overwrite)
+
+    class Java:
+        implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
+
+
+def latest_relation(
     jvm: Jvm,
     snapshot: Snapshot,
     root: str | None,
     hadoop_options: Mapping[str, str],
     timezone: str | None,
+    insert: InsertRows,
 ) -> DataFrame:
     """A frame with the columns of a version whose executions read the newest one.
 
@@ -225,66 +196,46 @@ def follow(
     ----------
     root, hadoop_options, timezone
         See `scan`.
+    insert
+        See `load`.
 
     Raises
     ------
     NotNative
         The portable path has to read this table, or Spark takes no rule.
     """
-    from delta_ds.spark.native.scan import READER_OPTIONS, check_names, local_root
-
     scan_columns(snapshot)  # whether the scan can read them
     if root is None:
         check_names(snapshot)
-    followed = Followed(jvm, snapshot, root, hadoop_options, timezone)
-    tables = _installed(jvm)
+    table = LatestVersion(jvm, snapshot, root, hadoop_options, timezone)
+    rule = _install_rule(jvm)
     schema = jvm.struct(spark_schema(_public(snapshot.schema)))
-    relation = tables.of(
-        followed.identity,
-        followed.address,
+    relation = rule.of(
+        table.identity,
+        table.address,
         root or local_root(snapshot),
         jvm.spark._jsparkSession.sessionState().conf().defaultSizeInBytes(),
         schema,
         jvm.ParquetFileFormat(),
         jvm.map({**READER_OPTIONS, **hadoop_options}),
         jvm.spark._jsparkSession,
-        followed,
-        Insert(jvm, snapshot.storage.url, hadoop_options),
+        table,
+        _Insert(jvm, snapshot.storage.url, hadoop_options, insert),
     )
     attributes = jvm.DataTypeUtils.toAttributes(schema)
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.none, False, jvm.none))
 
 
-def _installed(jvm: Jvm) -> Any:
+def _install_rule(jvm: Jvm) -> Any:
     from py4j.protocol import Py4JError
 
-    tables = compile_class(jvm.jvm, jvm.gateway, "FollowedTables")
+    rule = compile_class(jvm.jvm, jvm.gateway, "ResolveLatestVersion")
     try:
-        tables.install(jvm.spark._jsparkSession)
+        rule.install(jvm.spark._jsparkSession)
     except Py4JError as error:
         raise NotNative(f"Spark {jvm.spark.version} takes no rules in a running session: {error}") from error
-    return tables
+    return rule
 
 
 def _public(schema: StructType) -> list[Any]:
-    from delta_ds.spark.schema import public_field
-
     return [public_field(field) for field in schema]
-
-
-def renew_cached(spark: SparkSession, root: str) -> None:
-    """Let rows of a table that a session has cached be computed anew when they are next used, as after each change.
-
-    Parameters
-    ----------
-    root
-        The table's folder.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        if not spark._jsparkSession.sharedState().cacheManager().isEmpty():
-            spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
-    except (Py4JError, PySparkException) as error:
-        logger.warning("cached_rows_not_renewed table=%s reason=%s", root, error)

@@ -1,0 +1,281 @@
+"""Resolve the clauses of a MERGE to conditions and one value per column of the table.
+
+Nothing is read or written here. What a clause sees is settled before the join: `WHEN MATCHED` both sides, `WHEN NOT
+MATCHED` the source, `WHEN NOT MATCHED BY SOURCE` the table.
+
+Source: delta-spark, `DeltaMergeInto`, `ResolveDeltaMergeInto`, `PreprocessTableMerge`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.schema.column_paths import Path
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.table_state import TableState
+from delta_ds.spark.commands.merge.clauses import (
+    PREDICATE_PARAMETERS,
+    Clause,
+    ClauseKind,
+    Do,
+    When,
+    check_clauses,
+    effective_clauses,
+)
+from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
+from delta_ds.spark.commands.merge.sides import Side, check_join
+from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
+from delta_ds.spark.commands.resolution.expression_resolution import (
+    SEARCH_CONDITION,
+    ResolutionCache,
+    Resolved,
+    Scope,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.spark.native.resolution import ExpressionContext
+
+
+@dataclass(frozen=True)
+class ResolvedClause(ClauseKind):
+    """A clause whose expressions can be evaluated in the join.
+
+    Attributes
+    ----------
+    when, do
+        As in `Clause`.
+    condition
+        None: for all rows.
+    values
+        For each column of `MergePlan.schema` what it becomes; None of a column where the table has to find it: a
+        generated column that is not given, and in an insert every column that is not. None for a delete.
+    assigned
+        Columns of `MergePlan.schema` that the clause gives a value for, by their names there.
+    source
+        As it was given.
+    """
+
+    when: When
+    do: Do
+    condition: Resolved | None
+    values: list[Column | None] | None
+    assigned: frozenset[str]
+    source: Clause
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """The schema after a MERGE, and its clauses resolved in the join.
+
+    Attributes
+    ----------
+    schema
+        The table's after the merge; new columns have no column mapping id yet.
+    on
+        The search condition, in the join.
+    clauses
+        In the order they were given; of those for the same rows the first whose condition holds counts.
+    evolved
+        Whether `schema` is another one than before.
+    carried
+        For each column of `schema` the value of a row that no clause changes, in the join.
+    source_values, target_values
+        Spark Connect only: columns that each side has to have before it is joined (`withColumns`), as the
+        expressions of clauses are found there under these names.
+    """
+
+    schema: StructType
+    on: Resolved
+    clauses: tuple[ResolvedClause, ...]
+    evolved: bool
+    carried: list[Column]
+    source_values: Mapping[str, Column] = field(default_factory=dict)
+    target_values: Mapping[str, Column] = field(default_factory=dict)
+
+
+def plan_merge(
+    *,
+    state: TableState,
+    target: DataFrame,
+    source: DataFrame,
+    joined: DataFrame,
+    on: str | Column,
+    clauses: Sequence[Clause],
+    evolve: bool,
+    table: str,
+    generated: Collection[str] = (),
+    alias: str | None = None,
+    context: ExpressionContext | None = None,
+    cache: ResolutionCache | None = None,
+) -> MergePlan:
+    """Resolve a MERGE.
+
+    Parameters
+    ----------
+    state
+        The table now.
+    target, source
+        The two sides under the names that users gave them. Columns whose names begin with `__pydelta_` are not seen.
+    joined
+        The two joined, in any order; with the very columns of both.
+    on
+        The search condition.
+    clauses
+        In the order they were given.
+    evolve
+        Whether the table takes columns of the source that it does not have.
+    table
+        For messages.
+    generated
+        Generated columns, which are left to the table where they are not given.
+    alias
+        The name by which the table's columns may be qualified where they are assigned to.
+    context, cache
+        See `Scope`.
+
+    Raises
+    ------
+    DeltaError
+        A clause is wrong, see `check_clauses`, `Scope.resolve`, `assign`, `evolved_schema`; nothing was done.
+    """
+    check_clauses(clauses, table)
+    check_join(joined, target, source)
+    schema = state.schema
+    resolver = _Resolver(
+        schema,
+        Side(target, schema),
+        Side.of(source),
+        Scope(joined, table, "MERGE", context=context, cache=cache),
+        Scope(target, table, "MERGE", joined=joined, context=context, label="target", cache=cache),
+        Scope(source, table, "MERGE", joined=joined, context=context, label="source", cache=cache),
+        table,
+        evolve,
+        alias,
+    )
+    condition = resolver.both.predicate(on, SEARCH_CONDITION)
+    found = [(c, *resolver.clause(c)) for c in effective_clauses(clauses)]
+    after = schema
+    if evolve:
+        paths = [a.path for c, _, given in found if not c.is_by_source for a in given]
+        after = evolved_schema(state, resolver.source.schema, paths)
+    resolved = [_resolve_clause(resolver, after, c, cond, given, generated) for c, cond, given in found]
+    return MergePlan(
+        after,
+        condition,
+        tuple(resolved),
+        after != schema,
+        [v for v in _values(resolver, after, None, (), ()) if v is not None],
+        resolver.of_source.projections,
+        resolver.of_target.projections,
+    )
+
+
+def history_parameters(plan: MergePlan) -> dict[str, str]:
+    """The `operationParameters` of a MERGE, as delta-spark writes them."""
+    parameters: dict[str, list[dict[str, str]]] = {name: [] for name in PREDICATE_PARAMETERS.values()}
+    for clause in plan.clauses:
+        predicate = {} if clause.condition is None else {"predicate": clause.condition.text}
+        parameters[PREDICATE_PARAMETERS[clause.when]].append({**predicate, "actionType": clause.do})
+    return {"predicate": _json([plan.on.text]), **{name: _json(value) for name, value in parameters.items()}}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- resolving
+
+
+@dataclass(frozen=True)
+class _Resolver:
+    schema: StructType
+    target: Side
+    source: Side
+    both: Scope
+    of_target: Scope
+    of_source: Scope
+    table: str
+    evolve: bool
+    alias: str | None
+
+    def clause(self, clause: Clause) -> tuple[Resolved | None, list[Assignment]]:
+        """The resolved condition and assignments of a clause, by the columns of the table after evolution."""
+        given: list[Assignment] = []
+        if not clause.deletes:
+            given = self._all(clause) if clause.assignments is None else self._given(clause)
+        condition = None
+        if clause.condition is not None:
+            label = f"{clause.label} condition"
+            condition = self._scope(clause).predicate(clause.condition, label)
+        return condition, given
+
+    def _scope(self, clause: Clause) -> Scope:
+        scopes = {"matched": self.both, "not_matched": self.of_source}
+        return scopes.get(clause.when, self.of_target)
+
+    def _given(self, clause: Clause) -> list[Assignment]:
+        assignments = clause.assignments or {}
+        paths = [self._path(name, clause) for name in assignments]
+        label = f"{clause.label} clause"
+        values = self._scope(clause).resolve_all(list(assignments.values()), label)
+        return [Assignment(p, v.column, v.type) for p, v in zip(paths, values, strict=True)]
+
+    def _path(self, name: str, clause: Clause) -> Path:
+        found = find_target(self.schema, name, self.alias)
+        if found is None and self.evolve and not clause.is_by_source:
+            found = self.source.find(name)
+        return found or target_path(self.schema, name, self.table, clause.label, self.alias)
+
+    def _all(self, clause: Clause) -> list[Assignment]:
+        """`*`: with evolution every column of the source, else every column of the table."""
+        if self.evolve:
+            keeps = clause.do == "update"
+            return [
+                Assignment((f.name,), value, f.type, keeps)
+                for f, value in zip(self.source.schema, self.source.columns, strict=True)
+            ]
+        given = []
+        for f in self.schema:
+            at = self.source.position(f.name, self.table, f"{clause.label} *")
+            given.append(Assignment((f.name,), self.source.columns[at], self.source.schema.fields[at].type))
+        return given
+
+
+def _values(
+    resolver: _Resolver,
+    after: StructType,
+    clause: Clause | None,
+    given: Sequence[Assignment],
+    generated: Collection[str],
+) -> list[Column | None]:
+    return align(
+        after,
+        None if clause is not None and clause.inserts else resolver.target.column,
+        given,
+        table=resolver.table,
+        operation="MERGE" if clause is None else clause.label,
+        current_schema=resolver.schema,
+        evolve=resolver.evolve,
+        generated=generated,
+    )
+
+
+def _resolve_clause(
+    resolver: _Resolver,
+    after: StructType,
+    clause: Clause,
+    condition: Resolved | None,
+    given: Sequence[Assignment],
+    generated: Collection[str],
+) -> ResolvedClause:
+    if clause.deletes:
+        return ResolvedClause(clause.when, clause.do, condition, None, frozenset(), clause)
+    values = _values(resolver, after, clause, given, generated)
+    names = {a.path[0].lower() for a in given}
+    assigned = frozenset(f.name for f in after if f.name.lower() in names)
+    return ResolvedClause(clause.when, clause.do, condition, values, assigned, clause)

@@ -1,0 +1,82 @@
+"""What `spark.read` of a table gives where Spark's own Parquet reader can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.batch import Changes
+from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.native.hadoop import hadoop_root
+from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.latest_version import InsertRows, latest_relation
+from delta_ds.spark.native.projection import ColumnAt, project
+from delta_ds.spark.native.scan import scan
+from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.source import open_read, select_read_schema
+from delta_ds.spark.table_names import check_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
+
+_PORTABLE_OPTIONS = {"metadatacolumns": "metadataColumns", "maxpartitionbytes": "maxPartitionBytes"}
+
+
+def load(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    schema: SparkStructType | None = None,
+    *,
+    insert: InsertRows,
+) -> DataFrame:
+    """The rows that read options ask for, of the newest version at each execution unless they name one.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    options
+        As of `spark.read`, `path` among them.
+    schema
+        Columns to read, as given to `spark.read.schema(...)`; None for all, or for what `columns` says.
+    insert
+        Writes the rows of an `INSERT INTO` a view of the result.
+
+    Raises
+    ------
+    NotNative
+        The portable path has to read this.
+    DeltaError
+        No table there, a version or timestamp out of reach, a feature or option that is not known.
+    """
+
+    session_zone = time_zone(spark)
+    check_path(options)
+    # Hadoop has what the session says already, and looks it up each time.
+    parsed = parse_read_options(with_session_settings(spark, options), session_zone)
+    for name in options:
+        if name.lower() in _PORTABLE_OPTIONS:
+            raise NotNative(f"the option {_PORTABLE_OPTIONS[name.lower()]} is the portable reader's")
+    jvm = Jvm.of(spark)
+    reading = open_read(parsed, None, session_zone)
+    if isinstance(reading, Changes):
+        raise NotNative("a change feed is read file by file")
+    root = hadoop_root(jvm, options, parsed.path)
+    hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
+    zone, found = parsed.time_zone, reading.snapshot
+    if reading.travels:
+        frame = scan(spark, found, root=root, hadoop_options=hadoop_options, timezone=zone)
+    else:
+        frame = latest_relation(jvm, found, root, hadoop_options, zone, insert)
+    if schema is not None:
+        names = schemas.find_columns(schema, reading.schema, reading.table)
+    elif parsed.columns is not None:
+        names = select_read_schema(reading.schema, parsed, reading.table).names
+    else:
+        return frame
+    positions = {name: at for at, name in enumerate(reading.schema.names)}
+    return project(jvm, frame, [ColumnAt(positions[name]) for name in names])

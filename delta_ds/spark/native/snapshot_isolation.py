@@ -1,0 +1,74 @@
+"""The versions that the queries of one command read: of each table one, and the same in all of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+
+# A property of a thread of the JVM and its children: the command whose queries they run.
+_COMMAND = "spark.pydelta.command"
+_commands: dict[str, CommandSnapshots] = {}
+
+
+class CommandSnapshots:
+    """The versions that the queries of one command read, by the addresses of the tables."""
+
+    def __init__(self, target: Snapshot | None) -> None:
+        self._lock = threading.Lock()
+        self._versions = {} if target is None else {address_of(target.storage): target}
+        self._read: set[str] = set()
+
+    def reads(self, storage: Storage) -> bool:
+        """Whether a query has read a table."""
+        return address_of(storage) in self._read
+
+    def version(self, address: str, newest: Callable[[], Snapshot]) -> Snapshot:
+        """The version of a table: the newest at the first use."""
+        with self._lock:
+            self._read.add(address)
+            if address not in self._versions:
+                self._versions[address] = newest()
+            return self._versions[address]
+
+
+@contextmanager
+def pin_snapshots(spark: SparkSession, target: Snapshot | None) -> Iterator[CommandSnapshots]:
+    """Let all queries of this thread read the same version of each table, as one command has to that runs several.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    target
+        The version of the table that the command changes, which it reads as well; None where there is none yet.
+    """
+    context, name = spark.sparkContext, uuid.uuid4().hex
+    before = context.getLocalProperty(_COMMAND)
+    _commands[name] = CommandSnapshots(target)
+    context.setLocalProperty(_COMMAND, name)
+    try:
+        yield _commands[name]
+    finally:
+        context.setLocalProperty(_COMMAND, before)  # type: ignore[arg-type]
+        del _commands[name]
+
+
+def snapshot_of_command(command: str, address: str, newest: Callable[[], Snapshot]) -> Snapshot:
+    """The version of a table that a command reads, by the name in `_COMMAND`; the newest outside of every command."""
+    found = _commands.get(command)
+    return newest() if found is None else found.version(address, newest)
+
+
+def address_of(storage: Storage) -> str:
+    """Where a table is, in one spelling."""
+    return os.path.realpath(storage.url) if storage.address.scheme == "file" else storage.url

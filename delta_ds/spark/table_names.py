@@ -1,0 +1,120 @@
+"""Which table a call names: by the option `path`, by the path of `load` and `save`, or as ``pydelta.`/path` ``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from delta_ds.conditions.classes import CREATE_IN_CATALOG_NOT_ALLOWED
+from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+
+FORMAT = "pydelta"
+
+_PATH_OPTIONS = ("path", "paths")
+# As Spark takes them: in any case, the format plain or quoted, the path quoted, the session's own catalog in front or
+# not.
+_BY_PATH = re.compile(
+    r"\s*(?:(?:spark_catalog|`spark_catalog`)\s*\.\s*)?(?P<quote>`?)(?P<format>\w+)(?P=quote)\s*\.\s*"
+    r"`(?P<path>(?:[^`]|``)+)`\s*",
+    re.IGNORECASE,
+)
+
+
+# --- names
+
+
+def format_and_path(identifier: str) -> tuple[str, str]:
+    """The format and path of a name such as ``parquet.`/path` ``; empty for any other name.
+
+    >>> format_and_path("Parquet.`/data/sales`")
+    ('parquet', '/data/sales')
+    >>> format_and_path("sales")
+    ('', '')
+    """
+    match = _BY_PATH.fullmatch(identifier)
+    return (match["format"].lower(), match["path"].replace("``", "`")) if match else ("", "")
+
+
+def path_of(identifier: object) -> str | None:
+    """The path in a table's name; None for a table of a catalog, or of another format.
+
+    >>> path_of("pydelta.`/data/sales`")
+    '/data/sales'
+    >>> path_of("sales") is None
+    True
+    """
+    source, path = format_and_path(identifier) if isinstance(identifier, str) else ("", "")
+    return path if source == FORMAT else None
+
+
+def is_ours(source: str | None) -> bool:
+    """Whether the name of a data source is that of this package's; Spark takes names in any case."""
+    return source is not None and source.lower() == FORMAT
+
+
+def unknown_to_catalogs(name: object) -> UnsupportedOperationError:
+    """The error where a table of a catalog would be made: Spark's entry of it could be neither read nor written."""
+    return CREATE_IN_CATALOG_NOT_ALLOWED(what="this table" if name is None else f"the table {name}")
+
+
+# --- the option
+
+
+def path_option(options: Mapping[str, str]) -> str | None:
+    """The text of the option `path`, in whatever case it is written; None without it."""
+    return next((text for name, text in options.items() if name.lower() == "path"), None)
+
+
+def check_path(options: Mapping[str, str]) -> None:
+    """Refuse options without a path.
+
+    Raises
+    ------
+    InvalidOptionError
+        There is none.
+    """
+    if not _has_path(options):
+        raise InvalidOptionError(
+            "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
+            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
+            "Spark does not hand their location to a Python data source"
+        )
+
+
+def with_path(options: Mapping[str, str], path: str | Sequence[str] | None, call: str) -> dict[str, str]:
+    """Options with the path that a call was given.
+
+    Parameters
+    ----------
+    options
+        With a path of their own, or without.
+    path
+        None: the call was given none. A list has to be one of a single path.
+    call
+        For the message: `load` or `save`.
+
+    Raises
+    ------
+    InvalidOptionError
+        Both name a path.
+    """
+    if path is None:
+        return dict(options)
+    if _has_path(options):
+        raise InvalidOptionError(
+            f"the path is given twice, by the option 'path' and in {call}(...); give it once",
+            parameters={"option": "path"},
+        )
+    if isinstance(path, str):
+        return {**options, "path": path}
+    return {**options, "paths": json.dumps([str(one) for one in path])}
+
+
+def without_path(options: Mapping[str, str]) -> dict[str, str]:
+    """Options but for the path: for another place on the same filesystem."""
+    return {name: text for name, text in options.items() if name.lower() != "path"}
+
+
+def _has_path(options: Mapping[str, str]) -> bool:
+    return any(name.lower() in _PATH_OPTIONS for name in options)
