@@ -85,7 +85,7 @@ def add_constraint(log: TableLog, name: str, expression: str, verify: Callable[[
 def normalise_expression(expression: str) -> str:
     """The expression as delta-spark keeps it: its tokens with a space between them, comments left out.
 
-    >>> as_stored("length(name)<=5 /* short */ or s.a > -1.5")
+    >>> normalise_expression("length(name)<=5 /* short */ or s.a > -1.5")
     'length ( name ) <= 5 or s . a > - 1.5'
 
     Source: delta-spark, `DeltaSqlBase.g4` (`checkExprToken`) and `DeltaSqlAstBuilder.visitAddTableConstraint`.
