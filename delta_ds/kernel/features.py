@@ -24,6 +24,7 @@ from delta_ds.conditions.protocol import (
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel import properties
 from delta_ds.kernel.properties import TableProperty
+from delta_ds.kernel.schema import field_metadata
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 READER_VERSIONS = (1, 2, 3)
@@ -117,16 +118,16 @@ def _both(name: str, **rest: Any) -> TableFeature:
 
 # Implied by legacy versions
 APPEND_ONLY = _writer("appendOnly", 2, enabled_by=properties.APPEND_ONLY)
-INVARIANTS = _writer("invariants", 2, column_metadata=("delta.invariants",))
+INVARIANTS = _writer("invariants", 2, column_metadata=(field_metadata.INVARIANTS,))
 CHECK_CONSTRAINTS = _writer("checkConstraints", 3, enabled_by_prefix=properties.CONSTRAINT_PREFIX)
 CHANGE_DATA_FEED = _writer("changeDataFeed", 4, enabled_by=properties.ENABLE_CHANGE_DATA_FEED)
-GENERATED_COLUMNS = _writer("generatedColumns", 4, column_metadata=("delta.generationExpression",))
+GENERATED_COLUMNS = _writer("generatedColumns", 4, column_metadata=(field_metadata.GENERATION_EXPRESSION,))
 COLUMN_MAPPING = _both(
     "columnMapping", legacy_reader=2, legacy_writer=5,
     enabled_by=properties.COLUMN_MAPPING_MODE, enabled_values=("name", "id"),
 )  # fmt: skip
 IDENTITY_COLUMNS = _writer(
-    "identityColumns", 6, column_metadata=("delta.identity.start", "delta.identity.step")
+    "identityColumns", 6, column_metadata=(field_metadata.IDENTITY_START, field_metadata.IDENTITY_STEP)
 )
 
 # Rows, files and types

@@ -14,6 +14,13 @@ from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
 from delta_ds.conditions.session import CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark import settings
 from delta_ds.spark.arguments import public_methods
@@ -127,7 +134,7 @@ class DeltaTableBuilder(Generic[_Table]):
             metadata["comment"] = _text("Column comment", comment)
         metadata |= _generation(generatedAlwaysAs, generatedByDefaultAs)
         if default is not None:
-            metadata["CURRENT_DEFAULT"] = _text("Column default", default)
+            metadata[CURRENT_DEFAULT] = _text("Column default", default)
         (field,) = to_kernel([SparkStructField(name, spark_type(dataType), nullable)])
         self._fields.append(replace(field, metadata={**metadata, **field.metadata}))
         return self
@@ -194,7 +201,7 @@ def _generation(
     if always is not None and by_default is not None:
         raise ValueError("generatedByDefaultAs and generatedAlwaysAs cannot both be set.")
     if isinstance(always, str):
-        return {"delta.generationExpression": always}
+        return {GENERATION_EXPRESSION: always}
     generator = always if always is not None else by_default
     if generator is None:
         return {}
@@ -207,9 +214,9 @@ def _generation(
             f"start and step of an identity column are whole numbers of 64 bits, not {generator}"
         )
     return {
-        "delta.identity.start": generator.start,
-        "delta.identity.step": generator.step,
-        "delta.identity.allowExplicitInsert": by_default is not None,
+        IDENTITY_START: generator.start,
+        IDENTITY_STEP: generator.step,
+        IDENTITY_ALLOW_EXPLICIT_INSERT: by_default is not None,
     }
 
 

@@ -11,7 +11,8 @@ from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.conditions.schema import NOT_A_DATA_TYPE, NOT_ONE_DATA_TYPE, UNSUPPORTED_COLLATION
-from delta_ds.kernel.schema.char_varchar import COLLATIONS, schema_of
+from delta_ds.kernel.schema.char_varchar import schema_of
+from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import StructType
 
 

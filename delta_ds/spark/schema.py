@@ -14,6 +14,12 @@ from pyspark.sql.types import StructType as SparkStructType
 from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_SOME_FILE
 from delta_ds.conditions.schema import DUPLICATE_COLUMNS_CHOSEN, FAILED_TO_MERGE_GIVEN_SCHEMA
 from delta_ds.conditions.session import CANNOT_RESOLVE_CHOSEN_COLUMN, CANNOT_RESOLVE_COLUMN
+from delta_ds.kernel.schema.field_metadata import (
+    COLUMN_MAPPING_PREFIX,
+    GENERATION_EXPRESSION,
+    IDENTITY_PREFIX,
+    TYPE_CHANGES,
+)
 from delta_ds.kernel.schema.types import (
     ArrayType,
     DataType,
@@ -30,10 +36,10 @@ if TYPE_CHECKING:
 # How a table keeps its columns, which is no business of the people who query it.
 # Source: delta-spark, DeltaTableUtils.removeInternalDeltaMetadata and removeInternalWriterMetadata.
 _INTERNAL_METADATA = (
-    "delta.columnMapping.",
-    "delta.identity.",
-    "delta.generationExpression",
-    "delta.typeChanges",
+    COLUMN_MAPPING_PREFIX,
+    IDENTITY_PREFIX,
+    GENERATION_EXPRESSION,
+    TYPE_CHANGES,
 )
 
 

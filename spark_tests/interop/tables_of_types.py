@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from delta_ds.kernel.alter.properties import set_properties
-from delta_ds.kernel.schema.char_varchar import DECLARED
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -164,8 +164,8 @@ def variants(table: Written) -> None:
 def char_and_varchar(table: Written) -> None:
     fields = [
         StructField("id", LONG),
-        StructField("v", STRING, metadata={DECLARED: "varchar(5)"}),
-        StructField("c", STRING, metadata={DECLARED: "char(3)"}),
+        StructField("v", STRING, metadata={CHAR_VARCHAR_TYPE: "varchar(5)"}),
+        StructField("c", STRING, metadata={CHAR_VARCHAR_TYPE: "char(3)"}),
     ]
     table.create(StructType(tuple(fields)))
     table.append(

@@ -25,7 +25,7 @@ from delta_ds.kernel.alter.schema_change import (
     field_in_history,
     with_schema,
 )
-from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.operations import CHANGE_COLUMN
 from delta_ds.kernel.schema.char_varchar import declared_type, length_limit, with_declared_type
@@ -40,6 +40,7 @@ from delta_ds.kernel.schema.column_paths import (
     show,
     unresolved_column,
 )
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_PREFIX
 from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled, is_wider, record_changes
 from delta_ds.kernel.schema.types import (
     STRING,
@@ -55,9 +56,7 @@ from delta_ds.kernel.table_state import TableState
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
-_DEFAULT = "CURRENT_DEFAULT"
 _REFUSED = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
-_IDENTITY = "delta.identity."
 _NESTED: dict[type, str] = {StructType: "STRUCT_TYPE", ArrayType: "ARRAY_TYPE", MapType: "MAP_TYPE"}
 
 # What happens to a column, without a change of its place.
@@ -267,10 +266,10 @@ def _with_comment(state: TableState, path: Path, field: StructField, comment: st
 
 def _with_default(state: TableState, path: Path, field: StructField, default: str | None) -> StructField:
     _refuse_identity(state, path, field)
-    metadata = {k: v for k, v in field.metadata.items() if k != _DEFAULT}
+    metadata = {k: v for k, v in field.metadata.items() if k != CURRENT_DEFAULT}
     if default is None:
         return replace(field, metadata=metadata)
-    changed = replace(field, metadata={**metadata, _DEFAULT: default})
+    changed = replace(field, metadata={**metadata, CURRENT_DEFAULT: default})
     check_default(changed, state.protocol.supported, state.table)
     if len(path) > 1 or GENERATION_EXPRESSION in metadata:
         why = "it is generated" if len(path) == 1 else "only top-level columns can"
@@ -283,7 +282,7 @@ def _with_default(state: TableState, path: Path, field: StructField, default: st
 
 
 def _refuse_identity(state: TableState, path: Path, field: StructField) -> None:
-    if any(key.startswith(_IDENTITY) for key in field.metadata):
+    if any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
         raise IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED(column=show(path), table=state.table)
 
 

@@ -50,6 +50,7 @@ from delta_ds.kernel.schema.column_paths import (
     show,
     walk,
 )
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
 from delta_ds.kernel.table_state import TableState
 
@@ -141,7 +142,7 @@ def _check_addable(state: TableState, fields: StructType) -> None:
             "Nothing was changed"
         )
     for field in fields:
-        if "CURRENT_DEFAULT" in field.metadata:
+        if CURRENT_DEFAULT in field.metadata:
             raise WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED(
                 column=field.name, table=state.table
             )

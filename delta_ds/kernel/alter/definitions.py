@@ -29,11 +29,16 @@ from delta_ds.exceptions import (
     UnsupportedFeatureError,
 )
 from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
-from delta_ds.kernel.data.rows.generated import CURRENT_DEFAULT, GENERATION_EXPRESSION, read_default
-from delta_ds.kernel.data.rows.identity import START, STEP
+from delta_ds.kernel.data.rows.generated import read_default
 from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
 from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.column_mapping import every_field
+from delta_ds.kernel.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType
 
 _AGGREGATES = frozenset([
@@ -161,7 +166,7 @@ def check_columns(
         Naming the column and what is wrong with it; nothing was written.
     """
     for field in schema:
-        if START in field.metadata or STEP in field.metadata:
+        if IDENTITY_START in field.metadata or IDENTITY_STEP in field.metadata:
             _check_identity(field, partition_columns, table)
         if GENERATION_EXPRESSION in field.metadata:
             _check_generated(field, schema, table)
@@ -171,7 +176,7 @@ def check_columns(
     for field in every_field(schema):
         if id(field) not in top_level and field.metadata.keys() & {
             GENERATION_EXPRESSION,
-            START,
+            IDENTITY_START,
             CURRENT_DEFAULT,
         }:
             raise UNSUPPORTED_GENERATED_NESTED_COLUMN(column=field.name, table=table)
@@ -184,7 +189,7 @@ def _check_identity(field: StructField, partition_columns: Collection[str], tabl
             f"is of type {field.type}, not bigint",
             "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
         )
-    elif not field.metadata.get(STEP):
+    elif not field.metadata.get(IDENTITY_STEP):
         problem, condition = "has a step of 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
     elif name.lower() in {c.lower() for c in partition_columns}:
         problem, condition = "is a partition column", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"

@@ -34,7 +34,8 @@ from delta_ds.kernel.properties import (
     ROW_TRACKING_SUSPENDED,
 )
 from delta_ds.kernel.schema import column_paths
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, highest_id
+from delta_ds.kernel.schema.column_mapping import assign, highest_id
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
 

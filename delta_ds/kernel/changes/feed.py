@@ -30,7 +30,8 @@ from delta_ds.kernel.log.segment import LogListing, list_log, read_log_files
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
 from delta_ds.kernel.scan.slices import pack
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, physical_name
+from delta_ds.kernel.schema.column_mapping import physical_name
+from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage

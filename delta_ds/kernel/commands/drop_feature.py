@@ -63,7 +63,7 @@ from delta_ds.kernel.properties import (
     ROW_TRACKING_SUSPENDED,
 )
 from delta_ds.kernel.schema.column_mapping import transform_fields
-from delta_ds.kernel.schema.type_widening import TYPE_CHANGES
+from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import StructField, schema_to_json
 from delta_ds.kernel.transaction.feature_removal import trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN

@@ -16,9 +16,9 @@ import pyarrow as pa
 from delta_ds.conditions.commands import FAILED_MERGE_SCHEMA_FILE
 from delta_ds.conditions.schema import UNSUPPORTED_PARQUET_TYPE
 from delta_ds.exceptions import DeltaError, SchemaError
-from delta_ds.kernel.schema.char_varchar import DECLARED
 from delta_ds.kernel.schema.column_mapping import transform_fields
 from delta_ds.kernel.schema.evolution import as_nullable, merge_schemas
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.types import (
     INTEGER,
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_KEPT_METADATA = ("comment", DECLARED)  # any other belongs to the table that the file was written for
+_KEPT_METADATA = (
+    "comment",
+    CHAR_VARCHAR_TYPE,
+)  # any other belongs to the table that the file was written for
 _UNSIGNED: tuple[tuple[pa.DataType, DataType], ...] = (
     (pa.uint8(), SHORT), (pa.uint16(), INTEGER), (pa.uint32(), LONG), (pa.uint64(), DecimalType(20, 0)),
 )  # fmt: skip

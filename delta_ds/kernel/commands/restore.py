@@ -27,7 +27,6 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK, STEP
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.file_actions import keys_of_files
@@ -41,6 +40,7 @@ from delta_ds.kernel.properties import (
     ICT_ENABLEMENT_VERSION,
     ROW_TRACKING_SUSPENDED,
 )
+from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.transaction.in_commit_time import is_enabled
 
@@ -326,13 +326,17 @@ def with_highest_marks(schema: StructType, other: StructType) -> StructType:
     """A schema whose identity columns continue from the higher mark of two, so that no value is repeated."""
 
     def moved(field: StructField) -> StructField:
-        step, mark = field.metadata.get(STEP), field.metadata.get(HIGH_WATER_MARK)
+        step, mark = field.metadata.get(IDENTITY_STEP), field.metadata.get(IDENTITY_HIGH_WATER_MARK)
         beside = next((f for f in other if f.name.lower() == field.name.lower()), None)
-        theirs = beside.metadata.get(HIGH_WATER_MARK) if beside is not None else None
-        if not isinstance(step, int) or theirs is None or (beside and beside.metadata.get(STEP) != step):
+        theirs = beside.metadata.get(IDENTITY_HIGH_WATER_MARK) if beside is not None else None
+        if (
+            not isinstance(step, int)
+            or theirs is None
+            or (beside and beside.metadata.get(IDENTITY_STEP) != step)
+        ):
             return field
         furthest = theirs if mark is None else max(mark, theirs) if step > 0 else min(mark, theirs)
-        return replace(field, metadata={**field.metadata, HIGH_WATER_MARK: furthest})
+        return replace(field, metadata={**field.metadata, IDENTITY_HIGH_WATER_MARK: furthest})
 
     return StructType(tuple(moved(field) for field in schema))
 

@@ -12,10 +12,10 @@ from delta_ds.exceptions import PredicateError, SchemaError
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.column_paths import Path, child, find, show, walk
+from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 CONSTRAINT_PREFIX = "delta.constraints."
-GENERATION_EXPRESSION = "delta.generationExpression"
 
 
 def dependent_constraints(schema: StructType, properties: Mapping[str, str], path: Path) -> dict[str, str]:

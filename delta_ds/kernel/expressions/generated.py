@@ -24,6 +24,7 @@ from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEG
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.temporal import zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns, conjunction
+from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DATE,
@@ -85,7 +86,7 @@ def _generated_columns(
     schema: StructType, partition_columns: Sequence[str], timezone: str, read: set[str]
 ) -> Iterator[_Generated]:
     for field in filter(None, map(schema.find, partition_columns)):
-        text = field.metadata.get("delta.generationExpression")
+        text = field.metadata.get(GENERATION_EXPRESSION)
         # Parsing costs an import: only for expressions that may be of a column in the predicate.
         if isinstance(text, str) and any(name in text.lower() for name in read):
             found = _classify(field, text, schema, timezone)

@@ -31,7 +31,7 @@ from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_fi
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
 from delta_ds.kernel.log.segment import LogSegment, read_log_files
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 

@@ -20,6 +20,7 @@ from delta_ds.kernel.scan.bounds import Bounds, exact_bounds, may_compare, same_
 from delta_ds.kernel.scan.partitions import PartitionTuples
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_path
+from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DOUBLE,
@@ -73,7 +74,7 @@ def resolve(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> Sta
         level = field_.type
     if physical is None or field_ is None or isinstance(level, StructType):
         return None
-    changes = field_.metadata.get("delta.typeChanges") or []
+    changes = field_.metadata.get(TYPE_CHANGES) or []
     was_float = level == DOUBLE and any(change.get("fromType") == "float" for change in changes)
     return StatisticsColumnRef(physical, level, compares_by_bytes(field_), was_float)
 

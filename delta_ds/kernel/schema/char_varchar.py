@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
 from delta_ds.kernel.schema.types import (
     ArrayType,
     DataType,
@@ -20,8 +21,6 @@ from delta_ds.kernel.schema.types import (
     parse_schema,
 )
 
-DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
-COLLATIONS = "__COLLATIONS"
 _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
 _HOLDS_CHAR = re.compile(r"\bchar(acter)?\(", re.IGNORECASE)
 # How Spark's `catalogString` names types that the schema JSON names otherwise.
@@ -30,7 +29,7 @@ _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "lon
 
 def declared_type(field: StructField) -> str | None:
     """The declared type of a column that is or holds a char or varchar, in Spark's words; else None."""
-    text = field.metadata.get(DECLARED)
+    text = field.metadata.get(CHAR_VARCHAR_TYPE)
     return text if isinstance(text, str) else None
 
 
@@ -45,8 +44,8 @@ def compares_by_bytes(field: StructField) -> bool:
 
 def with_declared_type(field: StructField, text: str | None) -> StructField:
     """The field with that declared type; None for a plain string."""
-    metadata = {k: v for k, v in field.metadata.items() if k != DECLARED}
-    return replace(field, metadata=metadata if text is None else {**metadata, DECLARED: text})
+    metadata = {k: v for k, v in field.metadata.items() if k != CHAR_VARCHAR_TYPE}
+    return replace(field, metadata=metadata if text is None else {**metadata, CHAR_VARCHAR_TYPE: text})
 
 
 def length_limit(text: str | None) -> tuple[str, int] | None:
@@ -84,7 +83,7 @@ def _with_declared_types(node: Any) -> Any:
 def _field_with_declared_type(node: Mapping[str, Any]) -> dict[str, Any]:
     out = {**node, "type": _with_declared_types(node["type"])}
     if _has_length(node["type"]):
-        out["metadata"] = {**(node.get("metadata") or {}), DECLARED: _catalog(node["type"])}
+        out["metadata"] = {**(node.get("metadata") or {}), CHAR_VARCHAR_TYPE: _catalog(node["type"])}
     return out
 
 

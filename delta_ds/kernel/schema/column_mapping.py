@@ -11,11 +11,8 @@ from dataclasses import replace
 
 from delta_ds.conditions.schema import MISSING_COLUMN_ID, MISSING_PHYSICAL_NAME, UNKNOWN_COLUMN_MAPPING_MODE
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
+from delta_ds.kernel.schema.field_metadata import COLUMN_MAPPING_PREFIX, FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
-
-PREFIX = "delta.columnMapping."
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
-FIELD_ID = "delta.columnMapping.id"
 
 
 def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:
@@ -96,7 +93,7 @@ def strip(schema: StructType) -> StructType:
     """The schema without ids and physical names."""
 
     def bare(field: StructField) -> StructField:
-        metadata = {k: v for k, v in field.metadata.items() if not k.startswith(PREFIX)}
+        metadata = {k: v for k, v in field.metadata.items() if not k.startswith(COLUMN_MAPPING_PREFIX)}
         return field if len(metadata) == len(field.metadata) else replace(field, metadata=metadata)
 
     return transform_fields(schema, bare)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from delta_ds.conditions.schema import FAILED_TO_MERGE_TYPES
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.type_widening import can_widen, record_changes
 from delta_ds.kernel.schema.types import (
     BYTE,

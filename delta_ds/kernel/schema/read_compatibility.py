@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from delta_ds.kernel.schema.char_varchar import COLLATIONS
+from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 

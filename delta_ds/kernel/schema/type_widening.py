@@ -11,6 +11,7 @@ from typing import Any
 
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
+from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import (
     BYTE,
     DATE,
@@ -30,7 +31,6 @@ from delta_ds.kernel.schema.types import (
 )
 
 FEATURES = frozenset(["typeWidening", "typeWidening-preview"])
-TYPE_CHANGES = "delta.typeChanges"
 
 _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 # The decimals that hold every value of an integer type in its Parquet form (INT32, INT64).

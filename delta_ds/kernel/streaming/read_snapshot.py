@@ -7,6 +7,12 @@ from typing import Any
 
 from delta_ds.conditions.streaming import SCHEMA_NOT_SET
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_PREFIX,
+    INVARIANTS,
+)
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
@@ -37,7 +43,7 @@ def delta_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 # Notes of writers in the metadata of a field, which are of no matter to readers.
-_WRITERS_NOTES = ("delta.identity.", "delta.generationExpression", "delta.invariants", "CURRENT_DEFAULT")
+_WRITERS_NOTES = (IDENTITY_PREFIX, GENERATION_EXPRESSION, INVARIANTS, CURRENT_DEFAULT)
 
 
 def without_writers_notes(schema: StructType) -> tuple[StructField, ...]:

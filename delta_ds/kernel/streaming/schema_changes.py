@@ -13,7 +13,8 @@ from delta_ds.conditions.streaming import STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_U
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.features import TYPE_WIDENING
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME, mapping_mode
+from delta_ds.kernel.schema.column_mapping import mapping_mode
+from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.streaming.offsets import different_table

@@ -25,7 +25,7 @@ from delta_ds.kernel.properties import (
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
 )
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _column_mapping(snapshot: Snapshot) -> str | None:
 
 
 def _type_changes(snapshot: Snapshot) -> str | None:
-    found = _has_key(snapshot.schema, ("delta.typeChanges",))
+    found = _has_key(snapshot.schema, (TYPE_CHANGES,))
     return "columns record type changes" if found else None
 
 

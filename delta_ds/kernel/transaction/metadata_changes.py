@@ -31,14 +31,14 @@ from delta_ds.kernel.properties import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
 )
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import StructField
 
 # Set on commits that only moved the marks of identity columns.
 IDENTITY_TAG = "delta.identity.schemaUpdate"
 
 _MAPPING_KEYS = frozenset([
-    FIELD_ID, PHYSICAL_NAME, "delta.columnMapping.nested.ids", "parquet.field.id", "parquet.field.nested.ids",
+    FIELD_ID, PHYSICAL_NAME, NESTED_IDS, "parquet.field.id", "parquet.field.nested.ids",
 ])  # fmt: skip
 
 

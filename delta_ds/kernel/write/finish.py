@@ -9,9 +9,9 @@ from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
-from delta_ds.kernel.data.rows.identity import HIGH_WATER_MARK
 from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -197,7 +197,7 @@ def _with_identity_marks(metadata: Metadata, marks: Mapping[str, int]) -> Metada
     def marked(field: StructField) -> StructField:
         if field.name not in marks:
             return field
-        return replace(field, metadata={**field.metadata, HIGH_WATER_MARK: marks[field.name]})
+        return replace(field, metadata={**field.metadata, IDENTITY_HIGH_WATER_MARK: marks[field.name]})
 
     schema = StructType(tuple(marked(field) for field in metadata.schema))
     return replace(metadata, schema_string=schema_to_json(schema))

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from delta_ds.conditions.schema import EMPTY_DATA, METADATA_MISMATCH, NON_PARTITION_COLUMN_ABSENT_IN_DATA
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.expressions.dependents import GENERATION_EXPRESSION, check_generated_type, check_unused
+from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION
 from delta_ds.kernel.schema.new_schema import (
     check_names,
     check_new_schema,
@@ -29,8 +30,6 @@ from delta_ds.kernel.schema.types import VOID, ArrayType, DataType, MapType, Str
 from delta_ds.kernel.table_state import TableState
 
 __all__ = ["check_first_write", "check_new_schema", "check_write", "data_schema", "partition_columns_of"]
-
-_DEFAULT = "CURRENT_DEFAULT"
 
 
 def check_write(
@@ -218,7 +217,7 @@ def _check_data(
     for name in partition_columns:
         field = table.find(name)
         computed = field is not None and (
-            GENERATION_EXPRESSION in field.metadata or _DEFAULT in field.metadata
+            GENERATION_EXPRESSION in field.metadata or CURRENT_DEFAULT in field.metadata
         )
         if data.find(name) is None and not computed:
             raise partition_column_not_found(name, data, table_name)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.data.read.exists_default import KEY as EXISTS_DEFAULT
-from delta_ds.kernel.schema.char_varchar import COLLATIONS, DECLARED, compares_by_bytes
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.schema.column_mapping import every_field, physical_name
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS, EXISTS_DEFAULT, FIELD_ID
 from delta_ds.kernel.schema.types import (
     PRIMITIVES,
     VOID,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _PARQUET_ID = "parquet.field.id"
 _HIDDEN = "__pydelta_"
 # What of a field's metadata changes how Spark reads it.
-_READING = (EXISTS_DEFAULT, DECLARED, COLLATIONS)
+_READING = (EXISTS_DEFAULT, CHAR_VARCHAR_TYPE, COLLATIONS)
 _PRIMITIVES = frozenset(kind for kind in PRIMITIVES.values() if kind != VOID)
 # In mode id a nested field must not have its logical name in the reader's schema: Spark's pruning of nested
 # columns drops their ids, and finds nothing (or worse, something else) by name. Another name keeps it away.

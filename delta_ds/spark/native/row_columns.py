@@ -17,7 +17,7 @@ from delta_ds.kernel.data.rows.casts import match_names
 from delta_ds.kernel.data.rows.generated import Default, Generated
 from delta_ds.kernel.data.rows.plan import RowPlan, is_foreign
 from delta_ds.kernel.expressions.coercion import is_nested
-from delta_ds.kernel.schema.char_varchar import COLLATIONS
+from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.projection import ColumnAt, Projected

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, every_field, physical_name
+from delta_ds.kernel.schema.column_mapping import every_field, physical_name
+from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
     BINARY,
     STRING,

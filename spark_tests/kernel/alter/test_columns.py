@@ -25,7 +25,8 @@ from delta_ds.kernel.alter.columns import (
     rename_column,
 )
 from delta_ds.kernel.features import VARIANT_TYPE
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME, assign, strip
+from delta_ds.kernel.schema.column_mapping import assign, strip
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,

@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.schema.column_mapping import (
-    FIELD_ID,
-    PHYSICAL_NAME,
-    assign,
-    every_field,
-    highest_id,
-    strip,
-)
+from delta_ds.kernel.schema.column_mapping import assign, every_field, highest_id, strip
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import INTEGER, ArrayType, DataType, MapType, StructField, StructType
 
 NAMES = st.text("ab ü.,", min_size=1, max_size=4)

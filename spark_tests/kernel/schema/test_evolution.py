@@ -9,7 +9,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_mapping import assign, strip
 from delta_ds.kernel.schema.column_paths import find, walk
 from delta_ds.kernel.schema.evolution import as_nullable, merge_schemas, reuse_column_ids
-from delta_ds.kernel.schema.type_widening import TYPE_CHANGES
+from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import (
     LONG,
     STRING,

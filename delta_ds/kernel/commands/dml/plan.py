@@ -10,10 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from delta_ds.kernel.alter.table_metadata import with_metadata
-from delta_ds.kernel.data.rows.generated import (
-    CURRENT_DEFAULT,
-    generation_expression,
-)
+from delta_ds.kernel.data.rows.generated import generation_expression
 from delta_ds.kernel.data.rows.identity import is_identity
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_changed_rows
 from delta_ds.kernel.data.write.write_spec import write_spec
@@ -26,6 +23,7 @@ from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import (
     TARGET_FILE_SIZE,
 )
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import LONG, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState

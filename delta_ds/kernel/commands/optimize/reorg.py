@@ -24,8 +24,9 @@ from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.column_conversion import match_fields
 from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.column_mapping import every_field, strip
+from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
-from delta_ds.kernel.schema.type_widening import TYPE_CHANGES, can_widen
+from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.schema.char_varchar import DECLARED
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.types import StructField, StructType
 
 _CHAR = re.compile(r"char\(\s*(\d+)\s*\)")
@@ -21,7 +21,7 @@ _CHAR = re.compile(r"char\(\s*(\d+)\s*\)")
 
 def declared_char_type(field: StructField) -> str | None:
     """The declared type of a column that holds a `char` somewhere, else None."""
-    text = field.metadata.get(DECLARED)
+    text = field.metadata.get(CHAR_VARCHAR_TYPE)
     return text if isinstance(text, str) and re.search(r"\bchar\(", text) else None
 
 

@@ -19,7 +19,8 @@ from delta_ds.kernel.data.read import char_padding, primitive_conversion, varian
 from delta_ds.kernel.data.read.exists_default import default_value, repeat
 from delta_ds.kernel.data.values.calendars import Rebase
 from delta_ds.kernel.data.values.list_layout import over, plain_lists, plain_maps
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
+from delta_ds.kernel.schema.column_mapping import physical_name
+from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.from_arrow import is_list
 from delta_ds.kernel.schema.types import (
     VARIANT,

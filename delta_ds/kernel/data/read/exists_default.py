@@ -13,9 +13,9 @@ from delta_ds.conditions.data import INVALID_DEFAULT_VALUE
 from delta_ds.exceptions import DeltaError, SchemaError
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.expressions.arrays import array_of
+from delta_ds.kernel.schema.field_metadata import EXISTS_DEFAULT
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, arrow_type
 
-KEY = "EXISTS_DEFAULT"
 _QUOTED = re.compile(r"(?:(date|timestamp|timestamp_ntz|timestamp_ltz)\s*)?'((?:[^'\\]|'')*)'", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?", re.IGNORECASE)
 _HEX = re.compile(r"x'((?:[0-9a-f]{2})*)'", re.IGNORECASE)
@@ -30,7 +30,7 @@ def default_value(field: StructField, timezone: str = "UTC") -> pa.Array:
     SchemaError
         The field's `EXISTS_DEFAULT` is not a constant that can be read.
     """
-    text = field.metadata.get(KEY)
+    text = field.metadata.get(EXISTS_DEFAULT)
     return _value(text, field, timezone) if isinstance(text, str) else pa.nulls(1, arrow_type(field.type))
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.data.read.exists_default import repeat
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import LONG, StructField
 
 if TYPE_CHECKING:

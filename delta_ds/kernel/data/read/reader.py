@@ -28,7 +28,7 @@ from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.calendars import rebase_of
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
-from delta_ds.kernel.schema.column_mapping import PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
     LONG,
     STRING,

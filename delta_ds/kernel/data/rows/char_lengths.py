@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from delta_ds.conditions.data import EXCEED_CHAR_VARCHAR_LIMIT
 from delta_ds.kernel.data.read import char_padding
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
-from delta_ds.kernel.schema.char_varchar import DECLARED
+from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.types import INTEGER, STRING, ArrayType, DataType, MapType, StructType
 
 _LIMIT = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*")
@@ -62,7 +62,7 @@ class Length:
 def lengths(table: StructType) -> Iterator[Length]:
     """The columns that were declared with a length."""
     for field in table:
-        declared = field.metadata.get(DECLARED)
+        declared = field.metadata.get(CHAR_VARCHAR_TYPE)
         if isinstance(declared, str) and "char(" in declared:
             yield Length(field.name, declared)
 

@@ -28,10 +28,10 @@ from delta_ds.kernel.expressions.casts import cast_value
 from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.tree import Column, Expression, Literal, columns, map_columns
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.schema.field_metadata import INVARIANTS
 from delta_ds.kernel.schema.types import STRING, VARIANT, VOID, DataType, StructType
 
 CONSTRAINT_PREFIX = "delta.constraints."
-INVARIANTS = "delta.invariants"
 
 Finder = Callable[[pa.RecordBatch], int]  # the first row that breaks a check, -1 for none
 

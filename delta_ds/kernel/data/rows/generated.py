@@ -21,10 +21,8 @@ from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.evaluate import constant
 from delta_ds.kernel.expressions.tree import Call, Column, Literal, columns
 from delta_ds.kernel.features import COLUMN_DEFAULTS, GENERATED_COLUMNS
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import DataType, StructField, StructType, arrow_type
-
-GENERATION_EXPRESSION = "delta.generationExpression"
-CURRENT_DEFAULT = "CURRENT_DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,13 @@ from delta_ds.conditions.data import (
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.features import IDENTITY_COLUMNS
+from delta_ds.kernel.schema.field_metadata import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
-
-START = "delta.identity.start"
-STEP = "delta.identity.step"
-HIGH_WATER_MARK = "delta.identity.highWaterMark"
-ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 BLOCK = 1 << 20
 TASKS = 1 << 16
@@ -56,7 +57,11 @@ class Identity:
 
 def is_identity(field: StructField, features: Collection[str]) -> bool:
     """Whether the field is an identity column of a table with these supported features."""
-    return IDENTITY_COLUMNS.name in features and START in field.metadata and STEP in field.metadata
+    return (
+        IDENTITY_COLUMNS.name in features
+        and IDENTITY_START in field.metadata
+        and IDENTITY_STEP in field.metadata
+    )
 
 
 def plan_identities(
@@ -87,14 +92,14 @@ def plan_identities(
         identity = _identity(field, table_name)
         if field.name not in given:
             found.append(replace(identity, only_missing=changed))
-        elif not changed and not field.metadata.get(ALLOW_EXPLICIT_INSERT):
+        elif not changed and not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT):
             raise IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED(colName=field.name, table=table_name)
     return tuple(found)
 
 
 def _identity(field: StructField, table_name: str) -> Identity:
-    start, step = field.metadata[START], field.metadata[STEP]
-    mark = field.metadata.get(HIGH_WATER_MARK)
+    start, step = field.metadata[IDENTITY_START], field.metadata[IDENTITY_STEP]
+    mark = field.metadata.get(IDENTITY_HIGH_WATER_MARK)
     numbers = [n for n in (start, step, mark) if n is not None]
     sound = all(type(n) is int and _LOWEST <= n <= _HIGHEST for n in numbers)
     if field.type != LONG or step == 0 or not sound:

@@ -29,7 +29,6 @@ from delta_ds.kernel.data.rows.checks import (
 )
 from delta_ds.kernel.data.rows.expressions import RowExpression
 from delta_ds.kernel.data.rows.generated import (
-    CURRENT_DEFAULT,
     Default,
     Generated,
     dependency_order,
@@ -41,6 +40,7 @@ from delta_ds.kernel.data.rows.generated import (
 from delta_ds.kernel.data.rows.identity import Identity, plan_identities
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.features import COLUMN_DEFAULTS
+from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
 from delta_ds.kernel.table_state import TableState
 

@@ -19,7 +19,8 @@ from delta_ds.conditions.schema import COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, N
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.read.column_conversion import struct_array
 from delta_ds.kernel.data.write.write_spec import WriteSpec
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, physical_name
+from delta_ds.kernel.schema.column_mapping import physical_name
+from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
     VARIANT,
     VOID,

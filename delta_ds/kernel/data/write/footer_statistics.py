@@ -29,7 +29,7 @@ from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, stat
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
-from delta_ds.kernel.schema.column_mapping import FIELD_ID
+from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
     DATE,
     DOUBLE,

@@ -17,8 +17,12 @@ from delta_ds.conditions.dml import (
     UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
 )
 from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
-from delta_ds.kernel.data.rows.identity import ALLOW_EXPLICIT_INSERT, START
 from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
+from delta_ds.kernel.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+)
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.spark.commands.resolution.expression_resolution import source_text
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
@@ -206,7 +210,7 @@ def with_defaults(
             path = find_target(schema, key, alias)
             field = schema.find(path[0]) if path is not None and len(path) == 1 else None
             if field is not None:
-                spelled[key] = field.metadata.get("CURRENT_DEFAULT", "NULL")
+                spelled[key] = field.metadata.get(CURRENT_DEFAULT, "NULL")
     return spelled
 
 
@@ -298,11 +302,11 @@ def check_identities(schema: StructType, paths: Sequence[Path], table: str, *, i
     """
     for path in paths:
         field = schema.find(path[0])
-        if field is None or START not in field.metadata or len(path) > 1:
+        if field is None or IDENTITY_START not in field.metadata or len(path) > 1:
             continue
         if not insert:
             raise _identity(field.name, table, "changed", "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED")
-        if not field.metadata.get(ALLOW_EXPLICIT_INSERT, False):
+        if not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT, False):
             condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
             raise _identity(field.name, table, "given", condition)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.kernel.data.write.writer import FileWriter, WriteSpec
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
-from delta_ds.kernel.schema.column_mapping import FIELD_ID, PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
