@@ -51,13 +51,13 @@ def to_kernel(fields: Iterable[SparkStructField]) -> StructType:
         A type that tables cannot have, or a collation.
     """
     schema: dict[str, Any] = json.loads(SparkStructType(list(fields)).json())
-    collated = _collated(schema)
+    collated = _find_collated(schema)
     if collated is not None:
         raise UNSUPPORTED_COLLATION(column=collated)
     return schema_of(schema)
 
 
-def _collated(node: Any, name: str = "") -> str | None:
+def _find_collated(node: Any, name: str = "") -> str | None:
     """The first field whose values are compared by other rules than their bytes."""
     if isinstance(node, str):
         return name if node.startswith("string collate") else None
@@ -69,7 +69,7 @@ def _collated(node: Any, name: str = "") -> str | None:
     parts += [node[key] for key in ("type", "elementType", "keyType", "valueType") if key in node]
     for part in parts:
         inner = part.get("name", name) if isinstance(part, dict) else node.get("name", name)
-        found = _collated(part, inner)
+        found = _find_collated(part, inner)
         if found is not None:
             return found
     return None

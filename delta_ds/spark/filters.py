@@ -64,11 +64,13 @@ def to_expression(
     Expression or None
         A bound conjunction; None when nothing can be used.
     """
-    parts = [_bound(pushed, schema, bind) for pushed in filters]
+    parts = [_bind_filter(pushed, schema, bind) for pushed in filters]
     return conjunction([part for part in parts if part is not None])
 
 
-def _bound(pushed: Filter, schema: StructType, bind: Callable[[Expression], Expression]) -> Expression | None:
+def _bind_filter(
+    pushed: Filter, schema: StructType, bind: Callable[[Expression], Expression]
+) -> Expression | None:
     part = _translate(pushed, schema)
     try:
         return None if part is None else bind(part)

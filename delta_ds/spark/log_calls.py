@@ -92,7 +92,7 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
         There is a newer version, whose rows nobody has checked.
     """
 
-    def unchanged(_: str) -> None:
+    def check_unchanged(_: str) -> None:
         newest = log.snapshot().version
         if newest != version:
             raise DeltaConcurrentModificationException(
@@ -101,7 +101,7 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
                 parameters={"version": newest},
             )
 
-    constraints.add_constraint(log, name, expression, unchanged)
+    constraints.add_constraint(log, name, expression, check_unchanged)
 
 
 # --- commands

@@ -123,7 +123,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
       source: on: spark.read.format('pydelta')
       ...
     """
-    chosen = _pushdown(pushdown)
+    chosen = _pushdown_capability(pushdown)
     spark.dataSource.register(PushdownSource if chosen and pushdown else DeltaSource)
     if chosen:
         _allow_pushdown(spark)
@@ -136,8 +136,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         source=Capability(True, f"spark.read.format({FORMAT!r})"),
         pushdown=chosen,
         session_integration=Capability(True, "all save modes, partitionBy, clusterBy, tables by their path"),
-        native_scan=_switched(spark, session.NATIVE_SCAN_CONF, native),
-        native_write=_switched(spark, session.NATIVE_WRITE_CONF, native),
+        native_scan=_unless_off(spark, session.NATIVE_SCAN_CONF, native),
+        native_write=_unless_off(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
         workers=_workers(spark),
@@ -246,11 +246,11 @@ def _workers(spark: SparkSession) -> Capability:
     return Capability(False, problem)
 
 
-def _switched(spark: SparkSession, conf: str, native: Capability) -> Capability:
+def _unless_off(spark: SparkSession, conf: str, native: Capability) -> Capability:
     return Capability(False, f"{conf} is false") if native and session.is_off(spark, conf) else native
 
 
-def _pushdown(wanted: bool | None) -> Capability:
+def _pushdown_capability(wanted: bool | None) -> Capability:
     if wanted is False:
         return Capability(False, "as asked for")
     if plans_each_scan():

@@ -71,13 +71,13 @@ def _columns(schema: str | SparkStructType | None) -> StructType | None:
     """The partition columns, from text such as `year int, month int` too."""
     if schema is None:
         return None
-    parsed: SparkDataType = schema if isinstance(schema, SparkStructType) else _parsed(schema)
+    parsed: SparkDataType = schema if isinstance(schema, SparkStructType) else _parse_schema(schema)
     if not isinstance(parsed, SparkStructType):
         raise NOT_A_PARTITION_SCHEMA(schema=schema)
     return to_kernel(parsed.fields)
 
 
-def _parsed(text: str) -> SparkDataType:
+def _parse_schema(text: str) -> SparkDataType:
     from pyspark.errors import PySparkException
 
     try:

@@ -10,11 +10,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder, is_done
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.options import values
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.task import TaskResult
@@ -23,8 +25,8 @@ from delta_ds.spark.commands.dml_target import Target
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
-from delta_ds.spark.commands.session import session_transaction
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.settings import TXN_APP_ID, TXN_VERSION
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -191,3 +193,42 @@ def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
+
+
+_TIME_ZONE = "spark.sql.session.timeZone"
+
+
+def is_set(spark: SparkSession, name: str, default: bool) -> bool:
+    """Whether a setting of the session is true.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is neither `true` nor `false`.
+    """
+    text = str(spark.conf.get(name, str(default).lower()))
+    try:
+        return values.boolean(text, values.zone_by_name("UTC"))
+    except ValueError as error:
+        raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
+
+
+def time_zone(spark: SparkSession) -> str:
+    """The session time zone: that of timestamps which users write without one."""
+    return str(spark.conf.get(_TIME_ZONE))
+
+
+def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
+    """The application and version that the session names for its writes; None: none.
+
+    Raises
+    ------
+    InvalidOptionError
+        One of the two is missing, or the version is no number.
+    """
+    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID, TXN_VERSION))
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None or not str(version).strip().isdecimal():
+        raise INVALID_IDEMPOTENT_WRITES_SETTINGS(app_id=app_id, version=version)
+    return app_id, int(version)

@@ -133,7 +133,7 @@ class Target:
             found = self._portable(files)
         if self._first is None:
             self._first = found
-        return self._named(self._in_same_columns(found))
+        return self._with_alias(self._in_same_columns(found))
 
     def _in_same_columns(self, frame: DataFrame) -> DataFrame:
         if self.is_connect or self._first is None or frame is self._first:
@@ -154,7 +154,7 @@ class Target:
 
         return ExpressionContext(self._first or self.frame(self.no_files), self.handle.given)
 
-    def _named(self, frame: DataFrame) -> DataFrame:
+    def _with_alias(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame
 
     def _native(self, files: CandidateFiles) -> DataFrame | None:
@@ -218,7 +218,7 @@ class Target:
 
         tuples, codes = self.ask(distinct_partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
-        frame = self._named(self._in_same_columns(frame_of(self.spark, numbered)))
+        frame = self._with_alias(self._in_same_columns(frame_of(self.spark, numbered)))
         matching = sorted(row[0] for row in frame.where(condition.column).select(TUPLE).collect())
         chosen = pc.is_in(codes, value_set=integers(matching))
         files = self.all_files

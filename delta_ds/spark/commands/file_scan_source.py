@@ -116,9 +116,9 @@ class _Reader(DataSourceReader):
         plan = replace(self._plan, timezone=task_time_zone())
         for number, piece in partition.slices:
             for batch in read_slices(self._storage, plan, [piece]):
-                yield schemas.conform(self._placed(batch, number), wanted, plan.table)
+                yield schemas.conform(self._with_places(batch, number), wanted, plan.table)
 
-    def _placed(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    def _with_places(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         import pyarrow as pa
 
         index, *ids = batch.column(self._columns).flatten()

@@ -47,13 +47,14 @@ def rewrite_small(spark: SparkSession, plan: OptimizePlan, numbers: Sequence[int
         The bodies of the `add` actions.
     """
     groups = [
-        [(number, pickle.dumps(plan.bins[number])) for number in group] for group in _shared(plan, numbers)
+        [(number, pickle.dumps(plan.bins[number])) for number in group]
+        for group in _group_bins(plan, numbers)
     ]
-    found = _run(spark, groups, _rewriting(plan.rewrite, plan.curve), "adds binary")
+    found = _run(spark, groups, _rewrite_task(plan.rewrite, plan.curve), "adds binary")
     return [add for row in found.collect() for add in pickle.loads(row[0])]
 
 
-def _shared(plan: OptimizePlan, numbers: Sequence[int]) -> list[list[int]]:
+def _group_bins(plan: OptimizePlan, numbers: Sequence[int]) -> list[list[int]]:
     """Bins in groups of about `TASK_BYTES`, the largest first."""
 
     def cost(number: int) -> int:
@@ -70,7 +71,7 @@ def _shared(plan: OptimizePlan, numbers: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def _rewriting(
+def _rewrite_task(
     rewrite: RewritePlan, curve: ClusteringCurve | None
 ) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
     def work(group: list[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
@@ -101,10 +102,10 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
     assert curve is not None
     cuts = clustering_sort.cuts_of(curve, _sample(spark, rewrite, curve, files), files)
     groups = [pickle.dumps(group) for group in _split(files.slices, TASK_BYTES, cores)]
-    pieces = _run(spark, groups, _spreading(rewrite, cuts), "output int, piece int, blob binary")
+    pieces = _run(spark, groups, _spread_task(rewrite, cuts), "output int, piece int, blob binary")
     exchanged = pieces.repartitionById(cuts.outputs, F.col("output")).sortWithinPartitions("output", "piece")
     bare = Bin((), files.outputs, files.tags, files.clustering_provider)
-    written = map_in_arrow(exchanged, _writing(rewrite, cuts, bare), "adds binary").collect()
+    written = map_in_arrow(exchanged, _write_task(rewrite, cuts, bare), "adds binary").collect()
     return [add for row in written for add in pickle.loads(row[0])]
 
 
@@ -126,7 +127,7 @@ def _sample(spark: SparkSession, rewrite: RewritePlan, curve: ClusteringCurve, f
     return pa.concat_tables([clustering_sort.blob_to_rows(bytes(row[0])) for row in found])
 
 
-def _spreading(
+def _spread_task(
     rewrite: RewritePlan, cuts: clustering_sort.Cuts
 ) -> Callable[[bytes], Iterator[tuple[Any, ...]]]:
     def work(group: bytes) -> Iterator[tuple[Any, ...]]:
@@ -136,7 +137,7 @@ def _spreading(
     return work
 
 
-def _writing(
+def _write_task(
     rewrite: RewritePlan, cuts: clustering_sort.Cuts, files: Bin
 ) -> Callable[[_Batches], Iterator[pa.RecordBatch]]:
     def rows_of(batches: _Batches) -> Iterator[tuple[int, int, bytes]]:

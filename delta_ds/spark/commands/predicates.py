@@ -24,13 +24,13 @@ def predicate_of(target: Target, condition: Resolved) -> Expression | None:
     Not bound. In a session of Spark Connect only SQL text is understood.
     """
     if not target.is_connect:
-        from delta_ds.spark.native.catalyst.conditions import implied
+        from delta_ds.spark.native.catalyst.conditions import implied_predicates
 
-        parts = implied(target.spark, condition.column, _paths(target.schema), target.timezone)
+        parts = implied_predicates(target.spark, condition.column, _paths(target.schema), target.timezone)
         return target.understood(parts)
     if not isinstance(condition.source, str):
         return None
-    whole = _parsed(condition.source, target.handle.alias)
+    whole = _parse(condition.source, target.handle.alias)
     return target.understood([part for each in whole for part in conjuncts(each) if not _moves(part)])
 
 
@@ -69,7 +69,7 @@ def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> l
         return []
     parts = (p for whole in _tree(condition.source) for p in conjuncts(whole) if not _moves(p))
     return [
-        _unqualified(part, alias)
+        _without_qualifier(part, alias)
         for part in parts
         if all(len(c.path) > 1 and c.path[0].lower() == alias.lower() for c in columns(part))
     ]
@@ -88,8 +88,8 @@ def keys_of(
     return [(field, value) for field, value in fields if field is not None]
 
 
-def _parsed(text: str, alias: str | None) -> list[Expression]:
-    return [_unqualified(tree, alias) if alias else tree for tree in _tree(text)]
+def _parse(text: str, alias: str | None) -> list[Expression]:
+    return [_without_qualifier(tree, alias) if alias else tree for tree in _tree(text)]
 
 
 def _tree(text: str) -> list[Expression]:
@@ -102,25 +102,25 @@ def _tree(text: str) -> list[Expression]:
         return []
 
 
-def _unqualified(tree: Expression, alias: str) -> Expression:
+def _without_qualifier(tree: Expression, alias: str) -> Expression:
     """The expression without the table's name before its columns."""
     if isinstance(tree, Column) and len(tree.path) > 1 and tree.path[0].lower() == alias.lower():
         return replace(tree, path=tree.path[1:])
     if isinstance(tree, Cast):
-        return replace(tree, child=_unqualified(tree.child, alias))
+        return replace(tree, child=_without_qualifier(tree.child, alias))
     if isinstance(tree, Call):
-        return replace(tree, args=tuple(_unqualified(part, alias) for part in tree.args))
+        return replace(tree, args=tuple(_without_qualifier(part, alias) for part in tree.args))
     return tree
 
 
 def reads_only(target: Target, condition: Resolved, names: Collection[str]) -> bool:
     """Whether a condition reads some columns, and no others than these; False where that is not known."""
     if not target.is_connect:
-        from delta_ds.spark.native.catalyst.conditions import referenced
+        from delta_ds.spark.native.catalyst.conditions import referenced_columns
 
-        found = referenced(target.spark, condition.column)
+        found = referenced_columns(target.spark, condition.column)
     elif isinstance(condition.source, str):
-        parts = _parsed(condition.source, target.handle.alias)
+        parts = _parse(condition.source, target.handle.alias)
         found = {column.path[0] for part in parts for column in columns(part)}
     else:
         return False

@@ -45,7 +45,7 @@ def run_vacuum(
     how: dict[str, Any] = {
         "retention_hours": retention_hours,
         "mode": mode.lower(),
-        "inventory": None if inventory is None else _packed(inventory),
+        "inventory": None if inventory is None else _pack(inventory),
         "retention_check": is_set(spark, CHECK_SETTING, True),
         "record": is_set(spark, LOGGING_SETTING, True),
     }
@@ -65,7 +65,7 @@ def _tell(handle: Handle, step: str, done: int, total: int | None) -> None:
     phase(handle.spark, f"VACUUM {handle.where}: {step} {done}" + ("" if total is None else f" of {total}"))
 
 
-def _packed(inventory: DataFrame) -> bytes:
+def _pack(inventory: DataFrame) -> bytes:
     """The rows of an inventory, small enough to travel to a server: paths compress well."""
     import pyarrow as pa
     from pyspark.sql.functions import col

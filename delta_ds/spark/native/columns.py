@@ -92,7 +92,7 @@ class ScanColumns:
         physical = physical_name(field, self.mode)
         if not _is_renamed_inside(field, self.mode, self.by_id):
             return ColumnAt(positions[physical], name, metadata)
-        column = _renamed(relation[schemas.quoted(physical)], field, self.mode, self.by_id)
+        column = _rename_inside(relation[schemas.quoted(physical)], field, self.mode, self.by_id)
         return column.alias(name, metadata=metadata)
 
     def logical(self, path: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -247,7 +247,7 @@ def _is_renamed_inside(field: StructField, mode: str, by_id: bool) -> bool:
     return by_id or any(physical_name(f, mode) != f.name for f in every_field(field.type))
 
 
-def _renamed(column: Column, field: StructField, mode: str, by_id: bool) -> Column:
+def _rename_inside(column: Column, field: StructField, mode: str, by_id: bool) -> Column:
     """A column with its nested fields under their own names."""
     if by_id or not isinstance(field.type, StructType) or not _is_plain(field.type):
         # A cast renames by position and keeps nullability and comments, but reads the whole column.

@@ -166,7 +166,7 @@ class DeltaFileIndex:
 
     def _list(self, partition_filters: Any, data_filters: Any) -> Any:
         zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
-        rows = self._kept(partition_filters, data_filters, zone)
+        rows = self._matching_rows(partition_filters, data_filters, zone)
         if self._promises:
             self._check_promises(rows)
         groups = _groups(self._codes(zone).take(rows), rows, self._own_directory(rows))
@@ -175,7 +175,7 @@ class DeltaFileIndex:
             self.last_listed = len(groups.rows)
             return self._directories(groups, self._jvm.row_array([self._jvm.empty_row]))
         internal = self._jvm.internal_rows(values, self.schema)
-        keep = self._exact(internal, partition_filters)
+        keep = self._matching_directories(internal, partition_filters)
         if keep is not None:
             groups = groups.only(np.frombuffer(keep, "<i4").astype(np.int64))
             internal = self._jvm.listing.pick(internal, keep)
@@ -198,7 +198,7 @@ class DeltaFileIndex:
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
 
-    def _kept(self, partition_filters: Any, data_filters: Any, zone: str) -> pa.Array:
+    def _matching_rows(self, partition_filters: Any, data_filters: Any, zone: str) -> pa.Array:
         """The rows of live files that may match, ascending."""
         from delta_ds.spark.native.catalyst.filters import translate
 
@@ -272,7 +272,7 @@ class DeltaFileIndex:
             found.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
         return found
 
-    def _exact(self, internal: Any, filters: Any) -> bytes | None:
+    def _matching_directories(self, internal: Any, filters: Any) -> bytes | None:
         """The directories that satisfy the partition filters, evaluated by Spark; None for all.
 
         Numbers of directories as little-endian 32-bit integers.

@@ -71,7 +71,7 @@ def path_bytes(paths: pa.ChunkedArray, storage: Storage) -> bytes:
         if not len(paths):
             return b""
         return str(pc.binary_join(_one_list(paths), texts(["\0"])[0])[0].as_py()).encode() + b"\0"
-    return b"".join(f"{_decoded(path, storage)}\0".encode() for path in paths.to_pylist())
+    return b"".join(f"{_decode(path, storage)}\0".encode() for path in paths.to_pylist())
 
 
 def _one_list(paths: pa.ChunkedArray) -> pa.Array:
@@ -84,7 +84,7 @@ def _one_list(paths: pa.ChunkedArray) -> pa.Array:
     return pa.LargeListArray.from_arrays(offsets, whole)
 
 
-def _decoded(path: str, storage: Storage) -> str:
+def _decode(path: str, storage: Storage) -> str:
     found = storage.resolve(path)
     if found.startswith("/"):
         return f"/{storage.address.scheme}:{found}"

@@ -76,14 +76,14 @@ class _Internals:
         self.CatalogTableModule = self.module(f"{_CATALYST}.catalog.CatalogTable$")
         self.CatalogTableType = self.module(f"{_CATALYST}.catalog.CatalogTableType$")
         self.CatalogStorageFormat = self.module(f"{_CATALYST}.catalog.CatalogStorageFormat$")
-        constructors = self._named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
+        constructors = self._class_named(f"{_CATALYST}.catalog.CatalogTable").getConstructors()
         self.catalog_table_parameters = int(constructors[0].getParameterCount())
         self.listing = compile_class(self.jvm, self.gateway, "TableFiles")
         self.relations = compile_class(self.jvm, self.gateway, "TableRelation")
         self.projections = compile_class(self.jvm, self.gateway, "Projection")
         self.writes = compile_class(self.jvm, self.gateway, "TableWrite")
         self.byte_array_offset = int(self.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
-        self.bit_set_methods = self._named("org.apache.spark.unsafe.bitset.BitSetMethods")
+        self.bit_set_methods = self._class_named("org.apache.spark.unsafe.bitset.BitSetMethods")
         self.empty_row = _class(sql.catalyst.InternalRow).empty()
 
     @classmethod
@@ -94,12 +94,12 @@ class _Internals:
                 found = cls._of_gateway[context._gateway] = cls(context)
         return found
 
-    def _named(self, name: str) -> Any:
+    def _class_named(self, name: str) -> Any:
         return self.jvm.org.apache.spark.util.Utils.classForName(name, True, False)
 
     def module(self, name: str) -> Any:
         """The single instance of a Scala object, by the name of its class (ending in `$`)."""
-        return self._named(name).getField("MODULE$").get(None)
+        return self._class_named(name).getField("MODULE$").get(None)
 
 
 def _class(package_member: Any) -> Any:

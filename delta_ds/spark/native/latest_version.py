@@ -125,7 +125,7 @@ class LatestVersion:
         if found is None:
             found = open_snapshot(self._storage, int(wanted.partition(" ")[0]))
             if name_of(found) != wanted:
-                raise self._changed("it was deleted and made anew while a query over it was planned")
+                raise self._change_error("it was deleted and made anew while a query over it was planned")
         return found
 
     def _newest(self) -> Snapshot:
@@ -139,7 +139,7 @@ class LatestVersion:
         """The analysed plan of a version with the columns that frames were made of."""
         columns = columns_as_before(self._schema, snapshot.schema)
         if isinstance(columns, list):
-            raise self._changed(f"in version {snapshot.version} {', '.join(columns)}")
+            raise self._change_error(f"in version {snapshot.version} {', '.join(columns)}")
         try:
             frame = scan(
                 self._jvm.spark,
@@ -156,7 +156,7 @@ class LatestVersion:
             ) from why
         return self._jvm.logical_plan(frame)
 
-    def _changed(self, what: str) -> SchemaError:
+    def _change_error(self, what: str) -> SchemaError:
         return SCHEMA_CHANGE_SINCE_ANALYSIS(table=self._storage.url, change=what)
 
 

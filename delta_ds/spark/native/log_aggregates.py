@@ -53,7 +53,7 @@ def install(spark: SparkSession) -> None:
         A session of Spark Connect, or a Spark for which the rule does not compile or does not run.
     """
     jvm = Jvm.of(spark)
-    rule = _probed(jvm)
+    rule = _probe_rule(jvm)
     _set_rules(jvm, [*_other_rules(jvm), rule])
 
 
@@ -77,7 +77,7 @@ def probe(spark: SparkSession) -> None:
     NotNative
         As `install`.
     """
-    _probed(Jvm.of(spark))
+    _probe_rule(Jvm.of(spark))
 
 
 def is_installed(spark: SparkSession) -> bool:
@@ -85,7 +85,7 @@ def is_installed(spark: SparkSession) -> bool:
     return any(map(_is_ours, _rules(Jvm.of(spark))))
 
 
-def _probed(jvm: Jvm) -> Any:
+def _probe_rule(jvm: Jvm) -> Any:
     """The rule, after it has left alone a plan with an aggregate that is not ours."""
     from py4j.protocol import Py4JError
 

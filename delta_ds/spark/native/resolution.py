@@ -75,7 +75,10 @@ def resolve(
         subquery = bool(subqueries.hasSubquery(expression))
         found.append(
             Expression(
-                jvm.column(expression), _shown(jvm, expression), bool(expression.deterministic()), subquery
+                jvm.column(expression),
+                _plan_text(jvm, expression),
+                bool(expression.deterministic()),
+                subquery,
             )
         )
     return found
@@ -124,7 +127,7 @@ def joins(joined: DataFrame, left: DataFrame, right: DataFrame) -> bool:
     return bool(sides[0].intersect(sides[1]).isEmpty()) and all(side.subsetOf(whole) for side in sides)
 
 
-def _shown(jvm: Jvm, expression: Any) -> str:
+def _plan_text(jvm: Jvm, expression: Any) -> str:
     return str(expression.simpleString(int(jvm.spark.conf.get("spark.sql.debug.maxToStringFields") or 25)))
 
 
@@ -169,10 +172,10 @@ class ExpressionContext:
             optimizer.ReplaceCurrentLike(catalogs),
             jvm.module(f"{_OPTIMIZER}.SpecialDatetimeValues$"),
         ]
-        asked = self._asked(_known.get(spark, _CALLS))
+        asked = self._ask(_known.get(spark, _CALLS))
         if asked is None:
-            _known[spark] = [call for call in _CALLS if self._asked([call]) is not None]
-            asked = self._asked(_known[spark])
+            _known[spark] = [call for call in _CALLS if self._ask([call]) is not None]
+            asked = self._ask(_known[spark])
         answered = self._by_rules(asked)
         # A map is a partial function: what it does not hold stays as it is.
         answers = jvm.module("scala.collection.immutable.Map$").empty()
@@ -193,7 +196,7 @@ class ExpressionContext:
         alone = projection.withNewChildren(self._jvm.seq([nothing]))
         return self._by_rules(alone.transformAllExpressionsWithSubqueries(self._answers))
 
-    def _asked(self, calls: list[str]) -> Any:
+    def _ask(self, calls: list[str]) -> Any:
         """A projection of such calls; None where this Spark or session does not have one of them."""
         from pyspark.errors import PySparkException
 

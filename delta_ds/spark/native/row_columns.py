@@ -69,21 +69,21 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
         raise NotNative("Spark does not write columns of type void")
     analyst = Analyst.of(df.sparkSession, rows.timezone, rows.table)
     with analyst.at_work():
-        prefix = _unused(rows.table)
+        prefix = _unused_prefix(rows.table)
         given = analyst.frame(analyst.jvm.logical_plan(df))
         source = from_spark(df.schema)
         # By position: no name, alias or duplicate of the user's gets in the way.
         names = [f"{prefix}{i}" for i in range(len(source))]
         given = analyst.project(given, [ColumnAt(at, name) for at, name in enumerate(names)])
-        overflows, frame = _converted(given, names, source, rows, analyst)
+        overflows, frame = _convert_columns(given, names, source, rows, analyst)
         for generated in rows.generated:
             frame = _with_generated(frame, generated, rows.table, analyst)
-        frame = _checked(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
+        frame = _check_rows(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
         resolved = analyst.jvm.logical_plan(frame)
     return analyst.jvm.data_frame(resolved)
 
 
-def _unused(table: StructType) -> str:
+def _unused_prefix(table: StructType) -> str:
     """What no column of the table starts with."""
     prefix = "given "
     while any(name.lower().startswith(prefix) for name in table.names):
@@ -94,7 +94,7 @@ def _unused(table: StructType) -> str:
 # --- completing
 
 
-def _converted(
+def _convert_columns(
     given: DataFrame, names: Sequence[str], source: StructType, rows: RowPlan, analyst: Analyst
 ) -> tuple[list[Rule], DataFrame]:
     """The columns that the rows bring, in the types of the table, and those that are null or have a default.
@@ -168,7 +168,7 @@ def _with_generated(frame: DataFrame, generated: Generated, table: StructType, a
 # --- checking
 
 
-def _checked(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst: Analyst) -> DataFrame:
+def _check_rows(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst: Analyst) -> DataFrame:
     """The table's columns in order, one of them only to be had from rows that meet all checks."""
     from pyspark.sql import functions as F
 

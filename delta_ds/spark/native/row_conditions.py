@@ -137,7 +137,7 @@ def _violation_condition(check: Condition, frame: DataFrame, analyst: Analyst, *
 
 def _values(check: Condition, table: StructType) -> dict[str, ReportedValue]:
     """The values that the error of a condition reports, by name."""
-    paths = sorted(dict.fromkeys(_exact(c.path, table) for c in columns(check.clause.tree)))
+    paths = sorted(dict.fromkeys(_exact_path(c.path, table) for c in columns(check.clause.tree)))
     return {".".join(path): ReportedValue.of(value(path), _type_at(path, table)) for path in paths}
 
 
@@ -161,7 +161,7 @@ def verified_column(check: Condition) -> str | None:
     return column.path[0]
 
 
-def _exact(path: tuple[str, ...], table: StructType) -> tuple[str, ...]:
+def _exact_path(path: tuple[str, ...], table: StructType) -> tuple[str, ...]:
     """The path in the table's spelling, as far as it leads through structs."""
     level: DataType = table
     found: list[str] = []
@@ -191,42 +191,44 @@ def _too_long(found: Column, kind: DataType, declared: str | None) -> Column | N
         return F.when(F.char_length(found) > int(limit[1]), found) if limit else None
     if isinstance(kind, StructType):
         parts = char_padding.of_struct(declared, kind)
-        return _least(_too_long(found.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True))
+        return _least_text(
+            _too_long(found.getField(f.name), f.type, p) for f, p in zip(kind, parts, strict=True)
+        )
     if isinstance(kind, ArrayType):
         part = char_padding.of_element(declared)
-        return _first(found, lambda item: _too_long(item, kind.element, part))
+        return _first_text(found, lambda item: _too_long(item, kind.element, part))
     if isinstance(kind, MapType):
         key, item = char_padding.of_map(declared)
 
         def of_entry(entry: Column) -> Column | None:
-            return _least(
+            return _least_text(
                 [
                     _too_long(entry.getField("key"), kind.key, key),
                     _too_long(entry.getField("value"), kind.value, item),
                 ]
             )
 
-        return _first(F.map_entries(found), of_entry)
+        return _first_text(F.map_entries(found), of_entry)
     return None
 
 
-def _least(texts: Iterable[Column | None]) -> Column | None:
+def _least_text(texts: Iterable[Column | None]) -> Column | None:
     from pyspark.sql import functions as F
 
     found = [text for text in texts if text is not None]
     return F.least(*found) if len(found) > 1 else next(iter(found), None)
 
 
-def _first(items: Column, text_of: Callable[[Column], Column | None]) -> Column | None:
+def _first_text(items: Column, text_of: Callable[[Column], Column | None]) -> Column | None:
     """The first text that items of an array give."""
     from pyspark.sql import functions as F
 
     if text_of(F.lit(None)) is None:
         return None
-    texts = F.transform(items, lambda item: _present(text_of(item)))
+    texts = F.transform(items, lambda item: _require(text_of(item)))
     return F.get(F.filter(texts, lambda text: text.isNotNull()), F.lit(0))
 
 
-def _present(text: Column | None) -> Column:
+def _require(text: Column | None) -> Column:
     assert text is not None
     return text

@@ -156,14 +156,14 @@ class Analyst:
 
     # --- errors
 
-    def _known(self, clause: RowExpression, predicate: bool) -> None:
+    def _check_in_kernel(self, clause: RowExpression, predicate: bool) -> None:
         """Raise the kernel's error for a clause where it has one, so that both paths report the same."""
         if not is_foreign(clause):
             clause.bound(self.table, self.timezone, predicate=predicate)
 
     def _failure(self, clause: RowExpression, error: Exception, predicate: bool) -> DeltaError:
         try:
-            self._known(clause, predicate)
+            self._check_in_kernel(clause, predicate)
         except DeltaError as known:
             return known
         if isinstance(error, UnsupportedFeatureError):
@@ -174,7 +174,7 @@ class Analyst:
 
     def _refusal(self, clause: RowExpression, predicate: bool, part: str) -> DeltaError:
         try:
-            self._known(clause, predicate)
+            self._check_in_kernel(clause, predicate)
         except DeltaError as known:
             return known
         return UnsupportedFeatureError(

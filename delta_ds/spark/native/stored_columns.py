@@ -82,7 +82,7 @@ def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[st
     positions = {name: at for at, name in enumerate(rows.schema.names)}
     data = [f for f in plan.schema if f.name not in partitions and f.type != VOID]
     names = [physical_name(fields[name], plan.mapping_mode) for name in partitions]
-    columns = [_stored(rows, positions[f.name], f, plan.mapping_mode) for f in data]
+    columns = [_stored_column(rows, positions[f.name], f, plan.mapping_mode) for f in data]
     columns += [
         _text(rows[quoted(name)], fields[name].type).alias(physical, metadata={})
         for name, physical in zip(partitions, names, strict=True)
@@ -90,7 +90,7 @@ def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[st
     return project(Jvm.of(rows.sparkSession), rows, columns), names
 
 
-def _stored(rows: DataFrame, position: int, field: StructField, mode: str) -> Projected:
+def _stored_column(rows: DataFrame, position: int, field: StructField, mode: str) -> Projected:
     if mode == "none":
         return ColumnAt(position, field.name)
     if not any(every_field(field.type)):

@@ -49,7 +49,7 @@ def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> Data
         column = F.col(f"c{place}")
         if place < len(wanted):
             target = wanted[place]
-            stored = _placed(field.dataType, target.dataType, table, target.name, casts and not widens)
+            stored = _place_type(field.dataType, target.dataType, table, target.name, casts and not widens)
             column = column if stored == field.dataType else column.cast(stored)
             columns.append(column.alias(target.name))
         else:
@@ -72,7 +72,7 @@ def _fits(given: DataType, wanted: DataType) -> bool:
     return given.simpleString() == wanted.simpleString()
 
 
-def _placed(given: DataType, wanted: DataType, table: Table, path: str, casts: bool) -> DataType:
+def _place_type(given: DataType, wanted: DataType, table: Table, path: str, casts: bool) -> DataType:
     """The type that a column is cast to: the table's names at the places of the given ones, and its types."""
     if isinstance(given, StructType) and isinstance(wanted, StructType):
         if len(given.fields) < len(wanted.fields):
@@ -80,7 +80,7 @@ def _placed(given: DataType, wanted: DataType, table: Table, path: str, casts: b
         fields = [
             StructField(
                 wanted.fields[i].name,
-                _placed(field.dataType, wanted.fields[i].dataType, table, f"{path}.{field.name}", casts),
+                _place_type(field.dataType, wanted.fields[i].dataType, table, f"{path}.{field.name}", casts),
             )
             if i < len(wanted.fields)
             else field
@@ -88,11 +88,11 @@ def _placed(given: DataType, wanted: DataType, table: Table, path: str, casts: b
         ]
         return StructType(fields)
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        inner = _placed(given.elementType, wanted.elementType, table, f"{path}.element", casts)
+        inner = _place_type(given.elementType, wanted.elementType, table, f"{path}.element", casts)
         return ArrayType(inner, given.containsNull)
     if isinstance(given, MapType) and isinstance(wanted, MapType):
-        key = _placed(given.keyType, wanted.keyType, table, f"{path}.key", casts)
-        value = _placed(given.valueType, wanted.valueType, table, f"{path}.value", casts)
+        key = _place_type(given.keyType, wanted.keyType, table, f"{path}.key", casts)
+        value = _place_type(given.valueType, wanted.valueType, table, f"{path}.value", casts)
         return MapType(key, value, given.valueContainsNull)
     return wanted if casts else given
 

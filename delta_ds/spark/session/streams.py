@@ -68,8 +68,8 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     # Spark would let the argument win over the option without a word.
     given = with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
     if not is_connect(reader):
-        told = with_session_settings(reader._spark, given)
-        reader.options(**{name: text for name, text in told.items() if name not in given})
+        complete = with_session_settings(reader._spark, given)
+        reader.options(**{name: text for name, text in complete.items() if name not in given})
     reader.option(STREAM_MARK, mark(state.parallelism(reader)))
     with delta_errors():
         return monkeypatch.call_original(reader, "load", arguments.get("path"))
@@ -84,12 +84,12 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     for name in ("outputMode", "partitionBy", "format", "queryName"):
         if arguments.get(name) is not None:
             getattr(writer, name)(arguments[name])
-    told = state.stream_writer_state(writer)
-    options = with_path(told.options, arguments.get("path"), "start")
-    complete = with_layout(options, told.partition_by, told.cluster_by)
+    spec = state.stream_writer_state(writer)
+    options = with_path(spec.options, arguments.get("path"), "start")
+    complete = with_layout(options, spec.partition_by, spec.cluster_by)
     session = state.stream_writer_session(writer)
     complete = with_session_settings(session, with_settings(session, complete, OF_EVERY_WRITE))
-    _check(complete, told.mode)
+    _check(complete, spec.mode)
     for name, text in complete.items():
         if name not in options:
             writer.option(name, text)

@@ -71,7 +71,7 @@ class DeltaStreamReader(DataSourceStreamReader):
     def _source(self) -> StreamSource:
         return self._open_source()
 
-    def _parsed(self, offset: dict[str, Any]) -> StreamOffset:
+    def _parse_offset(self, offset: dict[str, Any]) -> StreamOffset:
         return self._source.offset(offset)
 
     def initialOffset(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class DeltaStreamReader(DataSourceStreamReader):
             As `StreamSource.tasks`.
         """
         source = self._source
-        plan, slices = source.tasks(self._parsed(start), self._parsed(end))
+        plan, slices = source.tasks(self._parse_offset(start), self._parse_offset(end))
         plan = replace(plan, timezone=source.options.time_zone)
         tasks = pack(slices, source.options.max_partition_bytes, self._tasks)
         return [StreamPartition(source.storage, plan, task) for task in tasks]

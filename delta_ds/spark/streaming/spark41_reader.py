@@ -33,5 +33,5 @@ class Spark41StreamReader(DeltaStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         found = super().partitions(start, end)
-        self._position = self._parsed(end)
+        self._position = self._parse_offset(end)
         return found

@@ -42,7 +42,7 @@ class Spark42StreamReader(DeltaStreamReader, SupportsTriggerAvailableNow):
             As `StreamSource.latest_offset`.
         """
         limits = self._limits(limit)
-        return self._source.latest_offset(self._parsed(start), limits, self._bound).to_dict()
+        return self._source.latest_offset(self._parse_offset(start), limits, self._bound).to_dict()
 
     def _limits(self, limit: ReadLimit) -> ReadLimits:
         if isinstance(limit, ReadAllAvailable):

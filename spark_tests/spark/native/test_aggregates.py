@@ -281,7 +281,7 @@ class TestOtherPlans:
         assert asked == []
 
     def test_streaming_plans_are_left_alone(self, session: SparkSession, frame: DataFrame) -> None:
-        rule = log_aggregates._probed(Jvm.of(session))
+        rule = log_aggregates._probe_rule(Jvm.of(session))
         alone = frame.groupBy().count()
         streaming = session.readStream.format("rate").load().crossJoin(alone)
         for asked, changed in ((alone, True), (streaming, False)):

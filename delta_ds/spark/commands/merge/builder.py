@@ -45,7 +45,7 @@ class DeltaMergeBuilder:
         set
             By column of the table (`s.a` for a field) an expression over both sides. It has to be given.
         """
-        return self._with("matched", "update", condition, _given("set", set))
+        return self._with("matched", "update", condition, _require_assignments("set", set))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Update all columns of matched rows with the columns of the same name in the source."""
@@ -67,7 +67,7 @@ class DeltaMergeBuilder:
         values
             By column of the table an expression over the source; other columns get their default, or null.
         """
-        return self._with("not_matched", "insert", condition, _given("values", values))
+        return self._with("not_matched", "insert", condition, _require_assignments("values", values))
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Insert unmatched rows of the source, by the names of their columns."""
@@ -77,7 +77,7 @@ class DeltaMergeBuilder:
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
     ) -> DeltaMergeBuilder:
         """Update rows of the table that no row of the source matches; expressions see the table only."""
-        return self._with("not_matched_by_source", "update", condition, _given("set", set))
+        return self._with("not_matched_by_source", "update", condition, _require_assignments("set", set))
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete rows of the table that no row of the source matches."""
@@ -114,7 +114,9 @@ class DeltaMergeBuilder:
         return replace(self, _clauses=(*self._clauses, clause))
 
 
-def _given(name: str, assignments: Mapping[str, str | Column] | None) -> dict[str, str | Column]:
+def _require_assignments(
+    name: str, assignments: Mapping[str, str | Column] | None
+) -> dict[str, str | Column]:
     if assignments is None:
         raise InvalidOptionError(
             f"{name!r} of a clause of a merge is missing: columns and what they get, as in "

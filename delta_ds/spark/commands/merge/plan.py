@@ -207,7 +207,11 @@ class _Resolver:
         """The resolved condition and assignments of a clause, by the columns of the table after evolution."""
         given: list[Assignment] = []
         if not clause.deletes:
-            given = self._all(clause) if clause.assignments is None else self._given(clause)
+            given = (
+                self._all_assignments(clause)
+                if clause.assignments is None
+                else self._given_assignments(clause)
+            )
         condition = None
         if clause.condition is not None:
             label = f"{clause.label} condition"
@@ -218,7 +222,7 @@ class _Resolver:
         scopes = {"matched": self.both, "not_matched": self.of_source}
         return scopes.get(clause.when, self.of_target)
 
-    def _given(self, clause: Clause) -> list[Assignment]:
+    def _given_assignments(self, clause: Clause) -> list[Assignment]:
         assignments = clause.assignments or {}
         paths = [self._path(name, clause) for name in assignments]
         label = f"{clause.label} clause"
@@ -231,7 +235,7 @@ class _Resolver:
             found = self.source.find(name)
         return found or target_path(self.schema, name, self.table, clause.label, self.alias)
 
-    def _all(self, clause: Clause) -> list[Assignment]:
+    def _all_assignments(self, clause: Clause) -> list[Assignment]:
         """`*`: with evolution every column of the source, else every column of the table."""
         if self.evolve:
             keeps = clause.do == "update"

@@ -214,7 +214,7 @@ class _Values:
             if field.name not in computed
         ]
         places = [self._frame[name] for name in (CLAUSE, FILE, ROW)]
-        hidden = [*places, self._action(), *self._hidden(), *more]
+        hidden = [*places, self._action(), *self._hidden_columns(), *more]
         return self._with_generated(self._frame.select(*columns, *hidden), computed)
 
     def _value(self, n: int, field: StructField) -> Column:
@@ -273,7 +273,7 @@ class _Values:
         branches = [(found.isin(those), F.lit(_CODES[do])) for do, those in numbers.items()]
         return _case(branches, F.lit(COPY)).cast("tinyint").alias(ACTION)
 
-    def _hidden(self) -> Sequence[Column]:
+    def _hidden_columns(self) -> Sequence[Column]:
         """The hidden columns: row ids, and the rows as they were."""
         from pyspark.sql import functions as F
 

@@ -58,7 +58,7 @@ def evolved_schema(
     if not wanted.fields:
         return state.schema
     supported = state.protocol.supported
-    data = _converted(state.schema, wanted, is_widening_enabled(state.properties, supported, state.table))
+    data = _convert_type(state.schema, wanted, is_widening_enabled(state.properties, supported, state.table))
     assert isinstance(data, StructType)
     return check_write(state, data, merge_schema=True, whole_rows=False)
 
@@ -74,23 +74,23 @@ def _assigned_part(source: StructType, above: Path, assigned: Sequence[Path]) ->
     return StructType(tuple(fields))
 
 
-def _converted(table: DataType, data: DataType, widening: bool) -> DataType:
+def _convert_type(table: DataType, data: DataType, widening: bool) -> DataType:
     """The data's type, with the table's types where values are converted to them."""
     if isinstance(table, StructType) and isinstance(data, StructType):
-        return StructType(tuple(_converted_field(table, f, widening) for f in data))
+        return StructType(tuple(_convert_field(table, f, widening) for f in data))
     if isinstance(table, ArrayType) and isinstance(data, ArrayType):
-        return replace(data, element=_converted(table.element, data.element, widening))
+        return replace(data, element=_convert_type(table.element, data.element, widening))
     if isinstance(table, MapType) and isinstance(data, MapType):
-        key = _converted(table.key, data.key, widening)
-        return replace(data, key=key, value=_converted(table.value, data.value, widening))
+        key = _convert_type(table.key, data.key, widening)
+        return replace(data, key=key, value=_convert_type(table.value, data.value, widening))
     if widening and can_widen(table, data):
         return data
     return table if is_implicit(data, table) else data
 
 
-def _converted_field(table: StructType, field: StructField, widening: bool) -> StructField:
+def _convert_field(table: StructType, field: StructField, widening: bool) -> StructField:
     there = table.find(field.name)
-    return field if there is None else replace(field, type=_converted(there.type, field.type, widening))
+    return field if there is None else replace(field, type=_convert_type(there.type, field.type, widening))
 
 
 def is_implicit(source: DataType, target: DataType) -> bool:

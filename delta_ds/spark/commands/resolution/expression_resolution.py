@@ -166,7 +166,7 @@ class Scope:
         """As `resolve`, for many at once."""
         if not expressions:
             return []
-        return self._resolved(expressions, clause, predicate=False)
+        return self._resolve(expressions, clause, predicate=False)
 
     def predicate(self, expression: Any, clause: str) -> Resolved:
         """The meaning of a condition: as `resolve`, and it has to be boolean and without subqueries.
@@ -176,7 +176,7 @@ class Scope:
         PredicateError
             It is not boolean.
         """
-        (found,) = self._resolved([expression], clause, predicate=True)
+        (found,) = self._resolve([expression], clause, predicate=True)
         if found.type not in (BOOLEAN, VOID):
             joins = clause == SEARCH_CONDITION
             raise PredicateError(
@@ -191,7 +191,7 @@ class Scope:
 
     # --- resolving
 
-    def _resolved(self, expressions: Sequence[Any], clause: str, *, predicate: bool) -> list[Resolved]:
+    def _resolve(self, expressions: Sequence[Any], clause: str, *, predicate: bool) -> list[Resolved]:
         from pyspark.errors import PySparkException
 
         try:
@@ -201,7 +201,7 @@ class Scope:
             return self._in_jvm(columns, expressions, clause, predicate)
         except PySparkException as error:
             if len(expressions) > 1:  # the one that fails tells what is wrong with it
-                return [r for e in expressions for r in self._resolved([e], clause, predicate=predicate)]
+                return [r for e in expressions for r in self._resolve([e], clause, predicate=predicate)]
             raise self._failure(error, expressions[0], clause, predicate) from error
 
     def _column(self, expression: Any) -> Column:
@@ -221,7 +221,7 @@ class Scope:
         found = resolve(self.frame, selected, self._context)
         if found is None:
             if len(sources) > 1:
-                return [r for s in sources for r in self._resolved([s], clause, predicate=predicate)]
+                return [r for s in sources for r in self._resolve([s], clause, predicate=predicate)]
             raise self._refusal(_NOT_ROW_BY_ROW, sources[0], clause, predicate)
         types = [f.type for f in from_spark(selected.schema)]
         result = []
@@ -242,13 +242,13 @@ class Scope:
         random = self._what == "MERGE" and not predicate
 
         def ask() -> list[tuple[DataType, bool]]:
-            analysed = from_spark(_analysed(self.frame, columns, random=random).schema)
+            analysed = from_spark(_analyse(self.frame, columns, random=random).schema)
             return [(f.type, self._clashes(c, f.type)) for c, f in zip(columns, analysed, strict=True)]
 
         spelled = tuple(source if isinstance(source, str) else id(source) for source in sources)
         found = self._cache.find((self._label, clause, predicate, spelled), ask)
         return [
-            self._placed(column, kind, source, clashes)
+            self._place(column, kind, source, clashes)
             for column, (kind, clashes), source in zip(columns, found, sources, strict=True)
         ]
 
@@ -264,7 +264,7 @@ class Scope:
             return True
         return seen != kind
 
-    def _placed(self, column: Column, kind: DataType, source: Any, clashes: bool) -> Resolved:
+    def _place(self, column: Column, kind: DataType, source: Any, clashes: bool) -> Resolved:
         """An unresolved column for the joined frame, computed before the join where names would clash there."""
         from pyspark.sql import functions as F
 
@@ -318,7 +318,7 @@ class Scope:
         )
 
 
-def _analysed(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
+def _analyse(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
     """A projection analysed by Spark; its errors become those of the command.
 
     A filter does not take aggregates, and a join neither these nor what is not the same each time; a projection

@@ -131,7 +131,9 @@ class StoreCast:
         if not may_fail(source, target):
             return value.cast(spark_type(target))
         if source == STRING:
-            error = error_column(malformed(source, target, path), {"value": ReportedValue.of(value, source)})
+            error = error_column(
+                malformed_text_error(source, target, path), {"value": ReportedValue.of(value, source)}
+            )
         else:
             error = error_column(overflow(source, target, path))
         return F.when(value.isNotNull(), F.coalesce(value.try_cast(spark_type(target)), error))
@@ -218,7 +220,7 @@ def may_fail(source: DataType, target: DataType) -> bool:
     return may_overflow(source, target)
 
 
-def malformed(source: DataType, target: DataType, path: str) -> InvariantViolationError:
+def malformed_text_error(source: DataType, target: DataType, path: str) -> InvariantViolationError:
     """The error for text that cannot be read as the column's type."""
     return CAST_INVALID_INPUT_EMPTY(sourceType=sql_name(source), targetType=sql_name(target), columnName=path)
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
 
 
-def implied(spark: SparkSession, condition: Column, paths: Paths, timezone: str) -> list[Expression]:
+def implied_predicates(
+    spark: SparkSession, condition: Column, paths: Paths, timezone: str
+) -> list[Expression]:
     """Expressions that hold wherever a condition is true.
 
     Parameters
@@ -35,7 +37,7 @@ def implied(spark: SparkSession, condition: Column, paths: Paths, timezone: str)
     return translate(jvm.seq([jvm.expression(condition)]), paths, timezone)
 
 
-def referenced(spark: SparkSession, condition: Column) -> set[str]:
+def referenced_columns(spark: SparkSession, condition: Column) -> set[str]:
     """The names of the columns that a resolved condition reads."""
     references = Jvm.of(spark).expression(condition).references().toSeq()
     return {str(references.apply(i).name()) for i in range(references.size())}

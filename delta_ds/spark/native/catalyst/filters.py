@@ -35,9 +35,9 @@ from delta_ds.spark.native.catalyst.nodes import (
     each_value,
     nodes_of,
     path,
-    plain,
     tree,
     type_json,
+    unwrap,
 )
 from delta_ds.spark.native.catalyst.values import agrees, constant, data_type, items
 
@@ -113,11 +113,11 @@ def translate(filters: Any, paths: Paths, timezone: str) -> list[Expression]:
         Not bound. Each is implied by a filter; filters that say nothing are left out. A filter may name columns
         or types that the kernel does not take, so bind one by one.
     """
-    translated = (_translated(filters.apply(i), paths, timezone) for i in range(filters.size()))
+    translated = (_translate_one(filters.apply(i), paths, timezone) for i in range(filters.size()))
     return [part for parts in translated for part in parts]
 
 
-def _translated(expression: Any, paths: Paths, timezone: str) -> list[Expression]:
+def _translate_one(expression: Any, paths: Paths, timezone: str) -> list[Expression]:
     from py4j.protocol import Py4JError
 
     try:
@@ -153,7 +153,7 @@ class _Translation:
 
     def implied(self, node: Node, wanted: bool) -> Expression | None:
         """A predicate that holds for every row for which the condition is `wanted`; None if there is none."""
-        node = plain(node)
+        node = unwrap(node)
         kind = node.kind
         if kind == "Not":
             return self.implied(node.children[0], not wanted)
@@ -178,7 +178,7 @@ class _Translation:
         before: list[Expression | None] = []
         for condition, value in zip(choice.children[::2], choice.children[1::2], strict=False):
             yield _all([*before, self.implied(condition, True), self.implied(value, wanted)])
-            if plain(condition).kind in _TWO_VALUED:
+            if unwrap(condition).kind in _TWO_VALUED:
                 before.append(self.implied(condition, False))
         if len(choice.children) % 2:
             yield _all([*before, self.implied(choice.children[-1], wanted)])
@@ -193,7 +193,7 @@ class _Translation:
 
     def exact(self, node: Node) -> Expression | None:
         """An expression equal to the node in every row; None if the kernel has none."""
-        node = plain(node)
+        node = unwrap(node)
         kind = node.kind
         if kind in _NULL_TESTS:
             return self._null_test(node)
@@ -229,7 +229,7 @@ class _Translation:
         return None if logical is None else Column(logical)
 
     def _null_test(self, node: Node) -> Expression | None:
-        child = plain(node.children[0])
+        child = unwrap(node.children[0])
         # Of a column of any type, nested ones included.
         value = self._column(child) or self.exact(child)
         return None if value is None else Call(_NULL_TESTS[node.kind], (value,))
@@ -270,7 +270,7 @@ class _Translation:
 
     def _type(self, node: Node) -> DataType | None:
         """The type of a node's value; None if it is not known."""
-        node = plain(node)
+        node = unwrap(node)
         raw = data_type(type_json(node))
         if raw is not None:
             return raw
@@ -303,7 +303,7 @@ def _parts(node: Node) -> Iterator[Node]:
 
 def _pushed_into_choice(test: Node) -> Node:
     """A null test of an `If` or `CaseWhen` as a choice between null tests; a struct that is built is not null."""
-    child = plain(test.children[0])
+    child = unwrap(test.children[0])
     if child.kind == "CreateNamedStruct":
         return TRUE if test.kind == "IsNotNull" else FALSE
     if child.kind not in ("If", "CaseWhen"):

@@ -171,12 +171,12 @@ TRUE = Node("Literal", {"value": "true", "dataType": "boolean"})
 FALSE = Node("Literal", {"value": "false", "dataType": "boolean"})
 
 
-def plain(node: Node) -> Node:
+def unwrap(node: Node) -> Node:
     """An equal node, without what stands between a field and the value it is taken from."""
     while node.kind in _TRANSPARENT:
         node = node.children[0]
     if node.kind == "GetStructField":
-        return plain(_field(plain(node.children[0]), node.fields["ordinal"]))
+        return unwrap(_field(unwrap(node.children[0]), node.fields["ordinal"]))
     if node.kind in ("If", "CaseWhen"):
         return _without_guard(node)
     return node
@@ -186,13 +186,15 @@ def _field(struct: Node, ordinal: int) -> Node:
     if struct.kind == "CreateNamedStruct":
         return struct.children[2 * ordinal + 1]
     if struct.kind in ("If", "CaseWhen"):
-        return each_value(struct, lambda value: _field(plain(value), ordinal))
+        return each_value(struct, lambda value: _field(unwrap(value), ordinal))
     if struct.kind == "Literal" and struct.fields.get("value") is None:
         return NULL
     if struct.kind == "Cast":
         # Structs are cast field by field, by position.
         raw = struct.fields["dataType"]["fields"][ordinal]["type"]
-        return Node("Cast", {**struct.fields, "dataType": raw}, (_field(plain(struct.children[0]), ordinal),))
+        return Node(
+            "Cast", {**struct.fields, "dataType": raw}, (_field(unwrap(struct.children[0]), ordinal),)
+        )
     return Node("Field", {"ordinal": ordinal}, (struct,))
 
 
@@ -212,9 +214,9 @@ def _without_guard(choice: Node) -> Node:
     condition, value, *other = choice.children
     if condition.kind != "IsNotNull" or len(other) > 1 or (other and not is_null(other[0])):
         return choice
-    value = plain(value)
+    value = unwrap(value)
     guarded, used = (
-        path(plain(condition.children[0])),
+        path(unwrap(condition.children[0])),
         path(value.children[0] if value.kind == "Cast" else value),
     )
     if guarded is None or used is None or used[: len(guarded)] != guarded:
@@ -229,7 +231,7 @@ def is_null(node: Node) -> bool:
 
 def path(node: Node) -> tuple[str, ...] | None:
     """The names from the column down to the field of a plain node; None if it is no column or field of one."""
-    found = _located(node)
+    found = _locate(node)
     return None if found is None else found[0]
 
 
@@ -237,11 +239,11 @@ def type_json(node: Node) -> Any:
     """The type of a column, field, constant or cast, from Catalyst's JSON; None for other nodes."""
     if node.kind in ("Literal", "Cast"):
         return node.fields.get("dataType")
-    found = _located(node)
+    found = _locate(node)
     return None if found is None else found[1]
 
 
-def _located(node: Node) -> tuple[tuple[str, ...], Any] | None:
+def _locate(node: Node) -> tuple[tuple[str, ...], Any] | None:
     ordinals: list[int] = []
     while node.kind == "Field":
         ordinals.append(node.fields["ordinal"])
