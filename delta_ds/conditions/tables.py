@@ -1,4 +1,4 @@
-"""Conditions of creating, replacing and describing tables."""
+"""Conditions of creating, replacing and altering tables."""
 
 from __future__ import annotations
 

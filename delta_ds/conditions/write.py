@@ -1,4 +1,4 @@
-"""Conditions of overwrites."""
+"""Conditions of writes, and of what they overwrite."""
 
 from __future__ import annotations
 

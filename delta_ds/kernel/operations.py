@@ -1,4 +1,4 @@
-"""Every operation that the history names as one record: what conflict checks and the commit itself need to know of it.
+"""Every operation of the history as one record: what conflict checks and commits need to know of it.
 
 A conflict rule of one operation is a field of its record. A commit by another name, which users of the kernel may
 choose, follows the rules of `Operation` without any field set.

@@ -1,4 +1,4 @@
-"""Types and columns as users give them, as DDL text or in Spark's classes, as the table's schema has them."""
+"""Types and columns as users give them (DDL text or Spark's classes), converted to the kernel's."""
 
 from __future__ import annotations
 

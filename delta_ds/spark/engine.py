@@ -1,4 +1,4 @@
-"""The Spark that runs here: the kind of its sessions, and how commits made by it name their writer."""
+"""The kind of a session's Spark, and `engineInfo` of its commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters that Spark pushes into a Python data source: when they may be used, and as expressions of the kernel.
+"""Filters that Spark pushes into the data source: when they may be used, and as expressions of the kernel.
 
 Up to Spark 4.3 every use of one DataFrame (or view) shares one read plan, made by whichever filter was
 pushed last: after `df.where("a = 1").count()`, `df.count()` reads only the files that were planned for

@@ -1,4 +1,4 @@
-"""DataFrames of rows that the driver has, and DataFrames through Python tasks on Arrow batches."""
+"""DataFrames of rows on the driver, and DataFrames through Python tasks on Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The column `_metadata` of reads that ask for it by the option `metadataColumns`."""
+"""The `_metadata` column of reads that ask for it by the option `metadataColumns`."""
 
 from __future__ import annotations
 

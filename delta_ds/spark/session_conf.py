@@ -1,4 +1,4 @@
-"""Settings of a session that this package reads by their names: its own switches, and some of Spark's."""
+"""The settings of this package, and those of Spark that it reads, by name."""
 
 from __future__ import annotations
 

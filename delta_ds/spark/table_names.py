@@ -1,4 +1,4 @@
-"""Which table a call names: by the option `path`, by the path of `load` and `save`, or as ``pydelta.`/path` ``."""
+"""The table that a call names: by the option `path`, the path of `load` and `save`, or ``pydelta.`/path` ``."""
 
 from __future__ import annotations
 

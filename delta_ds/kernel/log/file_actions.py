@@ -1,4 +1,4 @@
-"""File actions (`add`, `remove`, `cdc`) as Arrow tables: the columns they have, and what tells one from another.
+"""File actions (`add`, `remove`, `cdc`) as Arrow tables: their columns, and the key of a file.
 
 Source: PROTOCOL.md, "Add File and Remove File", "Deletion Vector Descriptor Schema", "Action Reconciliation".
 """

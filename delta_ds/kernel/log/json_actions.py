@@ -1,4 +1,4 @@
-"""Read actions as lines of JSON, of commits, compactions and manifests, to Arrow: many in one columnar parse.
+"""Read the actions of commits, compactions and JSON manifests to Arrow, many files in one columnar parse.
 
 File actions (`add`, `remove`, `cdc`) become one Arrow table; the few other actions are found by their
 key in the raw bytes and parsed one by one, since free maps have no Arrow JSON form. A commit that the

@@ -1,4 +1,4 @@
-"""Tables as commands hold them: opened by path or by name, in a session."""
+"""`Handle`: a table in a session as commands hold it, opened by path or by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's folder as Spark's JVM opens it: by Hadoop's file systems."""
+"""The folder of a table as the JVM opens it, by Hadoop's file systems."""
 
 from __future__ import annotations
 

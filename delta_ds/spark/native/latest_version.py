@@ -1,4 +1,4 @@
-"""A table as a `DataFrame` of which each execution reads the newest version.
+"""DataFrames whose every execution reads the newest version of their table.
 
 The analysed plan holds a relation that only names the table. When a query is optimised, the rule of
 `ResolveLatestVersion.java` asks here for the scan of one version in its place, of the same version for all relations of

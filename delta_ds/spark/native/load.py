@@ -1,4 +1,4 @@
-"""What `spark.read` of a table gives where Spark's own Parquet reader can serve."""
+"""`spark.read` of a table where Spark's own Parquet reader can be used."""
 
 from __future__ import annotations
 

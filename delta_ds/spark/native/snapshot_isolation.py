@@ -1,4 +1,4 @@
-"""The versions that the queries of one command read: of each table one, and the same in all of them."""
+"""One version of each table for all queries of a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clauses of a MERGE as users write them: for which rows each is, what it does, and which may stand together."""
+"""The clauses of a MERGE as users write them, and which may stand together."""
 
 from __future__ import annotations
 
