@@ -17,7 +17,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.write.finish import finish_write
-from delta_ds.kernel.write.plan import WritePlan, is_done, newest_snapshot
+from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapshot
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.spark.engine import engine_info
@@ -65,7 +65,7 @@ def find_target(options: WriteOptions) -> WriteTarget:
     storage = open_storage(options.path, options.storage_options)
     snapshot = newest_snapshot(storage)
     nothing = snapshot is not None and (
-        is_done(snapshot, options) or keeps_existing_table(options, snapshot.version, storage.url)
+        has_transaction(snapshot, options.txn) or keeps_existing_table(options, snapshot.version, storage.url)
     )
     return WriteTarget(storage, snapshot, nothing)
 

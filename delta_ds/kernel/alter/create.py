@@ -86,14 +86,16 @@ class TableDefinition:
         if snapshot is None or self.state.protocol != snapshot.protocol:
             txn.set_protocol(self.state.protocol)
         txn.set_metadata(self.state.metadata)
-        if (
-            snapshot is not None
-            and CLUSTERING_DOMAIN in snapshot.domains
-            and CLUSTERING_DOMAIN not in self.domains
-        ):
-            txn.remove_domain_metadata(CLUSTERING_DOMAIN)
-        for domain, configuration in self.domains.items():
-            txn.set_domain_metadata(domain, configuration)
+        set_domains(txn, self.domains, replaces_table=True)
+
+
+def set_domains(txn: Transaction, domains: Mapping[str, str], *, replaces_table: bool) -> None:
+    """Set metadata domains; a table that takes the place of another is not clustered unless they say so."""
+    replaced = txn.snapshot if replaces_table else None
+    if replaced is not None and CLUSTERING_DOMAIN not in domains and CLUSTERING_DOMAIN in replaced.domains:
+        txn.remove_domain_metadata(CLUSTERING_DOMAIN)
+    for domain, configuration in domains.items():
+        txn.set_domain_metadata(domain, configuration)
 
 
 def new_table(

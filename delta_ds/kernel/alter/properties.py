@@ -18,7 +18,6 @@ from delta_ds.kernel.alter.protocol import check_versions, implied_features
 from delta_ds.kernel.alter.table_metadata import finalize_metadata, with_metadata
 from delta_ds.kernel.operations import SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import (
-    COLUMN_MAPPING_MODE,
     CONSTRAINT_PREFIX,
     ENABLE_ROW_TRACKING,
     FEATURE_PREFIX,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.transaction import Transaction
 
 _COMMENT = "comment"  # stored as the table's description
-# While these are on, tables hold what only they explain; `set_properties` can turn them off where that is safe.
-_NOT_UNSET = (COLUMN_MAPPING_MODE.name, ENABLE_ROW_TRACKING.name)
 
 
 def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:

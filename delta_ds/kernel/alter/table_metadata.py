@@ -36,11 +36,9 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import assign, highest_id
 from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
+from delta_ds.kernel.schema.new_schema import CHANGE_COLUMNS, INVALID_NAME_CHARACTERS
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
-
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-_ODD_CHARACTERS = frozenset(" ,;{}()\n\t=")
 
 
 def finalize_metadata(
@@ -178,7 +176,7 @@ def check_names_without_mapping(schema: StructType, table: str) -> None:
     SchemaError
         Naming them.
     """
-    odd = [f.name for _, f in column_paths.walk(schema) if _ODD_CHARACTERS & set(f.name)]
+    odd = [f.name for _, f in column_paths.walk(schema) if any(c in INVALID_NAME_CHARACTERS for c in f.name)]
     if odd:
         raise INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING(
             table=table, odd=", ".join(map(repr, odd)), invalidColumnNames=odd

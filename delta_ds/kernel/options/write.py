@@ -92,6 +92,13 @@ class WriteOptions:
     replace_table: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def txn(self) -> tuple[str, int] | None:
+        """The application transaction that the write is; None where it is none."""
+        if self.txn_app_id is None or self.txn_version is None:
+            return None
+        return self.txn_app_id, self.txn_version
+
 
 def _overwrite_mode(text: str, zone: tzinfo) -> bool:
     word = text.strip().lower()

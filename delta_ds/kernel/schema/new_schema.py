@@ -33,7 +33,7 @@ from delta_ds.kernel.schema.types import (
 
 # The columns of the change data feed. Differs: delta-spark lets other spellings (`_Change_Type`) pass.
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
-_INVALID_CHARACTERS = " ,;{}()\n\t="
+INVALID_NAME_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_new_schema(
@@ -77,7 +77,7 @@ def check_new_schema(
 
 def check_names(schema: StructType, table_name: str) -> None:
     """Refuse the characters that Parquet names cannot have; with column mapping all are fine."""
-    invalid = [show(p) for p, _ in walk(schema) if any(c in _INVALID_CHARACTERS for c in p[-1])]
+    invalid = [show(p) for p, _ in walk(schema) if any(c in INVALID_NAME_CHARACTERS for c in p[-1])]
     if invalid:
         raise INVALID_CHARACTERS_IN_COLUMN_NAMES(table=table_name, invalidColumnNames=invalid)
 

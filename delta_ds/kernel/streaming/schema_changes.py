@@ -21,7 +21,6 @@ from delta_ds.kernel.streaming.offsets import different_table
 from delta_ds.kernel.table_state import TableState
 
 # Physical path to logical path, of every field at any depth.
-_Paths = dict[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

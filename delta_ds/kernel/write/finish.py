@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
+from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.alter.create import set_domains
 from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
@@ -140,9 +141,9 @@ def _commit(
 ) -> int:
     options = plan.options
     tags = set_table(plan, transaction, results)
-    if options.txn_app_id is not None and options.txn_version is not None:
-        transaction.depend_on_app_id(options.txn_app_id)
-        transaction.set_txn(options.txn_app_id, options.txn_version)
+    if options.txn is not None:
+        transaction.depend_on_app_id(options.txn[0])
+        transaction.set_txn(*options.txn)
     for body in (*adds, *removed.adds):
         transaction.add(body if options.data_change else {**body, "dataChange": False})
     for change in (*(c for r in results for c in r.changes), *removed.changes):
@@ -164,19 +165,11 @@ def set_table(
     """Put protocol, metadata and domains after a write into its transaction; returns tags for `commitInfo`."""
     if plan.new_protocol:
         transaction.set_protocol(plan.state.protocol)
-    replaces = plan.options.replace_table and _has_domain(transaction, CLUSTERING_DOMAIN)
-    if replaces and CLUSTERING_DOMAIN not in plan.domains:
-        transaction.remove_domain_metadata(CLUSTERING_DOMAIN)
-    for domain, configuration in plan.domains.items():
-        transaction.set_domain_metadata(domain, configuration)
+    set_domains(transaction, plan.domains, replaces_table=plan.options.replace_table)
     marks = _identity_marks(plan, results)
     if plan.new_metadata or marks:
         transaction.set_metadata(_with_identity_marks(plan.state.metadata, marks))
     return _IDENTITY_ONLY if marks and not plan.new_metadata else None
-
-
-def _has_domain(transaction: Transaction, domain: str) -> bool:
-    return transaction.snapshot is not None and domain in transaction.snapshot.domains
 
 
 def _identity_marks(plan: WritePlan, results: Sequence[TaskResult]) -> dict[str, int]:

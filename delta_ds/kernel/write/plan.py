@@ -207,7 +207,7 @@ def plan_write(
         files=files,
         overwrite_scope=overwrite_scope,
         domains=outcome.domains,
-        done=snapshot is not None and is_done(snapshot, options),
+        done=snapshot is not None and has_transaction(snapshot, options.txn),
     )
 
 
@@ -225,12 +225,13 @@ def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> Struct
     return StructType(tuple(map(cast, data)))
 
 
-def is_done(snapshot: Snapshot, options: WriteOptions) -> bool:
-    """Whether the table has this application transaction, or a later one (protocol-checklist TXN-W-02)."""
-    if options.txn_app_id is None or options.txn_version is None:
+def has_transaction(snapshot: Snapshot, txn: tuple[str, int] | None) -> bool:
+    """Whether the table has an application's transaction, or a later one (protocol-checklist TXN-W-02)."""
+    if txn is None:
         return False
-    recorded = snapshot.txns.get(options.txn_app_id)
-    return recorded is not None and recorded >= options.txn_version
+    application, version = txn
+    recorded = snapshot.txns.get(application)
+    return recorded is not None and recorded >= version
 
 
 def newest_snapshot(storage: Storage) -> Snapshot | None:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder, is_done
+from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.options import values
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.dml_target import Target
@@ -72,7 +73,7 @@ class Change(AbstractContextManager["Change"]):
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
         self._txn = session_transaction(self.target.spark)
-        self.done = self._txn is not None and bool(self.target.ask(is_done, self._txn))
+        self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
         self._guard = staging(handle.where)

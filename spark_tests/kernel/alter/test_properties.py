@@ -11,7 +11,16 @@ import pytest
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.features import DELETION_VECTORS
-from delta_ds.kernel.schema.types import INTEGER, STRING, StructField, StructType
+from delta_ds.kernel.schema.types import (
+    BINARY,
+    BOOLEAN,
+    INTEGER,
+    LONG,
+    STRING,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 from spark_tests.kernel.alter.tables import NESTED, action, made, with_rows
 
 
@@ -90,6 +99,19 @@ def test_what_cannot_be_set_is_refused_and_nothing_written(
         set_properties(log, {"fine": "1", **properties})
     assert caught.value.condition == condition
     assert log.snapshot().version == 0
+
+
+@pytest.mark.parametrize("kind", [BINARY, BOOLEAN])
+def test_statistics_of_a_type_without_an_order_cannot_be_asked_for(
+    tmp_path: Path, kind: PrimitiveType
+) -> None:
+    schema = StructType((StructField("a", LONG), StructField("b", kind)))
+    log = made(tmp_path, schema)
+    with pytest.raises(InvalidOptionError) as caught:
+        set_properties(log, {"delta.dataSkippingStatsColumns": "b"})
+    assert caught.value.condition == "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+    with pytest.raises(InvalidOptionError):
+        made(tmp_path / "new", schema, properties={"delta.dataSkippingStatsColumns": "a,b"})
 
 
 @pytest.mark.parametrize(

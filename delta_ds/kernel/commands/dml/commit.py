@@ -153,12 +153,6 @@ def _discard_below(storage: Storage, folder: str) -> None:
         logger.warning("orphan_files_left table=%s folder=%s reason=%s", storage.url, folder, error)
 
 
-def is_done(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
-    """Whether the table has this application's transaction, or a later one (protocol-checklist TXN-W-02)."""
-    recorded = snapshot.txns.get(txn[0])
-    return recorded is not None and recorded >= txn[1]
-
-
 @dataclass(frozen=True, slots=True)
 class _Marked:
     """Files with new deletion vectors.

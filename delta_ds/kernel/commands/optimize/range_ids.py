@@ -26,8 +26,6 @@ ONE_COLUMN_BITS = 16
 Path: TypeAlias = tuple[str, ...]
 Rows: TypeAlias = pa.RecordBatch | pa.Table
 
-_VIEWS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-
 
 @dataclass(frozen=True, slots=True)
 class ClusteringCurve:
