@@ -90,7 +90,12 @@ def _find_uses() -> Iterator[tuple[str, ErrorCondition[Any], ast.Call | None]]:
                     found = getattr(module, alias.name)
                     if isinstance(found, ErrorCondition):
                         known[alias.asname or alias.name] = found
-        called = {id(n.func): n for n in ast.walk(tree) if isinstance(n, ast.Call)}
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        called = {
+            id(name): call
+            for call in calls
+            for name in (ast.walk(call.func) if isinstance(call.func, ast.IfExp) else [call.func])
+        }
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in known:
                 yield f"{where}:{node.lineno}", known[node.id], called.get(id(node))

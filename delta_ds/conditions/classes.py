@@ -111,6 +111,15 @@ CONVERT_STREAM_OUTPUT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
     "Nothing was written; read the folder with Spark and write it to a new table",
     parameters=("path",),
 )
+NESTED_DEFAULT_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "{column} of {table} cannot have a default, only top-level columns can. Nothing was changed",
+    parameters=("column",),
+)
+OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
+    "a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
+    "foreachBatch with DeltaTable.merge, or the modes append and complete",
+    parameters=("mode",),
+)
 PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
 STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")

@@ -9,16 +9,23 @@ CANNOT_UPDATE_FIELD_ARRAY_TYPE = ErrorCondition(
     "CANNOT_UPDATE_FIELD.ARRAY_TYPE",
     UnsupportedOperationError,
     "0A000",
+    "the type of {column} of {table} cannot be changed as a whole; change its fields, or its element, "
+    "key or value ({element}, ...). Nothing was changed",
+    parameters=("column",),
 )
 CANNOT_UPDATE_FIELD_MAP_TYPE = ErrorCondition(
     "CANNOT_UPDATE_FIELD.MAP_TYPE",
     UnsupportedOperationError,
     "0A000",
+    CANNOT_UPDATE_FIELD_ARRAY_TYPE.text,
+    parameters=("column",),
 )
 CANNOT_UPDATE_FIELD_STRUCT_TYPE = ErrorCondition(
     "CANNOT_UPDATE_FIELD.STRUCT_TYPE",
     UnsupportedOperationError,
     "0A000",
+    CANNOT_UPDATE_FIELD_ARRAY_TYPE.text,
+    parameters=("column",),
 )
 COLUMN_ALREADY_EXISTS = ErrorCondition(
     "COLUMN_ALREADY_EXISTS",
@@ -28,11 +35,20 @@ COLUMN_ALREADY_EXISTS = ErrorCondition(
     "was changed",
     parameters=("columns",),
 )
-CONSTRAINT_DATA_TYPE_MISMATCH = ErrorCondition("DELTA_CONSTRAINT_DATA_TYPE_MISMATCH", SchemaError, "42K09")
+CONSTRAINT_DATA_TYPE_MISMATCH = ErrorCondition(
+    "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH",
+    SchemaError,
+    "42K09",
+    "column {column} of {table} cannot be {change}, a CHECK constraint uses it ({listed}); drop the "
+    "constraint first. Nothing was changed",
+    parameters=("column", "dependents"),
+)
 CONSTRAINT_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
     "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
     SchemaError,
     "42K09",
+    CONSTRAINT_DATA_TYPE_MISMATCH.text,
+    parameters=("column", "dependents"),
 )
 DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA = ErrorCondition(
     "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
@@ -61,11 +77,16 @@ GENERATED_COLUMNS_DATA_TYPE_MISMATCH = ErrorCondition(
     "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH",
     SchemaError,
     "42K09",
+    "column {column} of {table} cannot be {change}, a generated column uses it ({listed}); drop the "
+    "generated column first. Nothing was changed",
+    parameters=("column", "dependents"),
 )
 GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
     "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
     SchemaError,
     "42K09",
+    GENERATED_COLUMNS_DATA_TYPE_MISMATCH.text,
+    parameters=("column", "dependents"),
 )
 IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
@@ -79,12 +100,24 @@ NOT_SUPPORTED_CHANGE_COLUMN = ErrorCondition(
     "NOT_SUPPORTED_CHANGE_COLUMN",
     UnsupportedOperationError,
     "0A000",
+    "column {column} of {table} cannot be changed from {old} to {new}: that is not a widening; write its "
+    "rows to a new column or table. Nothing was changed",
+    parameters=("column",),
 )
 UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP = ErrorCondition(
     "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
     UnsupportedOperationError,
     "0AKDC",
     "{column} of {table} cannot be made {what}. Nothing was changed",
+    parameters=("column",),
+)
+UNSUPPORTED_TYPE_CHANGE = UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP.also(
+    NOT_SUPPORTED_CHANGE_COLUMN.text,
+    parameters=("column",),
+)
+TYPE_WIDENING_NOT_ENABLED = UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP.also(
+    "column {column} of {table} cannot be changed from {old} to {new}: set delta.enableTypeWidening=true "
+    "first. Nothing was changed",
     parameters=("column",),
 )
 UNSUPPORTED_COMMENT_MAP_ARRAY = ErrorCondition(
@@ -102,7 +135,14 @@ UNSUPPORTED_DROP_CLUSTERING_COLUMN = ErrorCondition(
     "first. Nothing was changed",
     parameters=("columns",),
 )
-UNSUPPORTED_DROP_COLUMN = ErrorCondition("DELTA_UNSUPPORTED_DROP_COLUMN", UnsupportedOperationError, "0AKDC")
+UNSUPPORTED_DROP_COLUMN = ErrorCondition(
+    "DELTA_UNSUPPORTED_DROP_COLUMN",
+    UnsupportedOperationError,
+    "0AKDC",
+    "columns of {table} cannot be dropped: that needs column mapping. Set the table property "
+    "delta.columnMapping.mode=name first (readers and writers must know column mapping then). Nothing "
+    "was changed",
+)
 UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE = ErrorCondition(
     "DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
     UnsupportedOperationError,
@@ -122,6 +162,9 @@ UNSUPPORTED_RENAME_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_RENAME_COLUMN",
     UnsupportedOperationError,
     "0AKDC",
+    "columns of {table} cannot be renamed: that needs column mapping. Set the table property "
+    "delta.columnMapping.mode=name first (readers and writers must know column mapping then). Nothing "
+    "was changed",
 )
 WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",

@@ -17,8 +17,10 @@ from delta_ds.exceptions import (
 
 CANNOT_DROP_CHECK_CONSTRAINT_FEATURE = ErrorCondition(
     "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
-    UnsupportedFeatureError,
+    UnsupportedOperationError,
     "0AKDE",
+    "table feature {feature!r} of {table} cannot be dropped at version {version}: {trace}{way_out}",
+    parameters=("feature", "trace"),
 )
 CANNOT_RESTORE_TABLE_VERSION = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TABLE_VERSION",
@@ -31,11 +33,15 @@ CANNOT_RESTORE_TIMESTAMP_EARLIER = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
     TimestampOutOfRangeError,
     "22003",
+    "Cannot restore table {table} to timestamp {timestamp}: {reason} Nothing was written",
+    parameters=("requestedTimestamp", "earliestTimestamp"),
 )
 CANNOT_RESTORE_TIMESTAMP_GREATER = ErrorCondition(
     "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
     TimestampOutOfRangeError,
     "22003",
+    CANNOT_RESTORE_TIMESTAMP_EARLIER.text,
+    parameters=("requestedTimestamp", "latestTimestamp"),
 )
 CONVERSION_UNSUPPORTED_COLUMN_MAPPING = ErrorCondition(
     "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
@@ -66,6 +72,10 @@ FAILED_CAST_PARTITION_VALUE = ErrorCondition(
     "DELTA_FAILED_CAST_PARTITION_VALUE",
     SchemaError,
     "22018",
+    "{table} cannot be converted: Failed to cast partition value {value!r} to {dataType}, the type of "
+    "column {column!r}, from parsing the file name {path}. Nothing was written; give the partition "
+    "columns and their types, in the order of the folders",
+    parameters=("path", "value", "dataType"),
     family="state",
 )
 FAILED_MERGE_SCHEMA_FILE = ErrorCondition(
@@ -89,42 +99,62 @@ FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION = ErrorCondi
     "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
     UnsupportedFeatureError,
     "55000",
+    "table feature {feature!r} cannot be dropped: versions of {table} need it; cut them off: give "
+    "truncateHistory. Nothing was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
     "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
-    UnsupportedFeatureError,
+    UnsupportedOperationError,
     "22KD0",
+    CANNOT_DROP_CHECK_CONSTRAINT_FEATURE.text,
+    parameters=("feature", "trace"),
     family="state",
 )
 FEATURE_DROP_DEPENDENT_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
     UnsupportedFeatureError,
     "55000",
+    "table feature {feature!r} cannot be dropped: {dependents:list} of {table} need it; drop them first. "
+    "Nothing was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_FEATURE_NOT_PRESENT = ErrorCondition(
     "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
     UnsupportedFeatureError,
     "55000",
+    "table feature {feature!r} cannot be dropped: {table} does not have it; it has {supported}. Nothing "
+    "was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED = ErrorCondition(
     "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
     UnsupportedFeatureError,
     "42000",
+    "table feature {feature!r} cannot be dropped: history need not be cut off for a feature of writers: "
+    "leave truncateHistory out. Nothing was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_NONREMOVABLE_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
     UnsupportedFeatureError,
     "0AKDC",
+    "table feature {feature!r} cannot be dropped: it is not one that can be removed; write the rows to a "
+    "new table. Nothing was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE = ErrorCondition(
     "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
     UnsupportedFeatureError,
     "0AKDC",
+    "table feature {feature!r} cannot be dropped: no feature of that name is known; {table} has "
+    "{supported}. Nothing was written",
+    parameters=("feature",),
     family="state",
 )
 FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD = ErrorCondition(
@@ -176,11 +206,19 @@ UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME = ErrorCondition(
     "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
     SchemaError,
     "KD009",
+    "{table} cannot be converted: expected {expected} partition column(s) {expectedCols}, but found "
+    "{found}: {parsedCols}, from parsing the file name {path}. Nothing was written; give the partition "
+    "columns and their types, in the order of the folders",
+    parameters=("path", "expectedCols", "parsedCols"),
 )
 UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME = ErrorCondition(
     "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
     SchemaError,
     "KD009",
+    "{table} cannot be converted: expected partition column {expectedCol!r}, but found {parsedCol!r}, "
+    "from parsing the file name {path}. Nothing was written; give the partition columns and their types, "
+    "in the order of the folders",
+    parameters=("path", "expectedCol", "parsedCol"),
 )
 UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",

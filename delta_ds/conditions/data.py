@@ -33,14 +33,16 @@ CAST_OVERFLOW_IN_TABLE_INSERT = ErrorCondition(
     "CAST_OVERFLOW_IN_TABLE_INSERT",
     InvariantViolationError,
     "22003",
+    "Failed to write a value of {sourceType} type into the {targetType} type column {columnName} due to "
+    "an overflow. Cast the input with try_cast to get null instead.",
+    parameters=("sourceType", "targetType", "columnName"),
     family="arithmetic",
 )
 CAST_OVERFLOW_IN_TABLE_WRITE = ErrorCondition(
     "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
     InvariantViolationError,
     "22003",
-    "Failed to write a value of {sourceType} type into the {targetType} type column {columnName} due to "
-    "an overflow. Cast the input with try_cast to get null instead.",
+    CAST_OVERFLOW_IN_TABLE_INSERT.text,
     parameters=("sourceType", "targetType", "columnName"),
     family="arithmetic",
 )
@@ -48,12 +50,18 @@ COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN = ErrorCondition(
     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
     InvalidOptionError,
     "0AKDC",
+    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {column} is a "
+    "partition column, which has no statistics. Nothing was written",
+    parameters=("columnName",),
     family="argument",
 )
 COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE = ErrorCondition(
     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
     InvalidOptionError,
     "0AKDC",
+    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {columnName} "
+    "is {type}, a type without statistics to skip files by. Nothing was written",
+    parameters=("columnName",),
     family="argument",
 )
 DELETION_VECTOR_CHECKSUM_MISMATCH = ErrorCondition(
@@ -69,6 +77,9 @@ DUPLICATE_DATA_SKIPPING_COLUMNS = ErrorCondition(
     "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS",
     InvalidOptionError,
     "42701",
+    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: {columnName} "
+    "is named twice. Nothing was written",
+    parameters=("columnName",),
     family="argument",
 )
 EXCEED_CHAR_VARCHAR_LIMIT = ErrorCondition(
@@ -122,6 +133,11 @@ IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED = ErrorCondition(
     "column out: {table} generates its values. Nothing was written.",
     parameters=("colName",),
 )
+IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED = IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED.also(
+    "{column} is an identity column of {table}; its values are made by the table and cannot be given. "
+    "Leave it out. Nothing was written",
+    parameters=("column",),
+)
 IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
     UnsupportedOperationError,
@@ -130,6 +146,12 @@ IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED = ErrorCondition(
     "written.",
     parameters=("colName",),
 )
+IDENTITY_COLUMNS_AS_PARTITION = IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED.also(
+    "identity column {colName!r} of {table} is a partition column, which is not possible. Nothing was "
+    "written",
+    parameters=("colName",),
+    error=SchemaError,
+)
 IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
     SchemaError,
@@ -137,6 +159,11 @@ IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE = ErrorCondition(
     "column {column} of {table} is no valid identity column: type {type}, start {start!r}, step "
     "{step!r}, high water mark {mark!r}",
     family="operation",
+)
+IDENTITY_COLUMNS_NOT_BIGINT = IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE.also(
+    "identity column {colName!r} of {table} is of type {type}, not bigint, which is not possible. "
+    "Nothing was written",
+    parameters=("colName",),
 )
 INVALID_DEFAULT_VALUE = ErrorCondition(
     "DELTA_INVALID_DEFAULT_VALUE",

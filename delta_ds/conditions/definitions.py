@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
-from delta_ds.exceptions import InvalidOptionError, PredicateError, SchemaError
+from delta_ds.exceptions import InvalidOptionError, PredicateError, SchemaError, UnsupportedOperationError
 
-AGGREGATE_IN_CHECK_CONSTRAINT = ErrorCondition("DELTA_AGGREGATE_IN_CHECK_CONSTRAINT", PredicateError, "42621")
-AGGREGATE_IN_GENERATED_COLUMN = ErrorCondition("DELTA_AGGREGATE_IN_GENERATED_COLUMN", PredicateError, "42621")
+AGGREGATE_IN_CHECK_CONSTRAINT = ErrorCondition(
+    "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT",
+    PredicateError,
+    "42621",
+    "{clause} uses {function}(), an aggregate function. Nothing was written",
+    parameters=("expression", "function"),
+)
+AGGREGATE_IN_GENERATED_COLUMN = ErrorCondition(
+    "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
+    PredicateError,
+    "42621",
+    AGGREGATE_IN_CHECK_CONSTRAINT.text,
+    parameters=("expression", "function"),
+)
 CONSTRAINT_ALREADY_EXISTS = ErrorCondition(
     "DELTA_CONSTRAINT_ALREADY_EXISTS",
     SchemaError,
@@ -29,12 +41,31 @@ GENERATED_COLUMN_WITH_DEFAULT = ErrorCondition(
     "{owner} also has a default, which is not possible. Nothing was written",
     parameters=("columnName",),
 )
-IDENTITY_COLUMNS_ILLEGAL_STEP = ErrorCondition("DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP", SchemaError, "42611")
-IDENTITY_COLUMNS_WITH_DEFAULT = ErrorCondition("DELTA_IDENTITY_COLUMNS_WITH_DEFAULT", SchemaError, "0AKDC")
+GENERATED_COLUMN_CANNOT_HAVE_DEFAULT = GENERATED_COLUMN_WITH_DEFAULT.also(
+    "{column} of {table} cannot have a default, it is generated. Nothing was changed",
+    parameters=("column",),
+    error=UnsupportedOperationError,
+)
+IDENTITY_COLUMNS_ILLEGAL_STEP = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP",
+    SchemaError,
+    "42611",
+    "identity column {colName!r} of {table} has a step of 0, which is not possible. Nothing was written",
+    parameters=("colName",),
+)
+IDENTITY_COLUMNS_WITH_DEFAULT = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_WITH_DEFAULT",
+    SchemaError,
+    "0AKDC",
+    "identity column {colName!r} of {table} also has a default, which is not possible. Nothing was written",
+    parameters=("colName",),
+)
 IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION",
     SchemaError,
     "42613",
+    "identity column {colName!r} of {table} is also generated, which is not possible. Nothing was written",
+    parameters=("colName",),
 )
 INVALID_CONSTRAINT_NAME = ErrorCondition(
     "DELTA_INVALID_CONSTRAINT_NAME",
@@ -67,11 +98,15 @@ NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT = ErrorCondition(
     "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT",
     PredicateError,
     "42621",
+    "{clause} uses {function}(), a function that does not give the same value each time. Nothing was written",
+    parameters=("expression", "function"),
 )
 NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN = ErrorCondition(
     "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
     PredicateError,
     "42621",
+    NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT.text,
+    parameters=("expression", "function"),
 )
 UNSUPPORTED_GENERATED_NESTED_COLUMN = ErrorCondition(
     "DELTA_UNSUPPORTED_GENERATED_NESTED_COLUMN",

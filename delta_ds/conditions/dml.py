@@ -9,6 +9,9 @@ AGGREGATION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_AGGREGATION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42903",
+    "the {clause} of {what} on {table} holds an aggregate, a window function or a generator, which is "
+    "not computed row by row: {expression}. Nothing was written",
+    parameters=("expression",),
 )
 AMBIGUOUS_REFERENCE = ErrorCondition(
     "AMBIGUOUS_REFERENCE",
@@ -44,6 +47,8 @@ DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN = ErrorCondition(
     "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
     PredicateError,
     "42K09",
+    "the {clause} of {what} on {table} is of type {type}, not boolean: {sqlExpr}. Nothing was written",
+    parameters=("sqlExpr", "filter", "type"),
 )
 DUPLICATE_COLUMNS_ON_INSERT = ErrorCondition(
     "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
@@ -57,6 +62,9 @@ IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
     UnsupportedOperationError,
     "42808",
+    "{column} is an identity column of {table}; its values are made by the table and cannot be changed. "
+    "Leave it out. Nothing was written",
+    parameters=("column",),
 )
 INVALID_EXTRACT_BASE_FIELD_TYPE = ErrorCondition(
     "INVALID_EXTRACT_BASE_FIELD_TYPE",
@@ -70,12 +78,17 @@ INVALID_NON_DETERMINISTIC_EXPRESSIONS = ErrorCondition(
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
     UnsupportedOperationError,
     "42K0E",
+    "the {clause} of {what} on {table} holds what is not the same each time; compute it in the source, "
+    "or before the command: {expression}. Nothing was written",
+    parameters=("expression",),
 )
 INVALID_WHERE_CONDITION = ErrorCondition("INVALID_WHERE_CONDITION", PredicateError, "42903")
 JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE = ErrorCondition(
     "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
     PredicateError,
     "42K0E",
+    DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN.text,
+    parameters=("sqlExpr", "filter", "type"),
 )
 MERGE_MISSING_WHEN = ErrorCondition(
     "DELTA_MERGE_MISSING_WHEN",
@@ -110,26 +123,36 @@ NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
     UnsupportedOperationError,
     "0AKDC",
+    INVALID_NON_DETERMINISTIC_EXPRESSIONS.text,
+    parameters=("expression",),
 )
 NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
+    "the MERGE into {table} has a WHEN MATCHED clause without condition before another one, which would "
+    "never be reached; put it last. Nothing was written",
 )
 NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
+    "the MERGE into {table} has a WHEN NOT MATCHED BY SOURCE clause without condition before another "
+    "one, which would never be reached; put it last. Nothing was written",
 )
 NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION = ErrorCondition(
     "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
     UnsupportedOperationError,
     "42601",
+    "the MERGE into {table} has a WHEN NOT MATCHED clause without condition before another one, which "
+    "would never be reached; put it last. Nothing was written",
 )
 UNSUPPORTED_EXPR_FOR_OPERATOR = ErrorCondition(
     "UNSUPPORTED_EXPR_FOR_OPERATOR",
     UnsupportedOperationError,
     "42K0E",
+    AGGREGATION_NOT_SUPPORTED.text,
+    parameters=("expression",),
 )
 UNSUPPORTED_GENERATOR = ErrorCondition("UNSUPPORTED_GENERATOR", UnsupportedOperationError, "42K0E")
 UNSUPPORTED_NESTED_FIELD_IN_OPERATION = ErrorCondition(
@@ -148,7 +171,14 @@ UNSUPPORTED_NESTED_FIELD_IN_UPDATE = ErrorCondition(
     "value to it. Nothing was written",
     parameters=("column",),
 )
-UNSUPPORTED_SUBQUERY = ErrorCondition("DELTA_UNSUPPORTED_SUBQUERY", UnsupportedOperationError, "0AKDC")
+UNSUPPORTED_SUBQUERY = ErrorCondition(
+    "DELTA_UNSUPPORTED_SUBQUERY",
+    UnsupportedOperationError,
+    "0AKDC",
+    "the {clause} of {what} on {table} holds a subquery; join what it selects to the source of a merge: "
+    "{expression}. Nothing was written",
+    parameters=("expression",),
+)
 UPDATE_SCHEMA_MISMATCH_EXPRESSION = ErrorCondition(
     "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
     SchemaError,

@@ -36,12 +36,15 @@ MISSING_COMMIT_INFO = ErrorCondition(
     "DELTA_MISSING_COMMIT_INFO",
     CorruptLogFileError,
     "KD004",
+    "version {version} of {table} has no inCommitTimestamp in its commitInfo, although in-commit "
+    "timestamps are enabled",
     family="state",
 )
 MISSING_COMMIT_TIMESTAMP = ErrorCondition(
     "DELTA_MISSING_COMMIT_TIMESTAMP",
     CorruptLogFileError,
     "KD004",
+    MISSING_COMMIT_INFO.text,
     family="state",
 )
 MISSING_PART_COLUMN = ErrorCondition(

@@ -105,7 +105,14 @@ TIME_TRAVEL_INVALID_BEGIN_VALUE = ErrorCondition(
     "42604",
     family="argument",
 )
-UNSUPPORTED_OUTPUT_MODE = ErrorCondition("DELTA_UNSUPPORTED_OUTPUT_MODE", UnsupportedOperationError, "0AKDC")
+UNSUPPORTED_OUTPUT_MODE = ErrorCondition(
+    "DELTA_UNSUPPORTED_OUTPUT_MODE",
+    UnsupportedOperationError,
+    "0AKDC",
+    "a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
+    "foreachBatch with DeltaTable.merge, or the modes append and complete",
+    parameters=("mode",),
+)
 UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS = ErrorCondition(
     "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
     InvalidOptionError,

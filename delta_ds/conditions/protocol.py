@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
-from delta_ds.exceptions import InvalidOptionError, UnsupportedFeatureError
+from delta_ds.exceptions import CommitFailedError, InvalidOptionError, UnsupportedFeatureError
 
 CANNOT_MODIFY_TABLE_PROPERTY = ErrorCondition(
     "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
@@ -16,6 +16,15 @@ CANNOT_MODIFY_TABLE_PROPERTY = ErrorCondition(
 VARIANT_SHREDDING_NOT_WRITTEN = CANNOT_MODIFY_TABLE_PROPERTY.also(
     "delta.enableVariantShredding cannot be turned on for {table}: this version of delta_ds stores "
     "variants whole. Tables that have it are read and written. Nothing was written",
+    parameters=("property",),
+)
+FEATURE_PROPERTY_NOT_UNSET = CANNOT_MODIFY_TABLE_PROPERTY.also(
+    "table property {property} cannot be unset: it is a table feature: use dropFeatureSupport. Nothing "
+    "was written",
+    parameters=("property",),
+)
+ENGINE_PROPERTY_NOT_UNSET = CANNOT_MODIFY_TABLE_PROPERTY.also(
+    "table property {property} cannot be unset: it is kept by the engine. Nothing was written",
     parameters=("property",),
 )
 FEATURES_PROTOCOL_METADATA_MISMATCH = ErrorCondition(
@@ -47,6 +56,11 @@ INVALID_PROTOCOL_VERSION = ErrorCondition(
 INVALID_PROTOCOL_OF_TABLE = INVALID_PROTOCOL_VERSION.also(
     "{message}",
     parameters=("table", "reader", "writer"),
+)
+PROTOCOL_ABSENT = INVALID_PROTOCOL_VERSION.also(
+    "Couldn't find protocol while committing the first version of the Delta table {table}; nothing was "
+    "written. Call set_protocol first",
+    error=CommitFailedError,
 )
 PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED = ErrorCondition(
     "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",

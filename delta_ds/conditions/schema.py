@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
+    InvalidOptionError,
     PredicateError,
     SchemaError,
     UnsupportedFeatureError,
@@ -33,6 +34,12 @@ COLUMN_DROPPED_TWICE = COLUMN_NOT_FOUND_IN_SCHEMA.also(
 COLUMN_NOT_FOUND_IN_STREAM = COLUMN_NOT_FOUND_IN_SCHEMA.also(
     "column {column!r} is not in the stream from {table}; its columns are {columns:list}",
 )
+STATISTICS_COLUMN_NOT_FOUND = COLUMN_NOT_FOUND_IN_SCHEMA.also(
+    "table property delta.dataSkippingStatsColumns cannot hold {columnName!r} on {table}: there is no "
+    "column {columnName}. Nothing was written",
+    parameters=("columnName",),
+    error=InvalidOptionError,
+)
 COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE = ErrorCondition(
     "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
     SchemaError,
@@ -55,6 +62,21 @@ DUPLICATE_COLUMNS_CHOSEN = DUPLICATE_COLUMNS_FOUND.also(
 )
 DUPLICATE_CLUSTERING_COLUMNS = DUPLICATE_COLUMNS_FOUND.also(
     "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
+    parameters=("duplicateCols",),
+)
+DUPLICATE_COLUMNS_FOUND_DATA = ErrorCondition(
+    "DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
+    SchemaError,
+    "42711",
+    "{what} has columns whose names are the same (case does not count): {duplicateCols:list}; rename "
+    "them. Nothing was written",
+    parameters=("duplicateCols",),
+)
+DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE = ErrorCondition(
+    "DELTA_DUPLICATE_COLUMNS_FOUND.METADATA_UPDATE",
+    SchemaError,
+    "42711",
+    DUPLICATE_COLUMNS_FOUND_DATA.text,
     parameters=("duplicateCols",),
 )
 DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(

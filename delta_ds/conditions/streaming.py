@@ -78,6 +78,10 @@ SCHEMA_CHANGED_WITH_STARTING_OPTIONS = ErrorCondition(
     "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS",
     SchemaError,
     "KD007",
+    "Detected schema change in version {version} of {table}: {problem}. {advice}. If that repeats "
+    "without progress, the change is incompatible and the query needs a new checkpoint. Streaming source "
+    "schema: {read_schema}; data file schema: {data_schema}",
+    parameters=("version", "table"),
 )
 SCHEMA_CHANGED_WITH_VERSION = ErrorCondition(
     "DELTA_SCHEMA_CHANGED_WITH_VERSION",
@@ -86,6 +90,10 @@ SCHEMA_CHANGED_WITH_VERSION = ErrorCondition(
     "Detected schema change in version {version} of {table}: {problem}. It cannot be read across; begin "
     "with a new checkpoint and schemaTrackingLocation",
     family="state",
+)
+SCHEMA_CHANGED_IN_STREAM = SCHEMA_CHANGED_WITH_VERSION.also(
+    SCHEMA_CHANGED_WITH_STARTING_OPTIONS.text,
+    parameters=("version", "table"),
 )
 SCHEMA_NOT_SET = ErrorCondition(
     "DELTA_SCHEMA_NOT_SET",

@@ -74,11 +74,29 @@ CLUSTER_BY_INVALID_NUM_COLUMNS = ErrorCondition(
     "Nothing was written",
     parameters=("numColumns", "actualNumColumns"),
 )
-CREATE_TABLE_SCHEME_MISMATCH = ErrorCondition("DELTA_CREATE_TABLE_SCHEME_MISMATCH", TableExistsError, "42KD7")
+CREATE_TABLE_SCHEME_MISMATCH = ErrorCondition(
+    "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+    TableExistsError,
+    "42KD7",
+    "there is a table at {path} (version {version}) with other columns: {schema}, partitioned by "
+    "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
+    parameters=("path",),
+)
 CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
     TableExistsError,
     "42KD7",
+    "there is a table at {path} (version {version}) with other partitioning: {schema}, partitioned by "
+    "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
+    parameters=("path",),
+)
+DROP_CONSTRAINTS = ErrorCondition(
+    "DELTA_DROP_CONSTRAINTS",
+    InvalidOptionError,
+    "0A000",
+    "table property {property} cannot be unset: it is a CHECK constraint: use dropConstraint. Nothing "
+    "was written",
+    parameters=("property",),
 )
 FEATURES_REQUIRE_MANUAL_ENABLEMENT = ErrorCondition(
     "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",

@@ -77,6 +77,10 @@ FEATURE_DROP_OVERTAKEN = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
     "that were rewritten. Call dropFeatureSupport again",
     parameters=("feature",),
 )
+FEATURE_DROP_TRACES = FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.also(
+    "table feature {feature!r} of {table} cannot be dropped at version {version}: {trace}{way_out}",
+    parameters=("feature", "trace"),
+)
 INVALID_ISOLATION_LEVEL = ErrorCondition(
     "DELTA_INVALID_ISOLATION_LEVEL",
     InvalidOptionError,
@@ -95,7 +99,32 @@ INVALID_PROTOCOL_DOWNGRADE = ErrorCondition(
     parameters=("table", "features"),
     family="state",
 )
-METADATA_ABSENT = ErrorCondition("DELTA_METADATA_ABSENT", CommitFailedError, "XXKDS", family="state")
+MANIFESTS_WITH_EXISTING_DELETION_VECTORS = ErrorCondition(
+    "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+    UnsupportedOperationError,
+    "0A000",
+    "delta.compatibility.symlinkFormatManifest.enabled and files with deletion vectors, which have to be "
+    "purged first, exclude each other on table {table}: manifests name whole files. Nothing was written",
+    parameters=("table",),
+    family="state",
+)
+MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS = ErrorCondition(
+    "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION",
+    UnsupportedOperationError,
+    "0A000",
+    "delta.compatibility.symlinkFormatManifest.enabled and delta.enableDeletionVectors exclude each "
+    "other on table {table}: manifests name whole files. Nothing was written",
+    parameters=("table",),
+    family="state",
+)
+METADATA_ABSENT = ErrorCondition(
+    "DELTA_METADATA_ABSENT",
+    CommitFailedError,
+    "XXKDS",
+    "Couldn't find metadata while committing the first version of the Delta table {table}; nothing was "
+    "written. Call set_metadata first",
+    family="state",
+)
 ROW_ID_ASSIGNMENT_WITHOUT_STATS = ErrorCondition(
     "DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
     CommitFailedError,

@@ -10,11 +10,20 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.classes import NESTED_DEFAULT_NOT_ALLOWED
 from delta_ds.conditions.columns import (
+    CANNOT_UPDATE_FIELD_ARRAY_TYPE,
+    CANNOT_UPDATE_FIELD_MAP_TYPE,
+    CANNOT_UPDATE_FIELD_STRUCT_TYPE,
     IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
+    NOT_SUPPORTED_CHANGE_COLUMN,
+    TYPE_WIDENING_NOT_ENABLED,
     UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
     UNSUPPORTED_COMMENT_MAP_ARRAY,
+    UNSUPPORTED_TYPE_CHANGE,
 )
+from delta_ds.conditions.definitions import GENERATED_COLUMN_CANNOT_HAVE_DEFAULT
+from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.kernel.alter.definitions import check_default
 from delta_ds.kernel.alter.schema_change import (
@@ -56,8 +65,11 @@ from delta_ds.kernel.table_state import TableState
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
-_REFUSED = "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP"
-_NESTED: dict[type, str] = {StructType: "STRUCT_TYPE", ArrayType: "ARRAY_TYPE", MapType: "MAP_TYPE"}
+_NESTED = {
+    StructType: CANNOT_UPDATE_FIELD_STRUCT_TYPE,
+    ArrayType: CANNOT_UPDATE_FIELD_ARRAY_TYPE,
+    MapType: CANNOT_UPDATE_FIELD_MAP_TYPE,
+}
 
 # What happens to a column, without a change of its place.
 Edit = Callable[[TableState, Path, StructField], StructField]
@@ -178,7 +190,7 @@ def plan_type_change(
         return None
     if field.type == STRING == data_type:
         if not _allows(declared_type(field), char_varchar):
-            raise _unsupported(state, path, field, char_varchar or "string", "NOT_SUPPORTED_CHANGE_COLUMN")
+            raise _unsupported(state, path, field, char_varchar or "string", NOT_SUPPORTED_CHANGE_COLUMN)
         return _plan_field_replacement(state, path, with_declared_type(field, char_varchar))
     if field.type != VOID:
         _check_widening(state, path, field, data_type)
@@ -200,20 +212,17 @@ def _widening_enabled(state: TableState) -> bool:
 
 def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
     if type(field.type) in _NESTED and type(new) is type(field.type):
-        raise UnsupportedOperationError(
-            f"the type of {show(path)} of {state.table} cannot be changed as a whole; change its fields, or its "
-            f"element, key or value ({show((*path, 'element'))}, ...). Nothing was changed",
-            condition=f"CANNOT_UPDATE_FIELD.{_NESTED[type(field.type)]}",
-            parameters={"column": show(path)},
+        raise _NESTED[type(field.type)](
+            column=show(path), table=state.table, element=show((*path, "element"))
         )
     if can_widen(field.type, new):
         if not _widening_enabled(state):
-            raise _unsupported(
-                state, path, field, str(new), _REFUSED, "set delta.enableTypeWidening=true first"
-            )
+            raise _unsupported(state, path, field, str(new), TYPE_WIDENING_NOT_ENABLED)
         return
     upcast = new == STRING and type(field.type) not in _NESTED or is_wider(field.type, new)
-    raise _unsupported(state, path, field, str(new), _REFUSED if upcast else "NOT_SUPPORTED_CHANGE_COLUMN")
+    raise _unsupported(
+        state, path, field, str(new), UNSUPPORTED_TYPE_CHANGE if upcast else NOT_SUPPORTED_CHANGE_COLUMN
+    )
 
 
 def _allows(old: str | None, new: str | None) -> bool:
@@ -229,15 +238,14 @@ def _allows(old: str | None, new: str | None) -> bool:
 
 
 def _unsupported(
-    state: TableState, path: Path, field: StructField, new: str, condition: str, hint: str = ""
+    state: TableState,
+    path: Path,
+    field: StructField,
+    new: str,
+    condition: ErrorCondition[UnsupportedOperationError],
 ) -> UnsupportedOperationError:
     old = declared_type(field) or str(field.type)
-    return UnsupportedOperationError(
-        f"column {show(path)} of {state.table} cannot be changed from {old} to {new}: "
-        f"{hint or 'that is not a widening; write its rows to a new column or table'}. Nothing was changed",
-        condition=condition,
-        parameters={"column": show(path), "from": old, "to": new},
-    )
+    return condition({"from": old, "to": new}, column=show(path), table=state.table, old=old, new=new)
 
 
 # --- nullability, comment, default
@@ -272,12 +280,8 @@ def _with_default(state: TableState, path: Path, field: StructField, default: st
     changed = replace(field, metadata={**metadata, CURRENT_DEFAULT: default})
     check_default(changed, state.protocol.supported, state.table)
     if len(path) > 1 or GENERATION_EXPRESSION in metadata:
-        why = "it is generated" if len(path) == 1 else "only top-level columns can"
-        raise UnsupportedOperationError(
-            f"{show(path)} of {state.table} cannot have a default, {why}. Nothing was changed",
-            condition="DELTA_GENERATED_COLUMN_WITH_DEFAULT" if len(path) == 1 else None,
-            parameters={"column": show(path)},
-        )
+        refusal = GENERATED_COLUMN_CANNOT_HAVE_DEFAULT if len(path) == 1 else NESTED_DEFAULT_NOT_ALLOWED
+        raise refusal(column=show(path), table=state.table)
     return changed
 
 

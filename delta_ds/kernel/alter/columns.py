@@ -20,10 +20,13 @@ from delta_ds.conditions.columns import (
     FIELD_ALREADY_EXISTS,
     FIELD_NOT_FOUND,
     UNSUPPORTED_DROP_CLUSTERING_COLUMN,
+    UNSUPPORTED_DROP_COLUMN,
     UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE,
     UNSUPPORTED_DROP_PARTITION_COLUMN,
+    UNSUPPORTED_RENAME_COLUMN,
     WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED,
 )
+from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.schema import COLUMN_DROPPED_TWICE, NOT_ONE_COLUMN
 from delta_ds.exceptions import InvalidOptionError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
@@ -37,7 +40,6 @@ from delta_ds.kernel.alter.schema_change import (
 )
 from delta_ds.kernel.expressions.dependents import check_unused
 from delta_ds.kernel.operations import ADD_COLUMNS, DROP_COLUMNS, RENAME_COLUMN
-from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.char_varchar import declared_type, with_declared_type
 from delta_ds.kernel.schema.column_paths import (
@@ -209,7 +211,7 @@ def plan_column_rename(state: TableState, old: str, new: str) -> SchemaChange:
         raise not_a_struct(path, above, struct, state.table)
     if struct.find(new) is not None:
         raise already_there("rename", new, struct, above, state.table)
-    _need_mapping(state, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
+    _need_mapping(state, UNSUPPORTED_RENAME_COLUMN)
     check_unused(state.schema, state.properties, path, state.table, change="renamed")
     schema = replace_fields(
         state.schema,
@@ -257,7 +259,7 @@ def plan_column_drop(state: TableState, names: Sequence[str]) -> SchemaChange:
     if isinstance(names, str) or not names:
         raise InvalidOptionError(f"give a list of columns to drop, not {names!r}. Nothing was changed")
     paths = [resolve(state.schema, parse_path(name), state.table)[0] for name in names]
-    _need_mapping(state, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
+    _need_mapping(state, UNSUPPORTED_DROP_COLUMN)
     schema = state.schema
     for path in paths:
         schema = _without(schema, path, state.table)
@@ -307,11 +309,6 @@ def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
         raise UNSUPPORTED_DROP_CLUSTERING_COLUMN(table=state.table, columns=clustered)
 
 
-def _need_mapping(state: TableState, verb: str, condition: str) -> None:
+def _need_mapping(state: TableState, refusal: ErrorCondition[UnsupportedOperationError]) -> None:
     if state.mapping_mode == "none":
-        raise UnsupportedOperationError(
-            f"columns of {state.table} cannot be {verb}: that needs column mapping. Set the table property "
-            f"{COLUMN_MAPPING_MODE}=name first (readers and writers must know column mapping then). "
-            "Nothing was changed",
-            condition=condition,
-        )
+        raise refusal(table=state.table)

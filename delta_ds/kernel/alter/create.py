@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
-from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE, SCHEMA_NOT_PROVIDED
+from delta_ds.conditions.tables import (
+    CANNOT_REPLACE_MISSING_TABLE,
+    CREATE_TABLE_SCHEME_MISMATCH,
+    CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
+    SCHEMA_NOT_PROVIDED,
+)
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
@@ -288,21 +293,16 @@ def create_table(
 def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Sequence[str]) -> None:
     table = snapshot.storage.url
     wanted = [c.lower() for c in partition_columns]
-    for same, what, condition in (
-        (_shape(schema) == _shape(snapshot.schema), "columns", "DELTA_CREATE_TABLE_SCHEME_MISMATCH"),
-        (
-            wanted == [c.lower() for c in snapshot.partition_columns],
-            "partitioning",
-            "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
-        ),
+    for same, mismatch in (
+        (_shape(schema) == _shape(snapshot.schema), CREATE_TABLE_SCHEME_MISMATCH),
+        (wanted == [c.lower() for c in snapshot.partition_columns], CREATE_TABLE_WITH_DIFFERENT_PARTITIONING),
     ):
         if not same:
-            raise TableExistsError(
-                f"there is a table at {table} (version {snapshot.version}) with other {what}: {snapshot.schema}, "
-                f"partitioned by ({', '.join(snapshot.partition_columns)}). Use replace to put another one in its "
-                "place. Nothing was written",
-                condition=condition,
-                parameters={"path": table},
+            raise mismatch(
+                path=table,
+                version=snapshot.version,
+                schema=snapshot.schema,
+                partition_columns=snapshot.partition_columns,
             )
 
 

@@ -11,21 +11,34 @@ import datetime
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from delta_ds.conditions.data import INVALID_GENERATED_COLUMN_REFERENCES
+from delta_ds.conditions.data import (
+    IDENTITY_COLUMNS_AS_PARTITION,
+    IDENTITY_COLUMNS_NOT_BIGINT,
+    INVALID_GENERATED_COLUMN_REFERENCES,
+    UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT,
+    UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+)
 from delta_ds.conditions.definitions import (
+    AGGREGATE_IN_CHECK_CONSTRAINT,
+    AGGREGATE_IN_GENERATED_COLUMN,
     GENERATED_COLUMN_WITH_DEFAULT,
+    IDENTITY_COLUMNS_ILLEGAL_STEP,
+    IDENTITY_COLUMNS_WITH_DEFAULT,
+    IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION,
     INVALID_DEFAULT_VALUE_DATA_TYPE,
     INVALID_DEFAULT_VALUE_NOT_CONSTANT,
     NON_BOOLEAN_CHECK_CONSTRAINT,
+    NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
+    NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
     UNSUPPORTED_GENERATED_NESTED_COLUMN,
     WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED,
 )
 from delta_ds.conditions.expressions import GENERATED_COLUMNS_EXPR_TYPE_MISMATCH
+from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.schema import EXPRESSION_UNREADABLE
 from delta_ds.exceptions import (
     DeltaError,
     PredicateError,
-    SchemaError,
     UnsupportedFeatureError,
 )
 from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
@@ -62,22 +75,22 @@ _TIMES = frozenset(
 class _Kind:
     """The error conditions of one kind of expression."""
 
-    unsupported: str
-    aggregate: str
-    not_deterministic: str
+    unsupported: ErrorCondition[UnsupportedFeatureError]
+    aggregate: ErrorCondition[PredicateError]
+    not_deterministic: ErrorCondition[PredicateError]
     remedy: str
 
 
 _CONSTRAINT = _Kind(
-    "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
-    "DELTA_AGGREGATE_IN_CHECK_CONSTRAINT",
-    "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT",
+    UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT,
+    AGGREGATE_IN_CHECK_CONSTRAINT,
+    NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
     "Write the condition with operators and functions that delta_ds evaluates.",
 )
 _GENERATED = _Kind(
-    "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
-    "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
-    "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
+    UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+    AGGREGATE_IN_GENERATED_COLUMN,
+    NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
     "Write it with operators and functions that delta_ds evaluates.",
 )
 
@@ -114,7 +127,7 @@ def _bound(owner: str, text: str, schema: StructType, kind: _Kind) -> Expression
 def _parse_clause(owner: str, text: str, kind: _Kind) -> RowExpression:
     now = datetime.datetime.now(datetime.timezone.utc)
     try:
-        return read_row_expression(owner, text, now, kind.unsupported, kind.remedy)
+        return read_row_expression(owner, text, now, kind.unsupported.name, kind.remedy)
     except UnsupportedFeatureError as error:
         raise EXPRESSION_UNREADABLE(error.parameters, reason=error.text) from error
 
@@ -123,16 +136,9 @@ def _check_functions(clause: RowExpression, kind: _Kind) -> None:
     for call in _calls(clause.tree):
         name = call.name.lower()
         if name in _AGGREGATES:
-            condition, what = kind.aggregate, "an aggregate function"
-        elif name in _NOT_DETERMINISTIC or name in _TIMES:
-            condition, what = kind.not_deterministic, "a function that does not give the same value each time"
-        else:
-            continue
-        raise PredicateError(
-            f"{clause} uses {name}(), {what}. Nothing was written",
-            condition=condition,
-            parameters={"expression": clause.text, "function": name},
-        )
+            raise kind.aggregate(clause=clause, expression=clause.text, function=name)
+        if name in _NOT_DETERMINISTIC or name in _TIMES:
+            raise kind.not_deterministic(clause=clause, expression=clause.text, function=name)
 
 
 def _calls(node: Expression) -> Iterator[Call]:
@@ -183,26 +189,17 @@ def check_columns(
 
 
 def _check_identity(field: StructField, partition_columns: Collection[str], table: str) -> None:
-    name, problem, condition = field.name, None, ""
+    name = field.name
     if field.type != LONG:
-        problem, condition = (
-            f"is of type {field.type}, not bigint",
-            "DELTA_IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE",
-        )
-    elif not field.metadata.get(IDENTITY_STEP):
-        problem, condition = "has a step of 0", "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
-    elif name.lower() in {c.lower() for c in partition_columns}:
-        problem, condition = "is a partition column", "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"
-    elif GENERATION_EXPRESSION in field.metadata:
-        problem, condition = "is also generated", "DELTA_IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION"
-    elif CURRENT_DEFAULT in field.metadata:
-        problem, condition = "also has a default", "DELTA_IDENTITY_COLUMNS_WITH_DEFAULT"
-    if problem:
-        raise SchemaError(
-            f"identity column {name!r} of {table} {problem}, which is not possible. Nothing was written",
-            condition=condition,
-            parameters={"colName": name},
-        )
+        raise IDENTITY_COLUMNS_NOT_BIGINT(colName=name, table=table, type=field.type)
+    if not field.metadata.get(IDENTITY_STEP):
+        raise IDENTITY_COLUMNS_ILLEGAL_STEP(colName=name, table=table)
+    if name.lower() in {c.lower() for c in partition_columns}:
+        raise IDENTITY_COLUMNS_AS_PARTITION(colName=name, table=table)
+    if GENERATION_EXPRESSION in field.metadata:
+        raise IDENTITY_COLUMNS_WITH_GENERATED_EXPRESSION(colName=name, table=table)
+    if CURRENT_DEFAULT in field.metadata:
+        raise IDENTITY_COLUMNS_WITH_DEFAULT(colName=name, table=table)
 
 
 def _check_generated(field: StructField, schema: StructType, table: str) -> None:

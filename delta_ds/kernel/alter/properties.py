@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.tables import ADD_CONSTRAINTS
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.protocol import ENGINE_PROPERTY_NOT_UNSET, FEATURE_PROPERTY_NOT_UNSET
+from delta_ds.conditions.tables import ADD_CONSTRAINTS, DROP_CONSTRAINTS
 from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied_features
@@ -133,19 +133,12 @@ def unset_properties(log: TableLog, names: Sequence[str]) -> int:
 def _check_unsettable(key: str) -> None:
     folded = key.lower()
     known = PROPERTIES.get(key)
-    what = None
     if folded.startswith(FEATURE_PREFIX):
-        what, condition = "a table feature: use dropFeatureSupport", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
-    elif folded.startswith(CONSTRAINT_PREFIX):
-        what, condition = "a CHECK constraint: use dropConstraint", "DELTA_DROP_CONSTRAINTS"
-    elif known is not None and not known.settable:
-        what, condition = "kept by the engine", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
-    if what is not None:
-        raise InvalidOptionError(
-            f"table property {key} cannot be unset: it is {what}. Nothing was written",
-            condition=condition,
-            parameters={"property": key},
-        )
+        raise FEATURE_PROPERTY_NOT_UNSET(property=key)
+    if folded.startswith(CONSTRAINT_PREFIX):
+        raise DROP_CONSTRAINTS(property=key)
+    if known is not None and not known.settable:
+        raise ENGINE_PROPERTY_NOT_UNSET(property=key)
 
 
 def upgrade_table_protocol(log: TableLog, reader: int, writer: int) -> int:

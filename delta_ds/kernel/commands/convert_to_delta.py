@@ -21,10 +21,13 @@ from delta_ds.conditions.classes import CONVERT_STREAM_OUTPUT_NOT_ALLOWED
 from delta_ds.conditions.commands import (
     CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
     EMPTY_DIRECTORY,
+    FAILED_CAST_PARTITION_VALUE,
     FAILED_READ_FILE_FOOTER,
     FILE_NOT_FOUND,
+    UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
+    UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
 )
-from delta_ds.exceptions import DataFileError, DeltaError, SchemaError
+from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
 from delta_ds.kernel.data.values import partition_values
@@ -341,18 +344,19 @@ class _Folders:
         names = [unescape(name) for name, _, _ in parts]
         wanted = [column.name for column in self._columns]
         if len(names) != len(wanted):
-            raise self._refused(
-                f"expected {len(wanted)} partition column(s) {wanted}, but found {len(names)}: {names}", path,
-                "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
-                expectedCols=wanted, parsedCols=names,
-            )  # fmt: skip
+            raise UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME(
+                table=self._table,
+                path=path,
+                expected=len(wanted),
+                expectedCols=wanted,
+                found=len(names),
+                parsedCols=names,
+            )
         for name, expected in zip(names, wanted, strict=True):
             if name.lower() != expected.lower():
-                raise self._refused(
-                    f"expected partition column {expected!r}, but found {name!r}", path,
-                    "DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME",
-                    expectedCol=expected, parsedCol=name,
-                )  # fmt: skip
+                raise UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME(
+                    table=self._table, path=path, expectedCol=expected, parsedCol=name
+                )
         texts = [unescape(text) for _, _, text in parts]
         return {c.name: self._text(c, text, path) for c, text in zip(self._columns, texts, strict=True)}
 
@@ -365,19 +369,10 @@ class _Folders:
             return text
         value = partition_values.parse(array_of([text], STRING), kind, self._timezone)
         if value.null_count:
-            raise self._refused(
-                f"Failed to cast partition value {text!r} to {kind}, the type of column {column.name!r}", path,
-                "DELTA_FAILED_CAST_PARTITION_VALUE", value=text, dataType=str(kind),
-            )  # fmt: skip
+            raise FAILED_CAST_PARTITION_VALUE(
+                table=self._table, path=path, value=text, dataType=str(kind), column=column.name
+            )
         return log_text(kind)(distinct_form(value, kind)[0].as_py())
-
-    def _refused(self, what: str, path: str, condition: str, **parameters: Any) -> SchemaError:
-        return SchemaError(
-            f"{self._table} cannot be converted: {what}, from parsing the file name {path}. Nothing was written; give "
-            "the partition columns and their types, in the order of the folders",
-            condition=condition,
-            parameters={"path": path, **parameters},
-        )
 
 
 def _found_field(found: StructField | None) -> StructField:

@@ -16,8 +16,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.transaction import FEATURE_DROP_OVERTAKEN
-from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.conditions.commands import (
+    CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+    FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION,
+    FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD,
+    FEATURE_DROP_DEPENDENT_FEATURE,
+    FEATURE_DROP_FEATURE_NOT_PRESENT,
+    FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
+    FEATURE_DROP_NONREMOVABLE_FEATURE,
+    FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
+)
+from delta_ds.conditions.transaction import FEATURE_DROP_OVERTAKEN, FEATURE_DROP_TRACES
 from delta_ds.kernel.alter import row_tracking
 from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.feature_history import (
@@ -258,41 +267,33 @@ def _check_droppable(log: DeltaLog, name: str, truncate_history: bool) -> TableF
     snapshot = log.snapshot()
     supported = snapshot.protocol.supported
     if feature is None:
-        raise _cannot(name, f"no feature of that name is known; {table} has {_comma_list(supported)}",
-                      "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE")  # fmt: skip
+        raise FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE(
+            feature=name, table=table, supported=_comma_list(supported)
+        )
     if feature.name not in supported:
-        raise _cannot(feature.name, f"{table} does not have it; it has {_comma_list(supported)}",
-                      "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT")  # fmt: skip
+        raise FEATURE_DROP_FEATURE_NOT_PRESENT(
+            feature=feature.name, table=table, supported=_comma_list(supported)
+        )
     if feature.name not in _REMOVALS:
-        raise _cannot(feature.name, "it is not one that can be removed; write the rows to a new table",
-                      "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE")  # fmt: skip
+        raise FEATURE_DROP_NONREMOVABLE_FEATURE(feature=feature.name)
     _refuse_dependents(table, feature, supported)
     if feature == CHECKPOINT_PROTECTION and not truncate_history:
-        raise _cannot(feature.name, f"versions of {table} need it; cut them off: give truncateHistory",
-                      "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION")  # fmt: skip
+        raise FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION(
+            feature=feature.name, table=table
+        )
     if truncate_history and not feature.needs_reader and feature != CHECKPOINT_PROTECTION:
-        raise _cannot(feature.name, "history need not be cut off for a feature of writers: leave truncateHistory out",
-                      "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED")  # fmt: skip
+        raise FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED(feature=feature.name)
     return feature
 
 
 def _refuse_dependents(table: str, feature: TableFeature, supported: frozenset[str]) -> None:
     dependents = sorted(n for n in supported if n in FEATURES and feature in FEATURES[n].depends_on)
     if dependents:
-        raise _cannot(feature.name, f"{', '.join(dependents)} of {table} need it; drop them first",
-                      "DELTA_FEATURE_DROP_DEPENDENT_FEATURE")  # fmt: skip
+        raise FEATURE_DROP_DEPENDENT_FEATURE(feature=feature.name, dependents=dependents, table=table)
 
 
 def _comma_list(names: frozenset[str]) -> str:
     return ", ".join(sorted(names)) or "none"
-
-
-def _cannot(name: str, why: str, condition: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"table feature {name!r} cannot be dropped: {why}. Nothing was written",
-        condition=condition,
-        parameters={"feature": name},
-    )
 
 
 def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: bool = False) -> None:
@@ -300,17 +301,18 @@ def _refuse_traces(log: DeltaLog, feature: TableFeature, *, after_switching: boo
     snapshot = log.snapshot()
     found = _trace(feature.name, snapshot, after_switching)
     if found is not None:
-        condition = {
-            CHECK_CONSTRAINTS.name: "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
-            CHECKPOINT_PROTECTION.name: "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
-        }.get(feature.name, "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL")
+        refusal = {
+            CHECK_CONSTRAINTS.name: CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+            CHECKPOINT_PROTECTION.name: FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD,
+        }.get(feature.name, FEATURE_DROP_TRACES)
         remedy = _REMOVALS[feature.name].remedy
         way_out = f"; {remedy} first. Nothing was written" if remedy else "; call dropFeatureSupport again"
-        raise UnsupportedOperationError(
-            f"table feature {feature.name!r} of {log.storage.url} cannot be dropped at version {snapshot.version}: "
-            f"{found}{way_out}",
-            condition=condition,
-            parameters={"feature": feature.name, "trace": found},
+        raise refusal(
+            feature=feature.name,
+            table=log.storage.url,
+            version=snapshot.version,
+            trace=found,
+            way_out=way_out,
         )
 
 

@@ -17,7 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.commands import CANNOT_RESTORE_TABLE_VERSION, MISSING_FILES_UNEXPECTED_VERSION
+from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
+from delta_ds.conditions.commands import (
+    CANNOT_RESTORE_TABLE_VERSION,
+    CANNOT_RESTORE_TIMESTAMP_EARLIER,
+    CANNOT_RESTORE_TIMESTAMP_GREATER,
+    MISSING_FILES_UNEXPECTED_VERSION,
+)
 from delta_ds.conditions.options import ONEOF_IN_RESTORE
 from delta_ds.conditions.tables import ROW_TRACKING_RESTORED_WHILE_SUSPENDED
 from delta_ds.exceptions import (
@@ -164,17 +170,16 @@ def _snapshot_to_restore(
             endVersion=error.parameters.get("latest"),
         ) from error
     except TimestampOutOfRangeError as error:
-        late = error.condition == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-        raise TimestampOutOfRangeError(
-            f"Cannot restore table {url} to timestamp {timestamp}: {error.text} Nothing was written",
-            condition=f"DELTA_CANNOT_RESTORE_TIMESTAMP_{'GREATER' if late else 'EARLIER'}",
-            parameters={
-                **error.parameters,
-                "requestedTimestamp": _shown(timestamp),
-                "latestTimestamp" if late else "earliestTimestamp": error.parameters.get(
-                    "lastCommitTimestamp" if late else "commitTs"
-                ),
-            },
+        told, known = {"table": url, "timestamp": timestamp, "reason": error.text}, error.parameters
+        if error.condition == TIMESTAMP_GREATER_THAN_COMMIT.name:
+            raise CANNOT_RESTORE_TIMESTAMP_GREATER(
+                known,
+                **told,
+                requestedTimestamp=_shown(timestamp),
+                latestTimestamp=known.get("lastCommitTimestamp"),
+            ) from error
+        raise CANNOT_RESTORE_TIMESTAMP_EARLIER(
+            known, **told, requestedTimestamp=_shown(timestamp), earliestTimestamp=known.get("commitTs")
         ) from error
 
 

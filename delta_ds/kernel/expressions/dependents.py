@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from delta_ds.conditions.columns import (
+    CONSTRAINT_DATA_TYPE_MISMATCH,
+    CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+    GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
+    GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+)
 from delta_ds.conditions.expressions import GENERATED_COLUMN_KEEPS_TYPE
-from delta_ds.exceptions import PredicateError, SchemaError
+from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.schema.column_paths import Path, child, find, show, walk
@@ -43,35 +49,39 @@ def dependent_columns(schema: StructType, path: Path) -> dict[str, str]:
 
 
 def check_unused(
-    schema: StructType, properties: Mapping[str, str], path: Path, table: str, *, kind: str = "DEPENDENT_COLUMN_CHANGE",
+    schema: StructType, properties: Mapping[str, str], path: Path, table: str, *, retyped: bool = False,
     change: str = "altered",
 ) -> None:  # fmt: skip
     """Refuse to change a column that constraints or generated columns use.
 
     Parameters
     ----------
-    kind
-        The last part of the condition: `DEPENDENT_COLUMN_CHANGE` for commands, `DATA_TYPE_MISMATCH` for
-        data of another type.
+    retyped
+        Data of another type would change it, not a command.
     change
         What cannot happen to the column, for the message.
 
     Raises
     ------
     SchemaError
-        `DELTA_CONSTRAINT_<kind>` or `DELTA_GENERATED_COLUMNS_<kind>`, with every expression.
+        With every expression.
     """
-    for what, users, family, remedy in (
-        ("CHECK constraint", dependent_constraints(schema, properties, path), "CONSTRAINT", "drop the constraint"),
-        ("generated column", dependent_columns(schema, path), "GENERATED_COLUMNS", "drop the generated column"),
-    ):  # fmt: skip
+    for users, changed, mismatch in (
+        (
+            dependent_constraints(schema, properties, path),
+            CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            CONSTRAINT_DATA_TYPE_MISMATCH,
+        ),
+        (
+            dependent_columns(schema, path),
+            GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+            GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
+        ),
+    ):
         if users:
             listed = "; ".join(f"{name}: {text}" for name, text in users.items())
-            raise SchemaError(
-                f"column {show(path)} of {table} cannot be {change}, a {what} uses it ({listed}); {remedy} first. "
-                "Nothing was changed",
-                condition=f"DELTA_{family}_{kind}",
-                parameters={"column": show(path), "dependents": users},
+            raise (mismatch if retyped else changed)(
+                column=show(path), table=table, change=change, listed=listed, dependents=users
             )
 
 

@@ -12,7 +12,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TypeGuard
 
 from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
-from delta_ds.conditions.log import TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
+from delta_ds.conditions.log import (
+    MISSING_COMMIT_INFO,
+    MISSING_COMMIT_TIMESTAMP,
+    TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
+)
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.log.filenames import LogFile
@@ -89,11 +93,8 @@ def in_commit_time(storage: Storage, file: LogFile) -> int:
     info = read_commit_info(storage, file)
     time = info.get("inCommitTimestamp")
     if not _is_number(time):
-        raise CorruptLogFileError(
-            f"version {file.version} of {storage.url} has no inCommitTimestamp in its commitInfo, "
-            "although in-commit timestamps are enabled",
-            condition="DELTA_MISSING_COMMIT_TIMESTAMP" if info else "DELTA_MISSING_COMMIT_INFO",
-        )
+        missing = MISSING_COMMIT_TIMESTAMP if info else MISSING_COMMIT_INFO
+        raise missing(version=file.version, table=storage.url)
     return time
 
 

@@ -13,6 +13,8 @@ from delta_ds.conditions.options import (
     MULTIPLE_CDC_BOUNDARY,
     NO_START_OPTION_FOR_CDC_READ,
     ONEOF_IN_TIMETRAVEL,
+    TIME_TRAVEL_INVALID_BEGIN_VALUE,
+    TIMESTAMP_INVALID,
     UNSUPPORTED_TIME_TRAVEL_BY_PATH,
     UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS,
     UNSUPPORTED_TIME_TRAVEL_OF_CHANGES,
@@ -87,8 +89,6 @@ def _parse_metadata_columns(text: str, zone: tzinfo) -> tuple[str, ...]:
     return chosen
 
 
-_TIMESTAMP_ERROR = "DELTA_TIMESTAMP_INVALID"
-
 READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "path", "text", None, "the table's folder or URL; `@v5` or `@yyyyMMddHHmmssSSS` may follow it",
@@ -96,11 +96,11 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "versionAsOf", "version", None, "read the table as it was at this version",
-        "version", version, condition="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        "version", version, condition=TIME_TRAVEL_INVALID_BEGIN_VALUE.name,
     ),
     Option(
         "timestampAsOf", "timestamp", None, "read the newest version committed at or before this moment",
-        "timestamp", timestamp, condition=_TIMESTAMP_ERROR,
+        "timestamp", timestamp, condition=TIMESTAMP_INVALID.name,
     ),
     Option(
         "readChangeFeed", "boolean", "false", "read the changes of a range of versions",
@@ -112,7 +112,7 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingTimestamp", "timestamp", None, "changes from the first version at or after this moment",
-        "starting_timestamp", timestamp, condition=_TIMESTAMP_ERROR,
+        "starting_timestamp", timestamp, condition=TIMESTAMP_INVALID.name,
     ),
     Option(
         "endingVersion", "version", "the latest", "the last version of the changes",
@@ -120,7 +120,7 @@ READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingTimestamp", "timestamp", "now", "changes up to the last version at or before this moment",
-        "ending_timestamp", timestamp, condition=_TIMESTAMP_ERROR,
+        "ending_timestamp", timestamp, condition=TIMESTAMP_INVALID.name,
     ),
     Option(
         "columns", "names", "all", "read these columns only, in this order: a, `b, with comma`",

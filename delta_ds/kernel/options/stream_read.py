@@ -10,7 +10,9 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from delta_ds.conditions.options import (
+    REGEX_OPT_SYNTAX_ERROR,
     STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
+    TIMESTAMP_INVALID,
     UNSUPPORTED_TIME_TRAVEL_OF_STREAM,
 )
 from delta_ds.exceptions import InvalidOptionError
@@ -158,7 +160,7 @@ STREAM_READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingTimestamp", "timestamp", None, "begin with the first version at or after this moment",
-        "starting_timestamp", _SHARED["startingTimestamp"].parse, condition="DELTA_TIMESTAMP_INVALID",
+        "starting_timestamp", _SHARED["startingTimestamp"].parse, condition=TIMESTAMP_INVALID.name,
     ),
     Option(
         "maxFilesPerTrigger", "number", str(DEFAULT_MAX_FILES), "new files a batch reads at most",
@@ -183,7 +185,7 @@ STREAM_READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "excludeRegex", "regular expression", None, "do not read files whose path matches",
-        "exclude_regex", _regex, condition="DELTA_REGEX_OPT_SYNTAX_ERROR",
+        "exclude_regex", _regex, condition=REGEX_OPT_SYNTAX_ERROR.name,
     ),
     Option(
         "failOnDataLoss", "boolean", "true", "false: pass over commits that are missing from the log",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.conditions.classes import OUTPUT_MODE_NOT_ALLOWED
+from delta_ds.conditions.options import UNSUPPORTED_OUTPUT_MODE
+from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.write import WriteOptions, parse_write_options
 
 APPEND, COMPLETE, UPDATE = "append", "complete", "update"
@@ -64,9 +66,4 @@ def check_mode(mode: str) -> None:
         It is neither `append` nor `complete`.
     """
     if mode not in (APPEND, COMPLETE):
-        raise UnsupportedOperationError(
-            f"a table does not support output mode {mode!r}: rows that change cannot be told from new ones. Use "
-            "foreachBatch with DeltaTable.merge, or the modes append and complete",
-            condition="DELTA_UNSUPPORTED_OUTPUT_MODE" if mode == UPDATE else None,
-            parameters={"mode": mode},
-        )
+        raise (UNSUPPORTED_OUTPUT_MODE if mode == UPDATE else OUTPUT_MODE_NOT_ALLOWED)(mode=mode)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from delta_ds.conditions.schema import FAILED_TO_MERGE_TYPES
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.conditions.schema import DUPLICATE_COLUMNS_FOUND_DATA, FAILED_TO_MERGE_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
 from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
@@ -58,7 +59,7 @@ def merge_schemas(
 
     Source: delta-spark, `SchemaMergingUtils.mergeSchemas`.
     """
-    check_duplicates(data, "DATA", "the data that is written")
+    check_duplicates(data, DUPLICATE_COLUMNS_FOUND_DATA, "the data that is written")
     merged = _Merge(widening).structs(table, data, ())
     return record_changes(merged, table, table_version=table_version) if widening else merged
 
@@ -114,30 +115,25 @@ def _cannot_merge(path: Path, table: DataType, data: DataType) -> SchemaError:
     )
 
 
-def check_duplicates(schema: StructType, where: str, what: str) -> None:
+def check_duplicates(schema: StructType, condition: ErrorCondition[SchemaError], what: str) -> None:
     """Refuse names that are the same ignoring case at one level.
 
     Parameters
     ----------
-    where
-        The last part of the condition, as delta-spark names places: `DATA`, `METADATA_UPDATE`, ...
+    condition
+        `DELTA_DUPLICATE_COLUMNS_FOUND`, with the place as delta-spark names it.
     what
         What has the schema, for the message.
 
     Raises
     ------
     SchemaError
-        `DELTA_DUPLICATE_COLUMNS_FOUND.<where>` with all such names.
+        The condition, with all such names.
     """
     counts = Counter(tuple(name.lower() for name in path) for path, _ in walk(schema))
     twice = [show(path) for path, count in counts.items() if count > 1]
     if twice:
-        raise SchemaError(
-            f"{what} has columns whose names are the same (case does not count): {', '.join(twice)}; rename them. "
-            "Nothing was written",
-            condition=f"DELTA_DUPLICATE_COLUMNS_FOUND.{where}",
-            parameters={"duplicateCols": twice},
-        )
+        raise condition(what=what, duplicateCols=twice)
 
 
 def as_nullable(data_type: DataType) -> DataType:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from delta_ds.conditions.schema import (
     CANNOT_USE_ALL_COLUMNS_FOR_PARTITION,
     COMPLEX_TYPE_COLUMN_CONTAINS_VOID,
+    DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE,
     DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS,
     INVALID_CHARACTERS_IN_COLUMN_NAMES,
     INVALID_PARTITION_COLUMN,
@@ -67,7 +68,7 @@ def check_new_schema(
 
     Source: protocol-checklist CM-W-10, SCH-RW-03, SCH-RW-05, CON-W-02.
     """
-    check_duplicates(schema, "METADATA_UPDATE", f"the schema of {table_name}")
+    check_duplicates(schema, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, f"the schema of {table_name}")
     if mapping_mode == "none":
         check_names(schema, table_name)
     check_partitioning(schema, partition_columns, table_name)

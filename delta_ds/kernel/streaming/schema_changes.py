@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from delta_ds.conditions.streaming import STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG
+from delta_ds.conditions.streaming import (
+    SCHEMA_CHANGED_IN_STREAM,
+    SCHEMA_CHANGED_WITH_STARTING_OPTIONS,
+    STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG,
+)
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.features import TYPE_WIDENING
@@ -133,13 +137,14 @@ def _changed_error(
         advice = "The change cannot be read across: begin with a new checkpoint"
         if has_start:
             advice += f" and a startingVersion after {version}"
-    form = "WITH_STARTING_OPTIONS" if has_start else "WITH_VERSION"
-    return SchemaError(
-        f"Detected schema change in version {version} of {read_state.table}: {problem}. {advice}. If that repeats "
-        "without progress, the change is incompatible and the query needs a new checkpoint. Streaming source schema: "
-        f"{read_state.schema}; data file schema: {metadata.schema}",
-        condition=f"DELTA_SCHEMA_CHANGED_{form}",
-        parameters={"version": version, "table": read_state.table},
+    changed = SCHEMA_CHANGED_WITH_STARTING_OPTIONS if has_start else SCHEMA_CHANGED_IN_STREAM
+    return changed(
+        version=version,
+        table=read_state.table,
+        problem=problem,
+        advice=advice,
+        read_schema=read_state.schema,
+        data_schema=metadata.schema,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from delta_ds.conditions.transaction import FEATURE_DROP_CONFLICT_REVALIDATION_FAIL
 from delta_ds.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -125,7 +126,7 @@ def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Se
                     DeltaConcurrentModificationException, pending, winning_commit,
                     f"left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop "
                     "feature because a concurrent transaction modified the table",
-                    condition="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+                    condition=FEATURE_DROP_CONFLICT_REVALIDATION_FAIL.name,
                 )  # fmt: skip
     new = pending.new_metadata
     if new is not None and new.configuration.get(CHECKPOINT_PROTECTION_BEFORE_VERSION.name) == str(

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.protocol import PROTOCOL_ABSENT
 from delta_ds.conditions.transaction import (
     CHANGED_TWICE_IN_TRANSACTION,
     DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR,
+    METADATA_ABSENT,
     SET_TRANSACTION_VERSION_CONFLICT,
     TRANSACTION_FINISHED,
 )
-from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log.paths import canonical_path
@@ -111,7 +112,7 @@ class Transaction:
         """The effective protocol: the new one if set, else that of the snapshot."""
         found = self._new_protocol or (self.snapshot.protocol if self.snapshot is not None else None)
         if found is None:
-            raise self._lacking("protocol", "DELTA_INVALID_PROTOCOL_VERSION")
+            raise PROTOCOL_ABSENT(table=self.storage.url)
         return found
 
     @property
@@ -119,20 +120,13 @@ class Transaction:
         """The effective metadata: the new one if set, else that of the snapshot."""
         found = self._new_metadata or (self.snapshot.metadata if self.snapshot is not None else None)
         if found is None:
-            raise self._lacking("metadata", "DELTA_METADATA_ABSENT")
+            raise METADATA_ABSENT(table=self.storage.url)
         return found
 
     @property
     def table_state(self) -> TableState:
         """The effective protocol and metadata, without metadata domains."""
         return TableState(self.storage.url, self.read_version, self.protocol, self.metadata)
-
-    def _lacking(self, what: str, condition: str) -> CommitFailedError:
-        return CommitFailedError(
-            f"Couldn't find {what} while committing the first version of the Delta table {self.storage.url}; nothing "
-            f"was written. Call set_{what} first",
-            condition=condition,
-        )
 
     # --- reads
 

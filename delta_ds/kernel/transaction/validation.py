@@ -15,12 +15,13 @@ from delta_ds.conditions.transaction import (
     DOMAIN_METADATA_NOT_SUPPORTED,
     DUPLICATE_ACTIONS_FOUND,
     INVALID_PROTOCOL_DOWNGRADE,
+    MANIFESTS_WITH_EXISTING_DELETION_VECTORS,
+    MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS,
     ROW_ID_HIGH_WATER_MARK_SET,
 )
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
-    UnsupportedOperationError,
 )
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import vector_id
@@ -186,19 +187,9 @@ def _check_manifests(pending: Pending) -> None:
     if not SYMLINK_MANIFEST_ENABLED.of(properties):
         return
     if ENABLE_DELETION_VECTORS.of(properties):
-        what = "PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
-        why = ENABLE_DELETION_VECTORS.name
-    elif pending.snapshot is not None and _newly_has_manifests_over_vectors(pending.snapshot):
-        what = "EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
-        why = "files with deletion vectors, which have to be purged first,"
-    else:
-        return
-    raise UnsupportedOperationError(
-        f"{SYMLINK_MANIFEST_ENABLED} and {why} exclude each other on table {pending.table}: manifests name whole "
-        "files. Nothing was written",
-        condition=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{what}",
-        parameters={"table": pending.table},
-    )
+        raise MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS(table=pending.table)
+    if pending.snapshot is not None and _newly_has_manifests_over_vectors(pending.snapshot):
+        raise MANIFESTS_WITH_EXISTING_DELETION_VECTORS(table=pending.table)
 
 
 def _check_feed_over_mapping(pending: Pending) -> None:

@@ -8,7 +8,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
-from delta_ds.conditions.schema import EMPTY_DATA, METADATA_MISMATCH, NON_PARTITION_COLUMN_ABSENT_IN_DATA
+from delta_ds.conditions.schema import (
+    DUPLICATE_COLUMNS_FOUND_DATA,
+    DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE,
+    EMPTY_DATA,
+    METADATA_MISMATCH,
+    NON_PARTITION_COLUMN_ABSENT_IN_DATA,
+)
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
@@ -129,7 +135,7 @@ def check_first_write(
     incoming = data_schema(data)
     if all(f.type == VOID for f in incoming):
         raise EMPTY_DATA(table=table_name)
-    check_duplicates(incoming, "DATA", "the data that is written")
+    check_duplicates(incoming, DUPLICATE_COLUMNS_FOUND_DATA, "the data that is written")
     wanted = partition_columns_of(incoming, partition_by, table_name)
     mode = column_mapping.mapping_mode(properties, True)
     check_new_schema(incoming, wanted, mode, table_name, properties=properties)
@@ -156,7 +162,7 @@ def data_schema(data: StructType) -> StructType:
 def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequence[str]) -> StructType:
     wanted = partition_columns_of(data, partition_by, state.table)
     mode = state.mapping_mode
-    check_duplicates(data, "METADATA_UPDATE", "the data that is written")
+    check_duplicates(data, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, "the data that is written")
     check_new_schema(data, wanted, mode, state.table, properties=state.properties)
     check_void(data, state.table)
     if column_mapping.strip(state.schema) == data and wanted == state.partition_columns:
@@ -165,7 +171,7 @@ def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequenc
 
 
 def _check_changed(schema: StructType, state: TableState) -> None:
-    check_duplicates(schema, "METADATA_UPDATE", f"the schema of {state.table}")
+    check_duplicates(schema, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, f"the schema of {state.table}")
     if state.mapping_mode == "none":
         check_names(schema, state.table)
     check_reserved(schema, state.properties, state.table)
@@ -186,7 +192,7 @@ def _check_dependents(state: TableState, data: StructType) -> None:
             state.properties,
             path,
             state.table,
-            kind="DATA_TYPE_MISMATCH",
+            retyped=True,
             change="written with another type",
         )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT, CAST_OVERFLOW_IN_TABLE_WRITE
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.conditions.schema import (
     DUPLICATE_COLUMNS_IN_ROWS,
@@ -258,12 +259,8 @@ def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Co
 def _overflow(source: DataType, wanted: DataType, path: str, implicit: bool) -> InvariantViolationError:
     if source == STRING:
         return CAST_INVALID_INPUT(columnName=path, targetType=sql_name(wanted), sourceType=sql_name(source))
-    return InvariantViolationError(
-        f"Failed to write a value of {sql_name(source)} type into the {sql_name(wanted)} type column {path} "
-        "due to an overflow. Cast the input with try_cast to get null instead.",
-        condition="CAST_OVERFLOW_IN_TABLE_INSERT" if implicit else "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-        parameters={"sourceType": sql_name(source), "targetType": sql_name(wanted), "columnName": path},
-    )
+    overflow = CAST_OVERFLOW_IN_TABLE_INSERT if implicit else CAST_OVERFLOW_IN_TABLE_WRITE
+    return overflow(sourceType=sql_name(source), targetType=sql_name(wanted), columnName=path)
 
 
 def _unstorable(source: str, wanted: DataType, path: str) -> SchemaError:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from delta_ds.conditions.data import (
     NOT_NULL_CONSTRAINT_VIOLATED,
     UNRECOGNIZED_INVARIANT,
+    UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT,
     UNSUPPORTED_INVARIANT_NON_STRUCT,
 )
 from delta_ds.exceptions import InvariantViolationError
@@ -144,7 +145,7 @@ def table_constraints(
             name = key[len(CONSTRAINT_PREFIX) :]
             remedy = "Drop the constraint, say it in other words, or write with an engine that knows it."
             owner = f"CHECK constraint {name} of {table_name}"
-            condition = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
+            condition = UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT.name
             yield Condition(name, read_row_expression(owner, properties[key], now, condition, remedy))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from delta_ds.conditions.data import ARITHMETIC_OVERFLOW, CAST_OVERFLOW
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import evaluate, unevaluable
@@ -87,7 +88,7 @@ class RowExpression:
         message = f"{self} fails: {error.text}. Nothing was written."
         condition = error.condition
         if isinstance(error.__cause__, (pa.ArrowException, OverflowError)):
-            condition = "CAST_OVERFLOW" if "not in range" in error.text else "ARITHMETIC_OVERFLOW"
+            condition = (CAST_OVERFLOW if "not in range" in error.text else ARITHMETIC_OVERFLOW).name
         return PredicateError(message, condition=condition, parameters=error.parameters)
 
     def cast_to(self, data_type: DataType) -> RowExpression:

@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from delta_ds.conditions.data import GENERATED_COLUMNS_OF_EACH_OTHER
+from delta_ds.conditions.data import (
+    GENERATED_COLUMNS_OF_EACH_OTHER,
+    UNSUPPORTED_COLUMN_DEFAULT,
+    UNSUPPORTED_EXPRESSION_GENERATED_COLUMN,
+)
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_OF_GENERATED
 from delta_ds.exceptions import PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
@@ -78,7 +82,7 @@ def read_generated(field: StructField, text: str, now: datetime.datetime, table_
         f"generated column {field.name} of {table_name}",
         text,
         now,
-        "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+        UNSUPPORTED_EXPRESSION_GENERATED_COLUMN.name,
         "Write to this table with an engine that can compute the column.",
     )
     return Generated(field.name, clause)
@@ -153,7 +157,7 @@ def read_default(
         f"default of column {field.name} of {table_name}",
         text,
         now,
-        "DELTA_UNSUPPORTED_COLUMN_DEFAULT",
+        UNSUPPORTED_COLUMN_DEFAULT.name,
         "Give values for the column, or change its default.",
     )
     default = Default(field.name, field.type, clause)

@@ -10,8 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from delta_ds.conditions.data import (
+    COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN,
+    COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE,
+    DUPLICATE_DATA_SKIPPING_COLUMNS,
+)
 from delta_ds.conditions.protocol import STATISTICS_COLUMNS_UNREADABLE
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.schema import STATISTICS_COLUMN_NOT_FOUND
 from delta_ds.kernel.data.values.statistics import has_bounds
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_count
 from delta_ds.kernel.data.write.write_spec import WriteSpec
@@ -177,31 +182,19 @@ def check_statistics_columns(
     for name in parse_names(text):
         shown = ".".join(name)
         if name[0].lower() in partitions:
-            raise _refused_error(
-                f"{name[0]} is a partition column, which has no statistics",
-                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
-                shown,
-                table,
+            raise COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN(
+                columnName=shown, table=table, column=name[0]
             )
         found = column_paths.find(schema, name)
         if found is None:
-            raise _refused_error(
-                f"there is no column {shown}", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", shown, table
-            )
+            raise STATISTICS_COLUMN_NOT_FOUND(columnName=shown, table=table)
         kind = found[1].type
         # Of a struct, and of what is inside, as much is taken as there is.
         if len(name) == 1 and not (has_bounds(kind) or isinstance(kind, StructType) or kind == VARIANT):
-            raise _refused_error(
-                f"{shown} is {kind}, a type without statistics to skip files by",
-                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
-                shown,
-                table,
-            )
+            raise COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE(columnName=shown, table=table, type=kind)
         for leaf in _below(name, kind):
             if leaf in seen:
-                raise _refused_error(
-                    f"{shown} is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS", shown, table
-                )
+                raise DUPLICATE_DATA_SKIPPING_COLUMNS(columnName=shown, table=table)
             seen.add(leaf)
 
 
@@ -209,11 +202,3 @@ def _below(name: Path, kind: DataType) -> list[Path]:
     if not isinstance(kind, StructType):
         return [name]
     return [(*name, *logical) for logical, _, _ in _leaves(kind, "none", (), ())]
-
-
-def _refused_error(why: str, condition: str, column: str, table: str) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"table property {DATA_SKIPPING_STATS_COLUMNS} cannot hold {column!r} on {table}: {why}. Nothing was written",
-        condition=condition,
-        parameters={"columnName": column},
-    )

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from delta_ds.conditions.dml import MERGE_MISSING_WHEN
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.conditions.dml import (
+    MERGE_MISSING_WHEN,
+    NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION,
+    NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
+    NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -19,6 +23,11 @@ _LABELS = {
     "matched": "WHEN MATCHED",
     "not_matched": "WHEN NOT MATCHED",
     "not_matched_by_source": "WHEN NOT MATCHED BY SOURCE",
+}
+_CONDITION_OMITTED = {
+    "matched": NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION,
+    "not_matched": NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
+    "not_matched_by_source": NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
 }
 _ALLOWED: Mapping[str, tuple[str, ...]] = {
     "matched": ("update", "delete"),
@@ -106,13 +115,9 @@ def check_clauses(clauses: Sequence[Clause], table: str) -> None:
     effective = effective_clauses(clauses)
     if not effective:
         raise MERGE_MISSING_WHEN(table=table)
-    for when, label in _LABELS.items():
+    for when, condition_omitted in _CONDITION_OMITTED.items():
         if any(c.condition is None for c in [c for c in effective if c.when == when][:-1]):
-            raise UnsupportedOperationError(
-                f"the MERGE into {table} has a {label} clause without condition before another one, which would never "
-                "be reached; put it last. Nothing was written",
-                condition=f"DELTA_NON_LAST_{when.upper()}_CLAUSE_OMIT_CONDITION",
-            )
+            raise condition_omitted(table=table)
 
 
 def effective_clauses(clauses: Sequence[Clause]) -> list[Clause]:

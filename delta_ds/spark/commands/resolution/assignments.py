@@ -9,14 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.columns import FIELD_NOT_FOUND
+from delta_ds.conditions.data import IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED
 from delta_ds.conditions.dml import (
     CONFLICT_SET_COLUMN,
     DUPLICATE_COLUMNS_ON_INSERT,
+    IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
     INVALID_EXTRACT_BASE_FIELD_TYPE,
+    MERGE_UNRESOLVED_EXPRESSION,
     UNSUPPORTED_NESTED_FIELD_IN_OPERATION,
     UNSUPPORTED_NESTED_FIELD_IN_UPDATE,
 )
-from delta_ds.exceptions import DeltaError, SchemaError, UnsupportedOperationError
+from delta_ds.conditions.schema import UNRESOLVED_COLUMN_WITH_SUGGESTION
+from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
 from delta_ds.kernel.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -272,12 +277,12 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
             )
     known = unresolved_column(schema, path, table)
     nested = len(path) > 1 and schema.find(path[0]) is not None
-    condition = "FIELD_NOT_FOUND" if nested else "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    condition = FIELD_NOT_FOUND if nested else UNRESOLVED_COLUMN_WITH_SUGGESTION
     if operation != "UPDATE" and not nested:
-        condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+        condition = MERGE_UNRESOLVED_EXPRESSION
     return SchemaError(
         f"{operation}: {known.text.removesuffix('Nothing was changed')}{_NOTHING}",
-        condition=condition,
+        condition=condition.name,
         parameters={
             **known.parameters,
             "sqlExpr": show(path),
@@ -305,19 +310,9 @@ def check_identities(schema: StructType, paths: Sequence[Path], table: str, *, i
         if field is None or IDENTITY_START not in field.metadata or len(path) > 1:
             continue
         if not insert:
-            raise _identity(field.name, table, "changed", "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED")
+            raise IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED(column=field.name, table=table)
         if not field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT, False):
-            condition = "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
-            raise _identity(field.name, table, "given", condition)
-
-
-def _identity(name: str, table: str, verb: str, condition: str) -> DeltaError:
-    return UnsupportedOperationError(
-        f"{name} is an identity column of {table}; its values are made by the table and cannot be {verb}. Leave it "
-        f"out. {_NOTHING}",
-        condition=condition,
-        parameters={"column": name},
-    )
+            raise IDENTITY_COLUMNS_INSERT_NOT_SUPPORTED(column=field.name, table=table)
 
 
 def _check_insert(assignments: Sequence[Assignment], table: str, operation: str) -> None:

@@ -14,6 +14,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.dml import (
+    AGGREGATION_NOT_SUPPORTED,
+    CANNOT_RESOLVE_EXPRESSION,
+    DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN,
+    INVALID_NON_DETERMINISTIC_EXPRESSIONS,
+    INVALID_WHERE_CONDITION,
+    JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE,
+    MERGE_UNRESOLVED_EXPRESSION,
+    MISSING_AGGREGATION,
+    MISSING_GROUP_BY,
+    NESTED_AGGREGATE_FUNCTION,
+    NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
+    UNSUPPORTED_EXPR_FOR_OPERATOR,
+    UNSUPPORTED_GENERATOR,
+    UNSUPPORTED_SUBQUERY,
+)
+from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
 from delta_ds.spark.engine import is_connect
@@ -31,13 +48,17 @@ _VALUE = f"{HIDDEN}value_"
 _NOTHING = "Nothing was written"
 # What Spark says of an aggregate in a projection, which the user did not write.
 _AGGREGATE = frozenset(
-    ["MISSING_GROUP_BY", "MISSING_AGGREGATION", "NESTED_AGGREGATE_FUNCTION", "INVALID_WHERE_CONDITION"]
+    known.name
+    for known in (
+        MISSING_GROUP_BY,
+        MISSING_AGGREGATION,
+        NESTED_AGGREGATE_FUNCTION,
+        INVALID_WHERE_CONDITION,
+    )
 )
-_NOT_ROW_BY_ROW = "UNSUPPORTED_EXPR_FOR_OPERATOR"
-_RANDOM = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
 _OF_MERGE_CONDITIONS = {
-    _NOT_ROW_BY_ROW: "DELTA_AGGREGATION_NOT_SUPPORTED",
-    _RANDOM: "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+    UNSUPPORTED_EXPR_FOR_OPERATOR.name: AGGREGATION_NOT_SUPPORTED,
+    INVALID_NON_DETERMINISTIC_EXPRESSIONS.name: NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
 }
 
 
@@ -179,13 +200,14 @@ class Scope:
         (found,) = self._resolve([expression], clause, predicate=True)
         if found.type not in (BOOLEAN, VOID):
             joins = clause == SEARCH_CONDITION
-            raise PredicateError(
-                f"the {clause} of {self._what} on {self._table} is of type {found.type}, not boolean: "
-                f"{found.text}. {_NOTHING}",
-                condition="JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE"
-                if joins
-                else "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                parameters={"sqlExpr": found.text, "filter": found.text, "type": str(found.type)},
+            mismatch = JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE if joins else DATATYPE_MISMATCH_FILTER_NOT_BOOLEAN
+            raise mismatch(
+                clause=clause,
+                what=self._what,
+                table=self._table,
+                type=str(found.type),
+                sqlExpr=found.text,
+                filter=found.text,
             )
         return found
 
@@ -222,14 +244,14 @@ class Scope:
         if found is None:
             if len(sources) > 1:
                 return [r for s in sources for r in self._resolve([s], clause, predicate=predicate)]
-            raise self._refusal(_NOT_ROW_BY_ROW, sources[0], clause, predicate)
+            raise self._refusal(UNSUPPORTED_EXPR_FOR_OPERATOR, sources[0], clause, predicate)
         types = [f.type for f in from_spark(selected.schema)]
         result = []
         for expression, kind, source in zip(found, types, sources, strict=True):
             if predicate and expression.subquery:
-                raise self._refusal("DELTA_UNSUPPORTED_SUBQUERY", source, clause, predicate)
+                raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
             if not expression.deterministic and (predicate or self._what != "MERGE"):
-                raise self._refusal(_RANDOM, source, clause, predicate)
+                raise self._refusal(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source, clause, predicate)
             result.append(Resolved(expression.column, kind, expression.text, source))
         return result
 
@@ -238,7 +260,7 @@ class Scope:
     ) -> list[Resolved]:
         for source in sources:
             if predicate and _has_subquery(source):
-                raise self._refusal("DELTA_UNSUPPORTED_SUBQUERY", source, clause, predicate)
+                raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
         random = self._what == "MERGE" and not predicate
 
         def ask() -> list[tuple[DataType, bool]]:
@@ -277,11 +299,13 @@ class Scope:
     # --- errors
 
     def _failure(self, error: PySparkException, source: Any, clause: str, predicate: bool) -> Exception:
-        condition = error.getCondition() or "DELTA_CANNOT_RESOLVE_EXPRESSION"
-        if condition in _AGGREGATE or condition.startswith((_NOT_ROW_BY_ROW, "UNSUPPORTED_GENERATOR")):
-            return self._refusal(_NOT_ROW_BY_ROW, source, clause, predicate)
-        if condition == _RANDOM:
-            return self._refusal(_RANDOM, source, clause, predicate)
+        condition = error.getCondition() or CANNOT_RESOLVE_EXPRESSION.name
+        if condition in _AGGREGATE or condition.startswith(
+            (UNSUPPORTED_EXPR_FOR_OPERATOR.name, UNSUPPORTED_GENERATOR.name)
+        ):
+            return self._refusal(UNSUPPORTED_EXPR_FOR_OPERATOR, source, clause, predicate)
+        if condition == INVALID_NON_DETERMINISTIC_EXPRESSIONS.name:
+            return self._refusal(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source, clause, predicate)
         text = _first_paragraph(error)
         message = f"the {clause} of {self._what} on {self._table} cannot be resolved: {text}. {_NOTHING}"
         parameters: dict[str, Any] = {
@@ -291,7 +315,7 @@ class Scope:
         parameters |= {"sqlExpr": parameters["expression"], "clause": clause, "cols": self.frame.columns[:50]}
         if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
             if self._what == "MERGE":
-                condition = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+                condition = MERGE_UNRESOLVED_EXPRESSION.name
             return SchemaError(message + self._there(), condition=condition, parameters=parameters)
         if condition.startswith(("AMBIGUOUS", "FIELD_NOT_FOUND")):
             return SchemaError(message, condition=condition, parameters=parameters)
@@ -301,21 +325,15 @@ class Scope:
         return f". Columns to be used here: {', '.join(map(quoted, self.frame.columns[:50]))}"
 
     def _refusal(
-        self, condition: str, source: Any, clause: str, predicate: bool
+        self,
+        condition: ErrorCondition[UnsupportedOperationError],
+        source: Any,
+        clause: str,
+        predicate: bool,
     ) -> UnsupportedOperationError:
-        reasons = {
-            _NOT_ROW_BY_ROW: "an aggregate, a window function or a generator, which is not computed row by row",
-            _RANDOM: "what is not the same each time; compute it in the source, or before the command",
-            "DELTA_UNSUPPORTED_SUBQUERY": "a subquery; join what it selects to the source of a merge",
-        }
-        reason = reasons[condition]
         if predicate and self._what == "MERGE":
-            condition = _OF_MERGE_CONDITIONS.get(condition, condition)
-        return UnsupportedOperationError(
-            f"the {clause} of {self._what} on {self._table} holds {reason}: {source_text(source)}. {_NOTHING}",
-            condition=condition,
-            parameters={"expression": source_text(source)},
-        )
+            condition = _OF_MERGE_CONDITIONS.get(condition.name, condition)
+        return condition(clause=clause, what=self._what, table=self._table, expression=source_text(source))
 
 
 def _analyse(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
