@@ -16,6 +16,8 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import StructType, parse_schema
 
 CLUSTERING_DOMAIN = "delta.clustering"
+# The actions of a state that are no file actions.
+SINGLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata")
 
 
 @dataclass(frozen=True)

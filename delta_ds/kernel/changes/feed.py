@@ -24,9 +24,9 @@ from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMa
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.log import history
+from delta_ds.kernel.log.commit import parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema
-from delta_ds.kernel.log.json_actions import find_actions, parse_file_actions
-from delta_ds.kernel.log.segment import LogListing, list_log, read_log_files
+from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
 from delta_ds.kernel.scan.slices import pack
@@ -105,7 +105,7 @@ class ChangeFeed:
         self._check_log()
         self._snapshot = latest if end == latest.version else open_snapshot(storage, end)
         files = [listing.commits[version] for version in self._versions]
-        self._contents = dict(zip(self._versions, read_log_files(storage, files), strict=True))
+        self._commits = read_commits(storage, files)
         self._check_range()
 
     @property
@@ -126,10 +126,9 @@ class ChangeFeed:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
         first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
         seen = [(self.start, first.metadata)]
-        for version in self._versions:
-            where = f"{self._listing.commits[version].path} of {self.storage.url}"
-            actions = find_actions(self._contents[version], ("metaData",), where)
-            seen += [(version, Metadata.from_action(action["metaData"], where)) for action in actions]
+        for commit in self._commits:
+            bodies = commit.bodies("metaData")
+            seen += [(commit.version, Metadata.from_action(body, commit.where)) for body in bodies]
         for version, metadata in seen:
             if metadata.configuration.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
                 raise ChangeDataError(
@@ -191,20 +190,16 @@ class ChangeFeed:
 
     def slices(self) -> list[FileSlice]:
         """One slice a changed file and kind of change, in order of version."""
-        import pyarrow as pa
-
         times = history.commit_times(self.storage, self._listing, self._latest.metadata, list(self._versions))
         columns = self._snapshot.physical_partition_columns
-        schema = actions_schema(columns, changes=True)
+        actions, counts = parse_each(self._commits, actions_schema(columns, changes=True))
         maker = SliceMaker(self.storage, columns)
         out: list[FileSlice] = []
-        for version in self._versions:
-            where = f"{self._listing.commits[version].path} of {self.storage.url}"
-            contents = self._contents[version]
-            actions = pa.concat_tables(parse_file_actions([(where, contents)], schema))
-            found = find_actions(contents, ("commitInfo",), where)
-            info = found[0]["commitInfo"] if found else {}
-            out += maker.slices(CommitChanges.of(self.storage, version, times[version], actions, info))
+        first = 0
+        for commit, count in zip(self._commits, counts, strict=True):
+            rows, time = actions.slice(first, count), times[commit.version]
+            out += maker.slices(CommitChanges.of(self.storage, commit.version, time, rows, commit.info))
+            first += count
         return out
 
     def tasks(

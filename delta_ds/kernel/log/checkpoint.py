@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
+from delta_ds.kernel.actions import SINGLE_ACTIONS
 from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
@@ -25,8 +26,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-SINGLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata")
 
 
 class UnreadableCheckpointError(CorruptLogFileError):

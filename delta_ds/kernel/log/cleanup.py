@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+from delta_ds.kernel.actions import SINGLE_ACTIONS
 from delta_ds.kernel.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint import (
-    SINGLE_ACTIONS,
     UnreadableCheckpointError,
     locate_files,
     open_file,

@@ -19,9 +19,9 @@ from delta_ds.conditions.log import (
 )
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import find_actions
-from delta_ds.kernel.log.segment import LogListing, earliest_version, read_log_files
+from delta_ds.kernel.log.segment import LogListing, earliest_version
 from delta_ds.kernel.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,
     ICT_ENABLEMENT_TIMESTAMP,
@@ -77,9 +77,7 @@ def file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
 
 def read_commit_info(storage: Storage, file: LogFile) -> Mapping[str, Any]:
     """The `commitInfo` of a commit; empty where it has none."""
-    where = f"{file.path} of {storage.url}"
-    found = find_actions(read_log_files(storage, [file])[0], ("commitInfo",), where)
-    return found[0]["commitInfo"] if found else {}
+    return read_commits(storage, [file])[0].info
 
 
 def in_commit_time(storage: Storage, file: LogFile) -> int:
@@ -228,16 +226,13 @@ def describe(
         versions = versions[:limit]
     inside = in_commit_timestamps(metadata)
     times = file_times(listing, sorted(listing.commits))
-    files = [listing.commits[v] for v in versions]
     entries = []
-    for file, data in zip(files, read_log_files(storage, files), strict=True):
-        found = find_actions(data, ("commitInfo",), f"{file.path} of {storage.url}")
-        info: Mapping[str, Any] = found[0]["commitInfo"] if found else {}
-        time = times[file.version]
-        if inside is not None and file.version >= inside.version:
-            inside_time = info.get("inCommitTimestamp")
+    for commit in read_commits(storage, [listing.commits[v] for v in versions]):
+        time = times[commit.version]
+        if inside is not None and commit.version >= inside.version:
+            inside_time = commit.info.get("inCommitTimestamp")
             time = inside_time if _is_number(inside_time) else time
-        entries.append(_entry(file.version, time, info))
+        entries.append(_entry(commit.version, time, commit.info))
     return entries
 
 

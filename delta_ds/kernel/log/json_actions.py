@@ -121,13 +121,12 @@ def is_whole(data: bytes) -> bool:
     return data[-4096:].rstrip().endswith(b"}")
 
 
-def check_whole(data: bytes, where: str) -> None:
-    """Refuse a file whose last line is cut off, without parsing it."""
-    if not is_whole(data):
-        raise CorruptLogFileError(
-            f"{where} is empty or cut off: its writer crashed or the file was truncated. Restore it from a "
-            "backup; if it is the newest version and was never whole, delete it"
-        )
+def cut_off(where: str) -> CorruptLogFileError:
+    """The error for a file that is not whole."""
+    return CorruptLogFileError(
+        f"{where} is empty or cut off: its writer crashed or the file was truncated. Restore it from a "
+        "backup; if it is the newest version and was never whole, delete it"
+    )
 
 
 def is_blank(data: bytes) -> bool:

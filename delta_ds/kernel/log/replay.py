@@ -9,28 +9,32 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
 from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import (
-    SINGLE_ACTIONS,
     inline_actions,
     locate_files,
     read_adds,
     read_single_actions,
 )
+from delta_ds.kernel.log.commit import (
+    Commit,
+    full_name,
+    in_batches,
+    parse_commits,
+    read_commits,
+    read_in_batches,
+)
 from delta_ds.kernel.log.file_actions import actions_schema, working_schema
-from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
+from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
-from delta_ds.kernel.log.segment import LogSegment, read_log_files
+from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-# Bytes of commits read and parsed at once: bounds memory on long logs without checkpoints.
-_BATCH_BYTES = 16 << 20
 # Commits read at once, to look for protocol and metadata from the newest one back.
 _HEADER_COMMITS = 64
 
@@ -122,10 +124,6 @@ class SingleActions:
         self.partition_columns += [n for n in dict.fromkeys(names) if n not in self.partition_columns]
 
 
-def _where(storage: Storage, path: str) -> str:
-    return f"{path} of {storage.url}"
-
-
 def load_table_state(
     storage: Storage, segment: LogSegment, base: Base | None = None, found: FoundActions | None = None
 ) -> TableState:
@@ -149,27 +147,25 @@ def load_table_state(
     for batch in reversed(list(in_batches(newer, _HEADER_COMMITS))):
         if protocol is not None and metadata is not None:
             break
-        contents = read_log_files(storage, batch)
-        for file, data in zip(reversed(batch), reversed(contents), strict=True):
-            where = _where(storage, file.path)
-            check_whole(data, where)
-            actions = find_actions(data, SINGLE_ACTIONS, where)
+        for commit in reversed(read_commits(storage, batch)):
+            commit.check_whole()
+            actions = commit.find(*SINGLE_ACTIONS)
             if found is not None:
-                found[file.path] = actions
+                found[commit.file.path] = actions
             for action in reversed(actions):
                 if protocol is None and isinstance(action.get("protocol"), Mapping):
-                    protocol = Protocol.from_action(action["protocol"], where)
+                    protocol = Protocol.from_action(action["protocol"], commit.where)
                 if metadata is None and isinstance(action.get("metaData"), Mapping):
-                    metadata = Metadata.from_action(action["metaData"], where)
+                    metadata = Metadata.from_action(action["metaData"], commit.where)
     if base is not None:
         protocol, metadata = protocol or base.state.table.protocol, metadata or base.state.table.metadata
     elif segment.checkpoint is not None and (protocol is None or metadata is None):
         for action in read_single_actions(storage, segment.checkpoint, ("protocol", "metaData")):
-            where = _where(storage, segment.checkpoint.files[0].path)
+            origin = full_name(storage, segment.checkpoint.files[0])
             if protocol is None and isinstance(action.get("protocol"), Mapping):
-                protocol = Protocol.from_action(action["protocol"], where)
+                protocol = Protocol.from_action(action["protocol"], origin)
             if metadata is None and isinstance(action.get("metaData"), Mapping):
-                metadata = Metadata.from_action(action["metaData"], where)
+                metadata = Metadata.from_action(action["metaData"], origin)
     return table_state(storage, segment.version, protocol, metadata)
 
 
@@ -223,19 +219,20 @@ def load_state(
         single.txns, single.domains = dict(state.txns), dict(state.table.domains or {})
         single.partition_columns = list(state.partition_columns)
     elif segment.checkpoint is not None:
-        path = segment.checkpoint.files[0].path
-        single.apply(read_single_actions(storage, segment.checkpoint), _where(storage, path))
+        origin = full_name(storage, segment.checkpoint.files[0])
+        single.apply(read_single_actions(storage, segment.checkpoint), origin)
         checkpoint = locate_files(storage, segment.checkpoint)
         if checkpoint is None:
             manifest = inline_actions(storage, segment.checkpoint)
     newer = [file for file in segment.commits if file.end > start]
     parsed: list[pa.Table] = []
     if manifest is not None and segment.checkpoint is not None:
-        path = segment.checkpoint.files[0].path
-        parsed += _parse([(_where(storage, path), manifest)], single)
-    for batch, contents in _read_ahead(storage, list(in_batches(newer))):
-        commits = _take_in(storage, batch, contents, single, found or {})
-        parsed += _parse(commits, single)
+        # Values of partition columns that only come later cannot be in it, nor in the commits.
+        schema = actions_schema(single.partition_columns)
+        parsed += parse_file_actions([(full_name(storage, segment.checkpoint.files[0]), manifest)], schema)
+    for commits in read_in_batches(storage, newer):
+        _take_in(commits, single, found or {})
+        parsed += parse_commits(commits, actions_schema(single.partition_columns))
     table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
     columns = tuple(single.partition_columns)
     older = _older_parts(storage, base.state if base else None, checkpoint, columns)
@@ -243,56 +240,12 @@ def load_state(
     return State(table, single.txns, files, columns)
 
 
-def in_batches(files: Sequence[LogFile], most: int | None = None) -> Iterator[list[LogFile]]:
-    """Files in order, in batches of bounded size, so that only one batch of text is in memory."""
-    batch: list[LogFile] = []
-    size = 0
-    for file in files:
-        if batch and (size + file.status.size > _BATCH_BYTES or len(batch) == most):
-            yield batch
-            batch, size = [], 0
-        batch.append(file)
-        size += file.status.size
-    if batch:
-        yield batch
-
-
-def _read_ahead(
-    storage: Storage, batches: Sequence[list[LogFile]]
-) -> Iterator[tuple[list[LogFile], list[bytes]]]:
-    """Each batch with its contents; the next one is read while the caller works on one."""
-    if not batches:
-        return
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(read_log_files, storage, batches[0])
-        for batch, following in zip_longest(batches, batches[1:]):
-            contents = coming.result()
-            if following is not None:
-                coming = reader.submit(read_log_files, storage, following)
-            yield batch, contents
-
-
-def _take_in(
-    storage: Storage,
-    batch: Sequence[LogFile],
-    contents: list[bytes],
-    single: SingleActions,
-    found: FoundActions,
-) -> list[tuple[str, bytes]]:
-    """Apply the single actions of some commits; return (name, bytes) of each for the others."""
-    commits = []
-    for file, data in zip(batch, contents, strict=True):
-        where = _where(storage, file.path)
-        check_whole(data, where)
-        known = found.get(file.path)
-        single.apply(find_actions(data, SINGLE_ACTIONS, where) if known is None else known, where)
-        commits.append((where, data))
-    return commits
-
-
-def _parse(commits: list[tuple[str, bytes]], single: SingleActions) -> list[pa.Table]:
-    """The file actions of commits; values of partition columns that only come later cannot be in them."""
-    return parse_file_actions(commits, actions_schema(single.partition_columns))
+def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActions) -> None:
+    """Apply the single actions of some commits."""
+    for commit in commits:
+        commit.check_whole()
+        known = found.get(commit.file.path)
+        single.apply(commit.find(*SINGLE_ACTIONS) if known is None else known, commit.where)
 
 
 def _older_parts(

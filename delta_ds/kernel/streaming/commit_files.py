@@ -13,14 +13,14 @@ from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.streaming.commits import Commit, data_changing, in_commit_time
+from delta_ds.kernel.streaming.commits import StreamedCommit, data_changing, in_commit_time
 from delta_ds.kernel.streaming.limits import Admission
 
 if TYPE_CHECKING:
     import numpy as np
 
 # A commit, its first unit, and the one to stop before.
-Piece: TypeAlias = tuple[Commit, int, int]
+Piece: TypeAlias = tuple[StreamedCommit, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AddedFiles:
         self._columns = columns
         self._options = options
 
-    def units(self, commit: Commit) -> Units:
+    def units(self, commit: StreamedCommit) -> Units:
         """The adds of a commit, judged.
 
         Raises
@@ -76,7 +76,7 @@ class AddedFiles:
                 return Units(commit.sizes[:0])
         return Units(commit.sizes)
 
-    def _judge(self, commit: Commit) -> None:
+    def _judge(self, commit: StreamedCommit) -> None:
         version, table = commit.version, self._table
         has_adds = commit.adds.num_rows > 0
         path = _removed(commit)
@@ -109,13 +109,13 @@ class ChangedRows:
         self._storage = storage
         self._maker = SliceMaker(storage, columns)
         # The last commit that was sorted out: a large one is asked about many times.
-        self._last: tuple[Commit, CommitChanges, Units] | None = None
+        self._last: tuple[StreamedCommit, CommitChanges, Units] | None = None
 
-    def units(self, commit: Commit) -> Units:
+    def units(self, commit: StreamedCommit) -> Units:
         """The changes of a commit: one by one where each stands alone, else all as one."""
         return self._sorted_out(commit)[2]
 
-    def _sorted_out(self, commit: Commit) -> tuple[Commit, CommitChanges, Units]:
+    def _sorted_out(self, commit: StreamedCommit) -> tuple[StreamedCommit, CommitChanges, Units]:
         if self._last is None or self._last[0] is not commit:
             time = commit_time(commit)
             changes = CommitChanges.of(self._storage, commit.version, time, commit.actions, commit.info)
@@ -131,20 +131,20 @@ class ChangedRows:
         return found
 
 
-def commit_time(commit: Commit) -> int:
+def commit_time(commit: StreamedCommit) -> int:
     """When a commit was made, ms since 1970: in-commit where it says so, else the time of its file."""
     inside = in_commit_time(commit)
     return commit.file_time if inside is None else inside
 
 
-def _removed(commit: Commit) -> str:
+def _removed(commit: StreamedCommit) -> str:
     """The path of a file that a commit takes away."""
     removes = commit.actions["remove"]
     found = removes.filter(data_changing(removes, default=True))
     return str(found[0].as_py()["path"])
 
 
-def _operation(commit: Commit) -> str | None:
+def _operation(commit: StreamedCommit) -> str | None:
     operation = commit.info.get("operation")
     if operation is None:
         return None

@@ -15,9 +15,9 @@ from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
+from delta_ds.kernel.log.commit import Commit, parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
-from delta_ds.kernel.log.json_actions import check_whole, find_actions, parse_file_actions
-from delta_ds.kernel.log.segment import LogFileGoneError, read_log_files
+from delta_ds.kernel.log.segment import LogFileGoneError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.log_files import CommitFiles, DatedFile
 
@@ -33,8 +33,8 @@ _CHUNK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """What one commit says.
+class StreamedCommit:
+    """What a stream needs of one commit.
 
     Attributes
     ----------
@@ -88,9 +88,11 @@ class CommitReader:
         self._fail_on_gap = fail_on_gap
         self._files = CommitFiles(storage, table_id, fail_on_loss=fail_on_gap)
         # By version: what was parsed.
-        self._kept: dict[int, Commit] = {}
+        self._kept: dict[int, StreamedCommit] = {}
 
-    def commits(self, start: int, end: int | None = None, about: int | None = None) -> Iterator[Commit]:
+    def commits(
+        self, start: int, end: int | None = None, about: int | None = None
+    ) -> Iterator[StreamedCommit]:
         """The commits from `start` on, in order; read while they are asked for.
 
         Parameters
@@ -140,10 +142,9 @@ class CommitReader:
             raise MISSING_COMMITS_UNEXPECTED_VERSION(version=expected, table=table, earliest=found)
         logger.warning("stream_data_loss table=%s missing=%s..%s", table, expected, found - 1)
 
-    def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[Commit]:
-        names = [f"{file.path} of {self._storage.url}" for file, _ in chunk]
+    def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[StreamedCommit]:
         try:
-            contents = read_log_files(self._storage, [file for file, _ in chunk])
+            commits = read_commits(self._storage, [file for file, _ in chunk])
         except LogFileGoneError:
             # Cleaned up since it was listed: one by one, up to what is gone or leaving it out.
             if len(chunk) > 1:
@@ -152,14 +153,13 @@ class CommitReader:
             else:
                 self._report_gap(chunk[0][0].version, chunk[0][0].version + 1)
             return
-        actions, counts = _actions(
-            list(zip(names, contents, strict=True)), actions_schema(self._columns, changes=True)
-        )
+        actions, counts = parse_each(commits, actions_schema(self._columns, changes=True))
         parts = _FileActions(actions, self._columns)
         first = 0
-        for (file, time), name, data, count in zip(chunk, names, contents, counts, strict=True):
-            check_whole(data, name)
-            yield parts.commit(file.version, time, first, count, _single_actions(data, name))
+        for (_, time), commit, count in zip(chunk, commits, counts, strict=True):
+            commit.check_whole()
+            _check_single(commit)
+            yield parts.of(commit, time, first, count)
             first += count
 
 
@@ -181,20 +181,20 @@ class _FileActions:
             np.concatenate([[0], np.cumsum(flags(mask))]) for mask in (adds, removes)
         )
 
-    def commit(self, version: int, time: int, first: int, count: int, single: Mapping[str, Any]) -> Commit:
-        """The commit of the `count` rows from `first` on."""
+    def of(self, commit: Commit, time: int, first: int, count: int) -> StreamedCommit:
+        """A commit, which the `count` rows from `first` on are of."""
         end = first + count
         add, after = int(self._adds_before[first]), int(self._adds_before[end])
-        return Commit(
-            version=version,
+        return StreamedCommit(
+            version=commit.version,
             file_time=time,
             actions=self._actions.slice(first, count),
             adds=self._adds.slice(add, after - add),
             sizes=self._sizes[add:after],
             removes=int(self._removes_before[end] - self._removes_before[first]),
-            metadata=single.get("metaData"),
-            protocol=single.get("protocol"),
-            info=single.get("commitInfo") or {},
+            metadata=commit.metadata,
+            protocol=commit.protocol,
+            info=commit.info,
         )
 
 
@@ -212,37 +212,10 @@ def _chunks(files: Iterator[DatedFile], count: int) -> Iterator[list[DatedFile]]
         yield part
 
 
-def _actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) -> tuple[pa.Table, list[int]]:
-    """The file actions of many files out of one parse, and how many rows each file has."""
-    import pyarrow as pa
-
-    together = pa.concat_tables(parse_file_actions(files, schema))
-    counts = [_lines(data) for _, data in files]
-    if together.num_rows != sum(counts):
-        # Blank lines in between: the rows cannot be told apart by counting.
-        tables = [pa.concat_tables(parse_file_actions([file], schema)) for file in files]
-        return pa.concat_tables(tables), [table.num_rows for table in tables]
-    return together, counts
-
-
-def _lines(data: bytes) -> int:
-    """The actions of a file if it has no blank lines; with them, more than there are."""
-    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-
-
-def _single_actions(data: bytes, name: str) -> dict[str, Any]:
-    """`commitInfo`, and metadata and protocol as values."""
-    found: dict[str, Any] = {}
-    for action in find_actions(data, ("commitInfo", "metaData", "protocol"), name):
-        for kind, body in action.items():
-            if kind in found and kind != "commitInfo":
-                raise CorruptLogFileError(f"{name} holds two {kind} actions")
-            found.setdefault(kind, body)
-    if "metaData" in found:
-        found["metaData"] = Metadata.from_action(found["metaData"], name)
-    if "protocol" in found:
-        found["protocol"] = Protocol.from_action(found["protocol"], name)
-    return found
+def _check_single(commit: Commit) -> None:
+    for kind in ("metaData", "protocol"):
+        if len(commit.bodies(kind)) > 1:
+            raise CorruptLogFileError(f"{commit.where} holds two {kind} actions")
 
 
 def live_columns(actions: pa.ChunkedArray, partition_columns: Sequence[str]) -> pa.Table:
@@ -266,7 +239,7 @@ def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray
     return pc.and_(pc.is_valid(actions), marked)
 
 
-def in_commit_time(commit: Commit) -> int | None:
+def in_commit_time(commit: StreamedCommit) -> int | None:
     """The time that the commit itself carries, ms; None for none."""
     time = commit.info.get("inCommitTimestamp")
     return time if isinstance(time, int) and not isinstance(time, bool) else None

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
-from delta_ds.kernel.log.json_actions import find_actions
-from delta_ds.kernel.log.segment import read_log_files
+from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.snapshot import Snapshot
 
 # Commits read at once, newest first: the last batch is mostly in the last few.
@@ -23,10 +22,8 @@ def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
     storage, segment = snapshot.storage, snapshot.segment
     for end in range(len(segment.commits), 0, -_COMMITS):
         files = segment.commits[max(0, end - _COMMITS) : end]
-        contents = read_log_files(storage, files)
-        for file, data in zip(reversed(files), reversed(contents), strict=True):
-            where = f"{file.path} of {storage.url}"
-            found = max(_batches(find_actions(data, ("txn",), where), query_id), default=None)
+        for commit in reversed(read_commits(storage, files)):
+            found = max(_batches(commit.find("txn"), query_id), default=None)
             if found is not None:
                 return found
     if segment.checkpoint is None:

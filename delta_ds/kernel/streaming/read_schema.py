@@ -17,7 +17,7 @@ from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.kernel.streaming.commits import Commit
+from delta_ds.kernel.streaming.commits import StreamedCommit
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
@@ -153,7 +153,7 @@ class ReadSchema:
             self._log.append(state_to_read(snapshot), replacing=True)
             raise evolved_error(state_to_read(snapshot))
 
-    def check(self, commit: Commit) -> None:
+    def check(self, commit: StreamedCommit) -> None:
         """Refuse a commit whose schema or protocol the stream cannot read with.
 
         Raises
@@ -170,7 +170,7 @@ class ReadSchema:
         if commit.metadata is not None and not self.is_tracking:
             self._check_metadata(self._after(commit))
 
-    def _after(self, commit: Commit) -> TableState:
+    def _after(self, commit: StreamedCommit) -> TableState:
         """The protocol and metadata in force after a commit."""
         read_state = self.read_state
         return replace(
@@ -196,7 +196,7 @@ class ReadSchema:
 
     # --- with a schema log
 
-    def is_barrier(self, commit: Commit) -> bool:
+    def is_barrier(self, commit: StreamedCommit) -> bool:
         """Whether a batch has to end before a commit, since the stream must read on with another schema.
 
         Raises
@@ -211,7 +211,7 @@ class ReadSchema:
             raise different_table(self._storage.url, commit.metadata.id, table_id)
         return differs_from(self.read_state, commit.metadata, commit.protocol)
 
-    def evolve(self, commit: Commit) -> DeltaError:
+    def evolve(self, commit: StreamedCommit) -> DeltaError:
         """Record a commit's new schema in the schema log; returns the error that stops the stream."""
         assert self._log is not None
         after = self._after(commit)

@@ -87,7 +87,7 @@ def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) 
     """Check and rebase on every commit that came first; returns the one that was this transaction's own."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
     for winning_commit in read_winning_commits(storage, pending.version, columns):
-        if winning_commit.commit_info.get("txnId") == pending.commit_info["txnId"]:
+        if winning_commit.info.get("txnId") == pending.commit_info["txnId"]:
             return winning_commit
         if staged.is_named_in(winning_commit.data):
             # The same files were committed before, by one who was told that it is not known whether they were.

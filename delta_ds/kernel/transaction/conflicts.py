@@ -346,6 +346,6 @@ def _conflict(
         condition=condition,
         parameters={
             "version": winning_commit.version, "operation": winning_commit.operation, "table": pending.table,
-            "commitInfo": dict(winning_commit.commit_info), **more,
+            "commitInfo": dict(winning_commit.info), **more,
         },
     )  # fmt: skip

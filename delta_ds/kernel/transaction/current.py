@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import LogError, NotADeltaTableError
-from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.log.checkpoint import SINGLE_ACTIONS
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
+from delta_ds.kernel.log.commit import full_name, read_commits
 from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import find_actions, is_whole
 from delta_ds.kernel.log.replay import Base, FoundActions
 from delta_ds.kernel.log.segment import (
     LogListing,
@@ -24,7 +23,6 @@ from delta_ds.kernel.log.segment import (
     choose_segment,
     first_missing,
     list_log,
-    read_log_files,
 )
 from delta_ds.kernel.snapshot import OpenedVersion, Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -121,11 +119,9 @@ class Current:
             if own is not None and (file.version, file.status.size) == (own.version, own.size):
                 found[file.path] = own.actions
         missing = [file for file in files if file.path not in found]
-        for file, data in zip(missing, read_log_files(self._storage, missing), strict=True):
-            where = f"{file.path} of {self._storage.url}"
-            if not is_whole(data):
-                raise LogError(f"{where} is empty or cut off")
-            found[file.path] = find_actions(data, SINGLE_ACTIONS, where)
+        for commit in read_commits(self._storage, missing):
+            commit.check_whole()
+            found[commit.file.path] = commit.find(*SINGLE_ACTIONS)
         return found
 
 
@@ -134,12 +130,11 @@ def _advance(
 ) -> Snapshot | None:
     protocol, metadata = known.protocol, known.metadata
     for file in newer:
-        where = f"{file.path} of {known.storage.url}"
         for action in found[file.path]:
             if isinstance(action.get("protocol"), Mapping):
-                protocol = Protocol.from_action(action["protocol"], where)
+                protocol = Protocol.from_action(action["protocol"], full_name(known.storage, file))
             if isinstance(action.get("metaData"), Mapping):
-                metadata = Metadata.from_action(action["metaData"], where)
+                metadata = Metadata.from_action(action["metaData"], full_name(known.storage, file))
     if metadata.provider != known.metadata.provider:
         return None
     base = Base(known.version, known.state) if "state" in vars(known) else known._opened.base

@@ -40,7 +40,7 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     """Move the timestamp past that of the winning commit; one without a timestamp counts by its file's time."""
     if not is_enabled(pending.metadata):
         return
-    won = winning_commit.commit_info.get("inCommitTimestamp")
+    won = winning_commit.info.get("inCommitTimestamp")
     if isinstance(won, bool) or not isinstance(won, int):
         won = winning_commit.file.status.modified_ms
     own = pending.in_commit_timestamp

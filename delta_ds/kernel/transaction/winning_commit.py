@@ -11,15 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.log.commit import Commit, parse_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import actions_schema
-from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import find_actions, is_whole, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.json_actions import iterate_actions
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
-from delta_ds.kernel.log.replay import in_batches
-from delta_ds.kernel.log.segment import first_missing, list_log, read_log_files
+from delta_ds.kernel.log.segment import first_missing, list_log
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
@@ -27,11 +25,9 @@ from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NOT_FILES = ("commitInfo", "protocol", "metaData", "txn", "domainMetadata")
-
 
 @dataclass(frozen=True)
-class WinningCommit:
+class WinningCommit(Commit):
     """One commit on disk that the transaction has not read.
 
     Attributes
@@ -40,46 +36,17 @@ class WinningCommit:
         Physical names of the partition columns of the table as it was read.
     """
 
-    storage: Storage
-    file: LogFile
-    data: bytes
     partition_columns: tuple[str, ...]
 
     @property
-    def version(self) -> int:
-        return self.file.version
-
-    @property
-    def where(self) -> str:
-        return f"{self.file.path} of {self.storage.url}"
-
-    @cached_property
-    def _others(self) -> list[dict[str, Any]]:
-        if not is_whole(self.data):
-            raise CorruptLogFileError(
-                f"{self.where} came before this commit and is empty or cut off, so it cannot be checked for "
-                "conflicts; nothing was written. Restore it from a backup"
-            )
-        return find_actions(self.data, _NOT_FILES, self.where)
-
-    def _bodies(self, name: str) -> list[dict[str, Any]]:
-        return [action[name] for action in self._others if isinstance(action.get(name), Mapping)]
-
-    @cached_property
-    def commit_info(self) -> Mapping[str, Any]:
-        """Its `commitInfo`; empty where it has none."""
-        found = self._bodies("commitInfo")
-        return found[0] if found else {}
-
-    @property
     def operation(self) -> str | None:
-        found = self.commit_info.get("operation")
+        found = self.info.get("operation")
         return found if isinstance(found, str) else None
 
     @property
     def is_blind_append(self) -> bool:
         """`isBlindAppend` of its `commitInfo`; false where it is missing."""
-        return self.commit_info.get("isBlindAppend") is True
+        return self.info.get("isBlindAppend") is True
 
     @property
     def checked_for_appends(self) -> bool:
@@ -96,28 +63,18 @@ class WinningCommit:
 
     def has_tag(self, key: str) -> bool:
         """Whether a tag of its `commitInfo` is `true`."""
-        tags = self.commit_info.get("tags")
+        tags = self.info.get("tags")
         return isinstance(tags, Mapping) and str(tags.get(key)).lower() == "true"
-
-    @cached_property
-    def protocol(self) -> Protocol | None:
-        found = self._bodies("protocol")
-        return Protocol.from_action(found[0], self.where) if found else None
-
-    @cached_property
-    def metadata(self) -> Metadata | None:
-        found = self._bodies("metaData")
-        return Metadata.from_action(found[0], self.where) if found else None
 
     @cached_property
     def app_ids(self) -> set[str]:
         """The applications whose transactions it recorded."""
-        return {str(body.get("appId")) for body in self._bodies("txn")}
+        return {str(body.get("appId")) for body in self.bodies("txn")}
 
     @cached_property
     def domains(self) -> dict[str, Mapping[str, Any]]:
         """Its `domainMetadata` by domain, removals included."""
-        return {str(body.get("domain")): body for body in self._bodies("domainMetadata")}
+        return {str(body.get("domain")): body for body in self.bodies("domainMetadata")}
 
     @property
     def high_water_mark(self) -> int | None:
@@ -129,9 +86,7 @@ class WinningCommit:
     def _files(self) -> pa.Table:
         import pyarrow as pa
 
-        schema = actions_schema(self.partition_columns)
-        tables = parse_file_actions([(self.where, self.data)], schema)
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        return pa.concat_tables(parse_commits([self], actions_schema(self.partition_columns)))
 
     @cached_property
     def adds(self) -> LiveFiles:
@@ -210,6 +165,11 @@ def read_winning_commits(
             "checked for conflicts; nothing was written. Restore the missing commit file"
         )
     columns = tuple(partition_columns)
-    for batch in in_batches([commits[version] for version in versions]):
-        for file, data in zip(batch, read_log_files(storage, batch), strict=True):
-            yield WinningCommit(storage, file, data, columns)
+    for batch in read_in_batches(storage, [commits[version] for version in versions]):
+        for commit in batch:
+            if not commit.is_whole:
+                raise CorruptLogFileError(
+                    f"{commit.where} came before this commit and is empty or cut off, so it cannot be checked for "
+                    "conflicts; nothing was written. Restore it from a backup"
+                )
+            yield WinningCommit(storage, commit.file, commit.data, columns)

@@ -39,9 +39,9 @@ def replayed(monkeypatch):
     seen = []
     original = replay._take_in
 
-    def spy(storage, batch, *rest):
-        seen.extend(file.version for file in batch)
-        return original(storage, batch, *rest)
+    def spy(commits, *rest):
+        seen.extend(commit.version for commit in commits)
+        return original(commits, *rest)
 
     monkeypatch.setattr(replay, "_take_in", spy)
     return seen

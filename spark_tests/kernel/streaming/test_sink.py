@@ -240,7 +240,7 @@ def test_the_same_query_twice_at_once_is_a_conflict(tmp_path: Path, monkeypatch:
     assert len(data_files(tmp_path)) == len(files)
 
 
-@pytest.mark.parametrize(("step", "kept"), [("_based", 0), ("last_batch", 1)])
+@pytest.mark.parametrize(("step", "kept"), [("_move_to_newest", 0), ("last_batch", 1)])
 def test_a_batch_that_fails_leaves_no_files_unless_an_earlier_attempt_may_have_published_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, kept: int
 ) -> None:

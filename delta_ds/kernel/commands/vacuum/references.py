@@ -27,11 +27,11 @@ from delta_ds.kernel.log.checkpoint import (
     open_file,
     read_columns,
 )
+from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import deletion_vector_type
 from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import check_whole, parse_file_actions
-from delta_ds.kernel.log.replay import in_batches
-from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log, read_log_files
+from delta_ds.kernel.log.json_actions import parse_file_actions
+from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -117,13 +117,10 @@ def first_within(listing: LogListing, read: int, cutoff_ms: int) -> int:
 
 def read_log_rows(storage: Storage, files: Sequence[LogFile], *actions: str) -> Iterator[pa.StructArray]:
     """The file actions of commits, in batches: structs of path, size, deletionTimestamp, deletionVector."""
-    for batch in in_batches(sorted(files, key=lambda file: file.version)):
-        contents = []
-        for file, data in zip(batch, read_log_files(storage, batch), strict=True):
-            where = f"{file.path} of {storage.url}"
-            check_whole(data, where)
-            contents.append((where, data))
-        yield from _parse_vectors(contents, *actions)
+    for commits in read_in_batches(storage, sorted(files, key=lambda file: file.version)):
+        for commit in commits:
+            commit.check_whole()
+        yield from _parse_vectors([(commit.where, commit.data) for commit in commits], *actions)
 
 
 def _parse_vectors(contents: list[tuple[str, bytes]], *actions: str) -> Iterator[pa.StructArray]:

@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
 from delta_ds.kernel.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.log.checkpoint import (
-    SINGLE_ACTIONS,
     CheckpointFiles,
     inline_actions,
     locate_files,
@@ -31,13 +30,13 @@ from delta_ds.kernel.log.checkpoint import (
 )
 from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map
+from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
-from delta_ds.kernel.log.filenames import LogFile
-from delta_ds.kernel.log.json_actions import check_whole, find_actions, iterate_actions, parse_file_actions
+from delta_ds.kernel.log.json_actions import iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.log.reconcile import join_keys, newest_rows
-from delta_ds.kernel.log.replay import SingleActions, in_batches, table_state
-from delta_ds.kernel.log.segment import LogSegment, read_log_files
+from delta_ds.kernel.log.replay import SingleActions, table_state
+from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -154,7 +153,7 @@ class CheckpointState:
         self._base: CheckpointFiles | None = None
         self._manifest: bytes | None = None
         self._keys: dict[str, _Keys] = {}
-        self._contents: dict[str, bytes] = {}
+        self._kept: dict[str, Commit] = {}
         self._read_base()
         self._base_keys = self._singles.partition_keys()
         self._read_commits()
@@ -167,8 +166,8 @@ class CheckpointState:
         checkpoint = self._segment.checkpoint
         if checkpoint is None:
             return
-        where = f"{checkpoint.files[0].path} of {self._storage.url}"
-        self._singles.apply(read_single_actions(self._storage, checkpoint), where)
+        origin = full_name(self._storage, checkpoint.files[0])
+        self._singles.apply(read_single_actions(self._storage, checkpoint), origin)
         self._base = locate_files(self._storage, checkpoint)
         if self._base is None:
             self._manifest = inline_actions(self._storage, checkpoint)
@@ -176,16 +175,15 @@ class CheckpointState:
     def _read_commits(self) -> None:
         total = sum(file.status.size for file in self._segment.commits)
         before = self._base_keys
-        for batch in in_batches(self._segment.commits):
-            for file, data in zip(batch, read_log_files(self._storage, batch), strict=True):
-                where = f"{file.path} of {self._storage.url}"
-                check_whole(data, where)
-                self._singles.apply(find_actions(data, SINGLE_ACTIONS, where), where)
+        for commits in read_in_batches(self._storage, self._segment.commits):
+            for commit in commits:
+                commit.check_whole()
+                self._singles.apply(commit.find(*SINGLE_ACTIONS), commit.where)
                 after = self._singles.partition_keys()
-                self._keys[file.path] = _Keys(before or after, after)
+                self._keys[commit.file.path] = _Keys(before or after, after)
                 before = after
-                if total <= _KEPT_BYTES:
-                    self._contents[file.path] = data
+            if total <= _KEPT_BYTES:
+                self._kept |= {commit.file.path: commit for commit in commits}
 
     def single_actions(self) -> list[dict[str, Any]]:
         """The actions that are no file actions, as `{name: body}`: protocol, metadata, transactions, domains.
@@ -220,11 +218,8 @@ class CheckpointState:
         """
         seen = _Seen()
         for batch in reversed(list(in_batches(self._segment.commits))):
-            if batch[0].path in self._contents:
-                contents = [self._contents[file.path] for file in batch]
-            else:
-                contents = read_log_files(self._storage, batch)
-            yield from self._of_commits(batch, contents, seen)
+            kept = [self._kept[file.path] for file in batch if file.path in self._kept]
+            yield from self._of_commits(kept or read_commits(self._storage, batch), seen)
         if self._manifest is not None and self._segment.checkpoint is not None:
             path = self._segment.checkpoint.files[0].path
             keys = _Keys(self._base_keys, self._base_keys)
@@ -232,12 +227,10 @@ class CheckpointState:
         if self._base is not None:
             yield from self._of_base(self._base, seen, parsed_statistics)
 
-    def _of_commits(
-        self, batch: Sequence[LogFile], contents: Sequence[bytes], seen: _Seen
-    ) -> Iterator[FileRows]:
-        keys = [self._keys[file.path] for file in batch]
+    def _of_commits(self, commits: Sequence[Commit], seen: _Seen) -> Iterator[FileRows]:
+        keys = [self._keys[commit.file.path] for commit in commits]
+        files = [(commit.where, commit.data) for commit in commits]
         for start, end in reversed(split_at_changes(keys)):
-            files = [(f"{f.path} of {self._storage.url}", d) for f, d in zip(batch, contents, strict=True)]
             yield from self._of_group(files[start:end], keys[start], seen)
 
     def _of_group(self, files: list[tuple[str, bytes]], keys: _Keys, seen: _Seen) -> Iterator[FileRows]:
