@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -884,6 +885,44 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
     assert rows == sorted({**kept, 95: -1, 96: -1, **dict.fromkeys(range(101, 105), -1)}.items())
     assert changed == ["delete"] * 3 + ["insert"] * 4 + ["update_postimage"] * 2 + ["update_preimage"] * 2
     assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]
+
+
+def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_path: Path) -> None:
+    def program(spark: SparkSession, path: str) -> tuple[list[int], Counter[str]]:
+        from delta_ds.spark.commands.dml_target import Target
+        from delta_ds.spark.commands.resolution import expression_resolution as resolution
+
+        write(spark.range(0, 100).selectExpr("id", "id AS v"), path)
+        source = spark.range(95, 105).selectExpr("id", "-1L AS w").alias("s")
+        merge = (
+            DeltaTable.forPath(spark, path)
+            .alias("t")
+            .merge(source, "t.id = s.id")
+            .whenMatchedUpdate("s.id < 98", {"v": "s.w"})
+            .whenNotMatchedInsert("id > 100", {"id": "id", "v": "w"})
+        )
+        asked: Counter[str] = Counter()
+        analyse, ask = resolution._analyse, Target.ask
+
+        def counted_analyse(*arguments: Any, **keywords: Any) -> DataFrame:
+            asked["analyse"] += 1
+            return analyse(*arguments, **keywords)
+
+        def counted_ask(self: Target, function: Any, *arguments: Any) -> Any:
+            asked[getattr(function, "func", function).__name__] += 1
+            return ask(self, function, *arguments)
+
+        resolution._analyse, Target.ask = counted_analyse, counted_ask  # type: ignore[method-assign]
+        try:
+            return list(merge.execute().first()), asked
+        finally:
+            resolution._analyse, Target.ask = analyse, ask  # type: ignore[method-assign]
+
+    changed, asked = client(program, str(tmp_path / "t"))
+    assert changed == [7, 3, 0, 4]
+    # The search condition, and of each clause its condition and its assignments.
+    assert asked["analyse"] == 5
+    assert asked["plan_dml"] == 1
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
