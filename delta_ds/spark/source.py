@@ -59,9 +59,8 @@ class DeltaSource(DataSource):
             No table there, a version or timestamp out of reach, a feature or option that is not known.
         """
         from delta_ds.spark.streaming import resolve_source
-        from delta_ds.spark.streaming.stream_marker import is_marked
 
-        if is_marked(self.options) or resolve_source.names_a_stream(self.options):
+        if resolve_source.is_marked(self.options) or resolve_source.names_a_stream(self.options):
             return self._stream_schema()
         try:
             options = self._read_options()

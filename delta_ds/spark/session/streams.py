@@ -16,7 +16,7 @@ from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.session import monkeypatch, state
 from delta_ds.spark.session.writing import OF_EVERY_WRITE, with_layout, with_settings
-from delta_ds.spark.streaming.stream_marker import STREAM_MARK, mark
+from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
 from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path
 
 # Whether a session has the integration installed.

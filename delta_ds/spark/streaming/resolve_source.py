@@ -1,4 +1,8 @@
-"""The stream source that the options of `spark.readStream` describe, at the version pinned by `load`."""
+"""The stream source that the options of `spark.readStream` describe, at the version pinned by `load`.
+
+Options of `readStream` look like those of `read`, and a reader does not learn how many tasks run at once: Spark does
+not tell. So the session integration adds an option that says both.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.source import StreamSource
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.metadata_column import metadata_field
-from delta_ds.spark.streaming.stream_marker import tasks_of, without_mark
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -111,3 +114,33 @@ def _select_columns(source: StreamSource, schema: SparkStructType) -> StreamSour
         return source
     options = replace(source.options, columns=wanted)
     return StreamSource(source.storage, options, source.read_state, source.timezone)
+
+
+STREAM_MARK = "pydelta.isstream"
+# How many tasks a batch is cut into at least, if it is large enough, where nobody says how many run at once.
+_TASKS = 8
+
+
+def mark(parallelism: int | None) -> str:
+    """The value of the option for a session that runs so many tasks at once; None where that is not known."""
+    return "true" if parallelism is None else str(max(1, parallelism))
+
+
+def is_marked(options: Mapping[str, Any]) -> bool:
+    """Whether the session integration has said that the options are those of a stream."""
+    return _mark(options) is not None
+
+
+def without_mark(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the user gave them."""
+    return {name: value for name, value in options.items() if name.lower() != STREAM_MARK}
+
+
+def tasks_of(options: Mapping[str, Any]) -> int:
+    """How many tasks a batch of a stream with these options is cut into at least, if it is large enough."""
+    text = _mark(options)
+    return int(text) if text is not None and text.isdigit() else _TASKS
+
+
+def _mark(options: Mapping[str, Any]) -> str | None:
+    return next((str(value) for name, value in options.items() if name.lower() == STREAM_MARK), None)
