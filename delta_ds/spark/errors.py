@@ -75,7 +75,7 @@ def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None
         The class of Spark; None for the one that the condition has.
 
     >>> from pyspark.errors import AnalysisException
-    >>> error = in_spark(exceptions.SchemaError("no columns"))
+    >>> error = as_spark_error(exceptions.SchemaError("no columns"))
     >>> isinstance(error, AnalysisException), error.getCondition()
     (True, 'DELTA_INVALID_SCHEMA')
     """
