@@ -22,12 +22,12 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def public_methods(owner: _C) -> _C:
-    """A class whose public methods check their arguments and raise errors of Spark; see `delta_errors`."""
+    """Make the public methods of a class check arguments and raise Spark's errors; see `delta_errors`."""
     return each_method(owner, public)
 
 
 def public(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that checks its arguments and raises errors of Spark; see `delta_errors`."""
+    """Make a function check its arguments and raise Spark's errors; see `delta_errors`."""
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def settings_of(spark: SparkSession) -> AutoCompaction:
-    """What a session says of auto compaction."""
+    """The settings of auto compaction in a session."""
     return auto_compaction_of(settings.session_settings(spark))
 
 

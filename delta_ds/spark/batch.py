@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The versions that `schema()` settled on: all later steps of the same read keep to them.
+    """The versions that `schema()` resolved, which all later steps of a read use.
 
     `first` is None but for a change feed.
     """
@@ -44,7 +44,7 @@ class Pin:
 
 
 class Rows:
-    """Reading the rows of a snapshot.
+    """The read of the rows of a snapshot.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Rows:
         self.schema = StructType((*snapshot.schema.fields, *metadata_field(options.metadata_columns)))
 
     def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
-        """What reading these columns under a bound predicate shares; reads no file list."""
+        """The read plan for some columns under a bound predicate; files are not listed."""
         return self._scan(columns, predicate).plan
 
     def tasks(
@@ -142,7 +142,7 @@ class DeltaReader(DataSourceReader):
         return {name: getattr(self, name) for name in names}
 
     def accept_filters(self) -> None:
-        """Take part in filter pushdown; only of use where Spark pushes filters (see filters.py)."""
+        """Accept pushed filters, where Spark pushes them (see filters.py)."""
         # On the instance: Spark takes a class that overrides it for one that cannot do without.
         self.pushFilters = self._push_filters  # type: ignore[method-assign]
 

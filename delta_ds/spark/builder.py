@@ -49,7 +49,7 @@ class IdentityGenerator:
 
 @public_methods
 class DeltaTableBuilder(Generic[_Table]):
-    """A table to be made; `execute` makes it.
+    """Builds a new table; `execute` creates it.
 
     Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`.
     """
@@ -77,7 +77,7 @@ class DeltaTableBuilder(Generic[_Table]):
         raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
 
     def location(self, location: str) -> DeltaTableBuilder[_Table]:
-        """Where the table shall be: a local path or URL."""
+        """The path or URL of the table."""
         self._location = _text("Location", location)
         return self
 
@@ -163,7 +163,7 @@ class DeltaTableBuilder(Generic[_Table]):
         return self
 
     def execute(self) -> _Table:
-        """Make the table.
+        """Create the table.
 
         Returns
         -------

@@ -157,7 +157,7 @@ def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
 
 @with_error_parameters
 class ServerSource(DataSource):
-    """The way in: options name a table and a call. Only `ServerLog` uses it."""
+    """The data source through which `ServerLog` calls the server."""
 
     @classmethod
     def name(cls) -> str:

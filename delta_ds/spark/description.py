@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @public_methods
 class TableDescription:
-    """The half of `DeltaTable` that leaves rows alone; most of it is SQL in delta-spark."""
+    """The methods of `DeltaTable` that change no rows; most of them are SQL in delta-spark."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -59,7 +59,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.set_properties, properties)
 
     def unsetProperties(self, keys: Sequence[str]) -> None:
-        """Take table properties away, as `ALTER TABLE ... UNSET TBLPROPERTIES`.
+        """Remove table properties, as `ALTER TABLE ... UNSET TBLPROPERTIES`.
 
         Without `delta.columnMapping.mode` the table has no column mapping: its files are rewritten first.
         """
@@ -79,7 +79,7 @@ class TableDescription:
         run(self._handle.log, alter_properties.upgrade_table_protocol, readerVersion, writerVersion)
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Make the table support a feature and what it depends on."""
+        """Add a feature, and the features it depends on, to the table's protocol."""
         run(self._handle.log, alter_properties.add_feature_support, featureName)
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
@@ -138,7 +138,7 @@ class TableDescription:
         first: bool = False,
         after: str | None = None,
     ) -> None:
-        """Change a column; each thing given is one commit.
+        """Change a column; every change is one commit.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class TableDescription:
     # --- constraints and clustering
 
     def addConstraint(self, name: str, expression: str) -> None:
-        """Add a CHECK constraint; fails if a row that is there breaks it."""
+        """Add a CHECK constraint; fails if an existing row violates it."""
         spark, log = self._handle.spark, self._handle.log
         if isinstance(log, DeltaLog):
             constraints.add_constraint(
@@ -192,7 +192,7 @@ class TableDescription:
         run(self._handle.log, constraints.drop_constraint, name, if_exists=if_exists)
 
     def clusterBy(self, columns: Sequence[str]) -> None:
-        """Change the clustering columns of a clustered table; none: no clustering any more."""
+        """Change the clustering columns of a clustered table; without columns, clustering ends."""
         run(self._handle.log, clustering.cluster_by, columns)
 
     def _check(self, rows: DataFrame, name: str, expression: str) -> None:

@@ -64,7 +64,7 @@ def _advice() -> str:
 
 
 def explain_failure(exception: BaseException) -> UnsupportedOperationError | None:
-    """What a failure means that comes from something missing; None where it comes from something else."""
+    """The missing requirement that caused a failure; None for another cause."""
 
     text = str(exception)
     missing = _MISSING.search(text)

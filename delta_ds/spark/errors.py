@@ -65,7 +65,7 @@ _STATE = (
 
 
 def as_spark_error(error: DeltaError, also: type[PySparkException] | None = None) -> DeltaError:
-    """The same error, as one of Spark too.
+    """The error as one of pyspark's class too.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _find_row_error(exception: BaseException) -> DeltaError | None:
 
 
 def report_text(error: DeltaError) -> str:
-    """An error in the form in which it is found again: its class, its text and its parameters."""
+    """The text of an error with its class and parameters, from which it can be restored."""
     return f"delta_ds.exceptions.{type(error).__name__}: {_append_parameters(error)}"
 
 
@@ -257,7 +257,7 @@ def _append_parameters(error: DeltaError) -> DeltaError:
 
 @contextmanager
 def delta_errors() -> Iterator[None]:
-    """Raise this package's errors, also those that Spark reports, as ones of Spark; all others stay as they are.
+    """Raise this package's errors, also those that Spark reports, as errors of Spark; leave others alone.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def delta_errors() -> Iterator[None]:
 
 
 def _stream_class(error: BaseException) -> type[PySparkException] | None:
-    """Whatever ends a stream is an error of streams."""
+    """The class of an error that ends a stream."""
     from pyspark.errors import StreamingQueryException
 
     return StreamingQueryException if isinstance(error, StreamingQueryException) else None
@@ -286,7 +286,7 @@ def _stream_class(error: BaseException) -> type[PySparkException] | None:
 def convert_exception(
     original: Callable[..., BaseException], *arguments: Any, **keywords: Any
 ) -> BaseException:
-    """What pyspark makes of a failure that it is told of, or our error if the failure is one of ours."""
+    """The exception for a failure reported to pyspark, restored to this package's error if it is one."""
     found = original(*arguments, **keywords)
     ours = as_delta_error(found)
     if ours is None and type(found).__name__ == "UnknownException":

@@ -46,7 +46,7 @@ _NULL_TESTS: dict[type, str] = {spark.IsNull: "isnull", spark.IsNotNull: "isnotn
 def to_expression(
     filters: Sequence[Filter], schema: StructType, bind: Callable[[Expression], Expression]
 ) -> Expression | None:
-    """What the filters demand together, as far as the kernel can express it.
+    """The conjunction of the filters, as far as the kernel can express it.
 
     Leaving one out only means that less is skipped: Spark evaluates every filter again.
 

@@ -18,7 +18,7 @@ _LONGEST = 500
 
 @contextmanager
 def failed_jobs(what: str) -> Iterator[None]:
-    """Raise what made Spark give up a job as an error of this package.
+    """Raise a job failure of Spark as `JobFailedError`.
 
     What pyspark itself makes an exception of, such as a division by zero in the query, stays as it is.
 

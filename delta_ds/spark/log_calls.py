@@ -24,7 +24,7 @@ _LOOKED_BACK = 50
 
 
 def location(log: DeltaLog) -> str:
-    """The full path or URL of a table that is there, without secrets.
+    """The full path or URL of an existing table, without secrets.
 
     Raises
     ------
@@ -57,11 +57,11 @@ def detail(log: DeltaLog) -> dict[str, Any]:
 
 
 class _Valid(Exception):
-    """A constraint came as far as the check of the rows."""
+    """Raised when a constraint has passed all checks but that of the rows."""
 
 
 def constraint_to_check(log: DeltaLog, name: str, expression: str) -> int:
-    """Check a new CHECK constraint up to the rows; nothing is written.
+    """Check a new CHECK constraint except against the rows; nothing is written.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def constraint_to_check(log: DeltaLog, name: str, expression: str) -> int:
 
 
 def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: int) -> None:
-    """Add a CHECK constraint that all rows of a version meet.
+    """Add a CHECK constraint that all rows of a version satisfy.
 
     Raises
     ------

@@ -12,7 +12,7 @@ _SETTING = "spark.ui.showConsoleProgress"
 
 
 def phase(spark: SparkSession, text: str) -> None:
-    """Say what begins now, on a terminal where Spark shows its progress too; nowhere else.
+    """Print the start of a phase, on a terminal where Spark shows its progress too.
 
     Parameters
     ----------

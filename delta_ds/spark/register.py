@@ -47,7 +47,7 @@ class Capability:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What `register` found and did.
+    """The result of `register`: what is active, and why other things are not.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def _attempt(install: Callable[[], str]) -> Capability:
 
 
 def _native(spark: SparkSession) -> str:
-    """How Spark reads and writes tables itself: known of tested versions of Spark, tried out on others."""
+    """How the native path is known to work: by a tested version of Spark, or by a trial."""
     from delta_ds.spark.native.jvm import Jvm
 
     Jvm.of(spark)

@@ -227,7 +227,7 @@ def session_settings(spark: SparkSession | None) -> dict[str, str]:
 
 
 def without_effect(settings: Mapping[str, str]) -> dict[str, str]:
-    """Why settings have no effect, by their names; one that says what is so anyway is not worth a word."""
+    """Why settings have no effect, by name; not those set to what holds anyway."""
     out: dict[str, str] = {}
     for name, text in sorted(settings.items()):
         known = _BY_NAME.get(name)

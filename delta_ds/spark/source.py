@@ -118,7 +118,7 @@ class DeltaSource(DataSource):
         return reader
 
     def writer(self, schema: SparkStructType, overwrite: bool) -> DataSourceWriter:
-        """A writer of rows of a schema; the version that it starts from is settled here.
+        """A writer of rows of a schema; the version it starts from is pinned here.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class DeltaSource(DataSource):
 
 
 class NothingWriter(DataSourceWriter):
-    """For a write of which nothing is left to do, see `WriteTarget`: takes no row, commits nothing."""
+    """A writer for a write that has nothing to do: takes no rows, commits nothing."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return WriterCommitMessage()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @public_methods
 class DeltaTable(TableDescription):
-    """A Delta table by its path; made by `forPath` or by a builder.
+    """A Delta table at a path; made by `forPath`, `forName` or a builder.
 
     In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
     server. Rows are read by the data source.
@@ -89,7 +89,7 @@ class DeltaTable(TableDescription):
         identifier: str,
         partitionSchema: str | SparkStructType | None = None,
     ) -> DeltaTable:
-        """Make a table of a folder of Parquet files, which stay where they are.
+        """Make a folder of Parquet files a table; the files stay where they are.
 
         Parameters
         ----------
@@ -118,22 +118,22 @@ class DeltaTable(TableDescription):
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table; there must be none at its location."""
+        """A builder of a new table, where there is none yet."""
         return DeltaTableBuilder(_session(sparkSession), create.CREATE, cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table; one that is there already stays as it is."""
+        """A builder of a new table; an existing one is left as it is."""
         return DeltaTableBuilder(_session(sparkSession), create.IF_NOT_EXISTS, cls)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a table in place of one that must be there; older versions stay."""
+        """A builder that replaces an existing table; older versions stay."""
         return DeltaTableBuilder(_session(sparkSession), create.REPLACE, cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a table in place of one that may be there; older versions stay."""
+        """A builder that creates a table or replaces the existing one; older versions stay."""
         return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE, cls)
 
     def alias(self, aliasName: str) -> DeltaTable:
@@ -171,7 +171,7 @@ class DeltaTable(TableDescription):
         return run_changes(self._handle, start, end)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """What was committed, newest first, under the 15 columns of delta-spark.
+        """The commits, newest first, in the 15 columns of delta-spark.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class DeltaTable(TableDescription):
         return run_update(self._handle, condition, set)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Begin a merge of the rows of a source; see `commands.merge.DeltaMergeBuilder`."""
+        """Start a MERGE; see `commands.merge.DeltaMergeBuilder`."""
         from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 
         return DeltaMergeBuilder(self._handle, source, condition)
@@ -223,7 +223,7 @@ class DeltaTable(TableDescription):
     # --- files
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin a better layout of the files; see `commands.optimize.DeltaOptimizeBuilder`."""
+        """Start an OPTIMIZE; see `commands.optimize.DeltaOptimizeBuilder`."""
         from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
         return DeltaOptimizeBuilder(self._handle)
@@ -278,7 +278,7 @@ class DeltaTable(TableDescription):
     # --- versions
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table again what it was at a version, as a new version.
+        """Restore the table to a version, as a new version.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class DeltaTable(TableDescription):
         return run_restore(self._handle, version=version)
 
     def restoreToTimestamp(self, timestamp: str | datetime) -> DataFrame:
-        """Make the table again what it was at a timestamp, as a new version; see `restoreToVersion`.
+        """Restore the table to a timestamp, as a new version; see `restoreToVersion`.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at another path of what this one is now.
+        """Clone the table as it is now to another path.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at another path of what this one was at a version; see `clone`."""
+        """Clone a version of the table to another path; see `clone`."""
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties, version=version))
@@ -374,7 +374,7 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Make a table at another path of what this one was at a timestamp; see `clone` and `restoreToTimestamp`."""
+        """Clone the table as of a timestamp to another path; see `clone` and `restoreToTimestamp`."""
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(

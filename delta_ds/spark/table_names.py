@@ -49,12 +49,12 @@ def path_of(identifier: object) -> str | None:
 
 
 def is_ours(source: str | None) -> bool:
-    """Whether the name of a data source is that of this package's; Spark takes names in any case."""
+    """Whether a data source's name is this package's, in any case."""
     return source is not None and source.lower() == FORMAT
 
 
 def unknown_to_catalogs(name: object) -> UnsupportedOperationError:
-    """The error where a table of a catalog would be made: Spark's entry of it could be neither read nor written."""
+    """The error for a table in a catalog, whose entry could be neither read nor written."""
     return CREATE_IN_CATALOG_NOT_ALLOWED(what="this table" if name is None else f"the table {name}")
 
 
@@ -62,7 +62,7 @@ def unknown_to_catalogs(name: object) -> UnsupportedOperationError:
 
 
 def path_option(options: Mapping[str, str]) -> str | None:
-    """The text of the option `path`, in whatever case it is written; None without it."""
+    """The value of the option `path`, in any case; None without it."""
     return next((text for name, text in options.items() if name.lower() == "path"), None)
 
 

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The message of a task to the driver."""
 
     result: TaskResult
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """Where a write goes.
+    """The table that a write goes to.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def find_target(options: WriteOptions) -> WriteTarget:
 
 @with_error_parameters
 class DeltaWriter(DataSourceArrowWriter):
-    """Writes what `WritePlan` says; nothing counts before `commit`."""
+    """Carries out a `WritePlan`; nothing counts before `commit`."""
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan

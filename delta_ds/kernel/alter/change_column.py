@@ -226,7 +226,7 @@ def _check_widening(state: TableState, path: Path, field: StructField, new: Data
 
 
 def _allows(old: str | None, new: str | None) -> bool:
-    """Whether every string under one limit is one under the other."""
+    """Whether every string within one limit is within the other."""
     if new is None:
         return True
     before, after = length_limit(old), length_limit(new)

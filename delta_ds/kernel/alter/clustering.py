@@ -138,7 +138,7 @@ def domain_text(schema: StructType, paths: Sequence[Path], mode: str) -> str:
 
 
 def cluster_by(log: TableLog, columns: Sequence[str]) -> int:
-    """Change by which columns a clustered table arranges its rows from now on.
+    """Change the clustering columns of a clustered table; rows already written stay where they are.
 
     Parameters
     ----------

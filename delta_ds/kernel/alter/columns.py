@@ -70,7 +70,7 @@ def add_columns(
     *,
     parent: str | None = None,
 ) -> int:
-    """Add columns to a table; its rows read as null there.
+    """Add columns to a table; existing rows read as null there.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _insert(
 
 
 def already_there(verb: str, name: str, struct: StructType, above: Path, table: str) -> SchemaError:
-    """The error for a new name that a column has already."""
+    """The error for a new name that another column has."""
     return FIELD_ALREADY_EXISTS(verb=verb, column=name, struct=show(above) or table, names=struct.names)
 
 
@@ -294,7 +294,7 @@ def _type_at(schema: StructType, path: Path) -> DataType:
 
 
 def _check_layout(state: TableState, paths: Sequence[Path]) -> None:
-    """Refuse to drop what the files are laid out by."""
+    """Refuse to drop partition and clustering columns."""
     by_partition = [c for c in state.metadata.partition_columns if any(is_within((c,), p) for p in paths)]
     if by_partition:
         raise UNSUPPORTED_DROP_PARTITION_COLUMN(table=state.table, columns=by_partition)

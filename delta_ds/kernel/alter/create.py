@@ -60,7 +60,7 @@ CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE = (
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A checked new table: what its first commit holds.
+    """A checked new table: the protocol, metadata and domains of its first commit.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class TableDefinition:
         return self.state.domains or {}
 
     def parameters(self) -> dict[str, Any]:
-        """What the history shows of the table, as delta-spark writes it."""
+        """The `operationParameters` of the commit, as delta-spark writes them."""
         return {
             "partitionBy": list(self.state.partition_columns),
             "clusterBy": [".".join(path) for path in self.state.clustering_columns],
@@ -86,7 +86,7 @@ class TableDefinition:
         }
 
     def put_into(self, txn: Transaction) -> None:
-        """Give protocol, metadata and domains to the transaction that makes or replaces the table."""
+        """Put protocol, metadata and domains into the transaction that creates or replaces the table."""
         snapshot = txn.snapshot
         if snapshot is None or self.state.protocol != snapshot.protocol:
             txn.set_protocol(self.state.protocol)
@@ -114,7 +114,7 @@ def new_table(
     table: str = "the table",
     replacing: Snapshot | None = None,
 ) -> TableDefinition:
-    """Check the description of a table, and settle its protocol, ids and names.
+    """Check the description of a new table, and decide its protocol, ids and physical names.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def create_table(
     cluster_by: Sequence[str] = (),
     defaults: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Make a table without rows, or put one in the place of another.
+    """Create a table without rows, or replace one.
 
     Parameters
     ----------

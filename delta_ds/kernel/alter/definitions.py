@@ -96,7 +96,7 @@ _GENERATED = _Kind(
 
 
 def check_constraint(name: str, expression: str, schema: StructType, table: str) -> None:
-    """Refuse a CHECK constraint that could not be checked.
+    """Refuse a CHECK constraint that could not be evaluated.
 
     Parameters
     ----------

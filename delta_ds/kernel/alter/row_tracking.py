@@ -40,7 +40,7 @@ _IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
-    """Make a table support row tracking, and commit its files again with row ids.
+    """Add row tracking to a table, and commit its files again with row ids.
 
     Files that others add in the meantime have ids already; files that others remove are left out by the
     transaction. What was committed stays when a later commit fails: calling this again goes on from there.
@@ -92,7 +92,7 @@ def _upgrade(txn: Transaction) -> None:
 
 
 def protocol_text(protocol: Protocol) -> str:
-    """A protocol as the history of an upgrade shows it: lists that it has not are null."""
+    """A protocol as the history of an upgrade shows it; missing lists are null."""
     body: dict[str, Any] = {"readerFeatures": None, "writerFeatures": None, **protocol.to_action()}
     order = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
     return json.dumps({key: body[key] for key in order}, separators=(",", ":"))

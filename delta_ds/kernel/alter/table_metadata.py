@@ -49,7 +49,7 @@ def finalize_metadata(
     *,
     keep_names: bool = True,
 ) -> Metadata:
-    """Check the metadata that a table shall have, and complete what follows from it.
+    """Check the new metadata of a table, and complete ids, names and what else follows from it.
 
     Parameters
     ----------

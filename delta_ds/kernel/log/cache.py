@@ -76,7 +76,7 @@ def cache_folder() -> Path | None:
 
 
 def load(storage: Storage, segment: LogSegment) -> Base | None:
-    """The newest cached state that the segment continues or equals; None for a miss."""
+    """The newest cached state that the segment equals or continues; None for a miss."""
     folder = _table_folder(storage)
     if folder is None or not folder.is_dir():
         return None
@@ -90,7 +90,7 @@ def load(storage: Storage, segment: LogSegment) -> Base | None:
 
 
 def store(storage: Storage, segment: LogSegment, state: State, replayed_commits: int) -> None:
-    """Keep a state for later processes, if it was worth the replay.
+    """Keep a state for later processes, if replaying it took long enough.
 
     Failing to write is logged and otherwise of no matter.
     """
@@ -211,7 +211,7 @@ def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> St
 
 
 def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) -> bool:
-    """Whether the recorded files lead to this segment: same base and same commits up to `version`.
+    """Whether a cached state is of this segment: same base, same commits up to its version.
 
     With a newer checkpoint the older commits may be cleaned up; the entry then still holds if the
     checkpoint of the segment is not above it, so every commit in between can be compared.

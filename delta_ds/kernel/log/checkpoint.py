@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class UnreadableCheckpointError(CorruptLogFileError):
-    """A file of a checkpoint is missing, truncated or damaged; an older checkpoint may serve."""
+    """A file of a checkpoint is missing, truncated or damaged; an older checkpoint can be used instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | None:
-    """Where the file actions of a checkpoint are: its own files, or the sidecars it names.
+    """The files that hold the file actions of a checkpoint: its own, or its sidecars.
 
     None for a JSON manifest that holds its file actions inline.
     """
@@ -323,7 +323,7 @@ def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: 
 
 
 def with_checkpoint_errors(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
-    """Run a read; whatever Parquet or the store says of a damaged file becomes one error."""
+    """Run a read; errors of Parquet or the store become an UnreadableCheckpointError."""
     import pyarrow as pa
 
     try:

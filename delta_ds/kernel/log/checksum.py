@@ -30,7 +30,7 @@ Bodies = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class VersionChecksum:
-    """What a version's checksum file says of it."""
+    """The part of a checksum file that a reader uses."""
 
     protocol: Protocol
     metadata: Metadata
@@ -63,7 +63,7 @@ def read_checksum(storage: Storage, segment: LogSegment) -> VersionChecksum | No
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a checksum file counts up from commit to commit.
+    """The counts of a checksum file, carried on from commit to commit.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def next_summary(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summa
 
 
 def counts_up(actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the files after a commit can be counted from its actions alone.
+    """Whether the summary after a commit follows from its actions alone.
 
     Not where files may be added that are live already, to change what the log says of them (COM-W-08): such
     adds change no data and come without removes.

@@ -117,7 +117,7 @@ def _keys(path: pa.ChunkedArray, vector: pa.ChunkedArray, storage: Storage) -> p
 
 
 def vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What tells the deletion vectors of one file apart, as text; null for none. See `actions.vector_id`."""
+    """The unique ids of deletion vectors as text; null for none. See `actions.vector_id`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of the log, its meaning read off its name.
+    """One file of the log, as its name describes it.
 
     `version` is the commit's version, for a compaction the first one it covers and `end` the last.
     `part` of `parts` is set for multi-part checkpoints; `unique` for UUID-named (V2) ones.
@@ -60,7 +60,7 @@ _NAME = re.compile(
 
 
 def parse_name(status: FileStatus) -> LogFile | None:
-    """What a file of `_delta_log` is; None for staged, temporary and foreign files."""
+    """The kind and version of a file of `_delta_log`; None for staged, temporary and foreign files."""
     match = _NAME.fullmatch(status.path.rsplit("/", 1)[-1])
     if match is None:
         return None

@@ -36,7 +36,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class InCommitTimestamps:
-    """Since when commits carry their own time.
+    """The version from which on commits have in-commit timestamps.
 
     `version` is the first that does, `timestamp` its time in ms; both 0 where it holds from creation.
     """
@@ -46,7 +46,7 @@ class InCommitTimestamps:
 
 
 def in_commit_timestamps(metadata: Metadata) -> InCommitTimestamps | None:
-    """Whether, and since when, the table's commits carry their time; None for file times only."""
+    """Whether and since when commits have in-commit timestamps; None for file times only."""
     properties = metadata.configuration
     if properties.get(ENABLE_IN_COMMIT_TIMESTAMPS.name, "false").lower() != "true":
         return None

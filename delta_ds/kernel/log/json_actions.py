@@ -65,7 +65,7 @@ def parse_file_actions(files: Sequence[tuple[str, bytes]], schema: pa.Schema) ->
 
 
 def _parse_group(group: list[tuple[str, bytes]], schema: pa.Schema) -> list[pa.Table]:
-    """Small files in one parse, since each parse has its price."""
+    """Parse small files together, as each parse has a fixed cost."""
     import pyarrow as pa
 
     try:

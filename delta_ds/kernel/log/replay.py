@@ -56,7 +56,7 @@ FoundActions = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything replay knows of a version: `table` with its metadata domains."""
+    """The replayed state of a version: `table` with its metadata domains."""
 
     table: TableState
     txns: Mapping[str, int]
@@ -241,7 +241,7 @@ def load_state(
 
 
 def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActions) -> None:
-    """Apply the single actions of some commits."""
+    """Apply the single actions of some commits; returns (name, bytes) of each for the file actions."""
     for commit in commits:
         commit.check_whole()
         known = found.get(commit.file.path)

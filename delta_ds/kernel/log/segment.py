@@ -66,7 +66,7 @@ class LogListing:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """The files that, replayed, give one version.
+    """The files that make up one version.
 
     Attributes
     ----------

@@ -272,7 +272,7 @@ def _check_layout(spec: state.WriterState) -> None:
 
 
 def _check_format(writer: Any, name: str) -> None:
-    """A format that was not given is the session's default: it cannot be told from one that was."""
+    """Refuse another format; one that was not given is the session's default."""
     source = state.writer_source(writer)
     if source is None or is_ours(source) or source == writer._spark.conf.get(_DEFAULT_SOURCE_CONF):
         return
@@ -289,6 +289,6 @@ def _rows(writer: Any) -> DataFrame:
 
 
 def _report(writer: Any, df: Any) -> None:
-    """Hand the metrics of the write to the DataFrame that the user has (Spark Connect)."""
+    """Report the metrics of the write to the user's DataFrame (Spark Connect)."""
     if is_connect(writer) and df.executionInfo is not None:
         writer._callback(df.executionInfo)

@@ -23,7 +23,7 @@ _ANSI_CONF = "spark.sql.ansi.enabled"
 
 
 def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
-    """The rows with the names and types of the table's columns at the same places.
+    """The rows under the names and types of the table's columns, matched by position.
 
     Where all names are the table's and their types fit, nothing is done: fields of structs then go by their names.
     Columns beyond the table's keep their names, for `mergeSchema` to take or refuse. Values are cast as Spark casts

@@ -17,7 +17,7 @@ _ORIGINAL = "_delta_ds_original"
 
 
 def install(connect: bool) -> None:
-    """Raise them as errors of this package; doing so again is harmless."""
+    """Make pyspark raise this package's errors; doing so again is harmless."""
     module = _module(connect)
     original = getattr(module, _NAME)
     if hasattr(original, _ORIGINAL):
@@ -32,7 +32,7 @@ def install(connect: bool) -> None:
 
 
 def uninstall(connect: bool) -> None:
-    """Put pyspark's function back; does nothing where it is in place."""
+    """Restore pyspark's function; does nothing where it is in place."""
     module = _module(connect)
     original = getattr(getattr(module, _NAME), _ORIGINAL, None)
     if original is not None:

@@ -20,7 +20,7 @@ _SEPARATOR = "\0"
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """What a `DataFrameReader` knows; `schema` is what the user gave."""
+    """The options and schema set on a `DataFrameReader`; `schema` is what the user gave."""
 
     options: dict[str, str] = field(default_factory=dict)
     schema: StructType | None = None
@@ -28,7 +28,7 @@ class ReaderState:
 
 @dataclass(frozen=True, slots=True)
 class WriterState:
-    """What a `DataFrameWriter` knows."""
+    """The options, mode and layout set on a `DataFrameWriter`."""
 
     mode: str | None = None
     options: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ def writer_source(writer: Any) -> str | None:
 
 
 def reader_state(reader: Any) -> ReaderState:
-    """What a classic reader has been told."""
+    """What is set on a classic reader."""
     schema = reader._jreader.userSpecifiedSchema()
     return ReaderState(
         options=_options(reader._jreader.extraOptions()),
@@ -70,7 +70,7 @@ def connect_reader_has_schema(reader: Any) -> bool:
 
 
 def writer_state(writer: Any) -> WriterState:
-    """What a writer has been told."""
+    """What is set on a writer."""
     if is_connect(writer):
         inner = writer._write
         return WriterState(
@@ -127,7 +127,7 @@ def stream_writer_session(writer: Any) -> Any:
 
 
 def stream_writer_state(writer: Any) -> WriterState:
-    """What a writer of a stream has been told; `mode` is its output mode."""
+    """What is set on a writer of a stream; `mode` is its output mode."""
     if is_connect(writer):
         inner = writer._write_proto
         return WriterState(

@@ -111,7 +111,7 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
 
 
 def _check(options: Mapping[str, str], mode: str | None) -> None:
-    """Refuse here what would else be refused when the first batch is planned.
+    """Refuse at `start` what planning the first batch would refuse.
 
     Raises
     ------

@@ -209,7 +209,7 @@ def save_mode(mode: str | None) -> str:
 
 @contextmanager
 def as_existing_name(path: str) -> Iterator[None]:
-    """Say that a table is there already as Spark does of names, as delta-spark in `saveAsTable` and `create`."""
+    """The error for an existing table, as delta-spark raises it in `saveAsTable` and `create`."""
     try:
         yield
     except TableExistsError as error:
@@ -229,7 +229,7 @@ def with_layout(
 
 
 def _put(options: dict[str, str], name: str, text: str) -> None:
-    """Add what a method call says to the options, which must not say it too."""
+    """Add the value of a method call to the options, which must not have it too."""
     if any(given.lower() == name.lower() for given in options):
         raise InvalidOptionError(
             f"{name} is given twice, by the option and by the call (.partitionBy, .clusterBy, .mode); give it once",
@@ -250,7 +250,7 @@ def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> Non
 def with_settings(
     spark: SparkSession, options: Mapping[str, str], stand_for: Mapping[str, str]
 ) -> dict[str, str]:
-    """What the session says of all its writes, where the options of this one do not.
+    """Options completed by the session's settings for all writes.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class StreamPartition(InputPartition):
 
 @with_error_parameters
 class DeltaStreamReader(DataSourceStreamReader):
-    """What is the same in all versions of Spark.
+    """The stream reader, as far as it is the same in all versions of Spark.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class DeltaStreamReader(DataSourceStreamReader):
             yield schemas.conform(found, wanted, plan.table)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: all that has to be remembered is in Spark's checkpoint."""
+        """Do nothing: all state is in Spark's checkpoint."""
 
     def stop(self) -> None:
-        """Nothing to do: no file stays open."""
+        """Do nothing: no file is open."""

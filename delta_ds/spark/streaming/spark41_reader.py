@@ -20,7 +20,7 @@ from delta_ds.spark.streaming.reader import DeltaStreamReader
 
 @with_error_parameters
 class Spark41StreamReader(DeltaStreamReader):
-    """Answers `latestOffset()` by what it was asked before."""
+    """Answers `latestOffset()` by the offsets it has been asked about."""
 
     _position: StreamOffset | None = None
 

@@ -25,7 +25,7 @@ class Spark42StreamReader(DeltaStreamReader, SupportsTriggerAvailableNow):
     _bound: StreamOffset | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the options say, as far as Spark has words for it: it knows files or bytes, not both."""
+        """The limit of the options as Spark expresses it: files or bytes, not both."""
         limits = self._source.default_limits
         if limits.max_files is not None:
             return ReadMaxFiles(limits.max_files)

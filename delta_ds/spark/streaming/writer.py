@@ -38,7 +38,7 @@ _COMMIT_WORKER = "pyspark.sql.worker.python_streaming_sink_runner"
 
 @dataclass
 class BatchMessage(WriterCommitMessage):
-    """What a task of a micro-batch tells the driver.
+    """The message of a task of a micro-batch to the driver.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ _COMPRESSION = "zstd"
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """How the file actions of one checkpoint look; `footer` is put into its files beside their schema."""
+    """The columns that the file actions of a checkpoint have; `footer` goes into its files."""
 
     stats: bool
     struct: bool
@@ -47,7 +47,7 @@ class FileForm:
 
 @dataclass(slots=True)
 class Counts:
-    """How many actions went to files so far, and the bytes of the data files that live."""
+    """The number of actions written so far, and the bytes of the live data files."""
 
     adds: int = 0
     removes: int = 0
@@ -174,7 +174,7 @@ class CheckpointFile:
         self.size = self._sink.tell()
 
     def abandon(self) -> None:
-        """Give the file up; its stream is thrown away."""
+        """Discard the file."""
         # Else the writer puts a footer to the closed stream when it is collected.
         self._writer.is_open = False
 

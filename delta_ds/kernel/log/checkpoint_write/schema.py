@@ -27,7 +27,7 @@ REMOVE_FIELDS = (
 
 
 class TypedColumns(Protocol):
-    """Turns what the log holds as text into the typed columns of a checkpoint.
+    """Makes the typed columns of a checkpoint from the text of the log.
 
     The kernel's room for data implements it, which knows how statistics and partition values are read.
 

@@ -49,7 +49,7 @@ _KEPT_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """From when on removed files and application transactions are still of interest, ms since 1970.
+    """The times before which tombstones and application transactions expire, ms since 1970.
 
     `txns` is None where transactions are kept for ever.
     """
@@ -59,7 +59,7 @@ class Expiry:
 
     @classmethod
     def of(cls, metadata: Metadata, now_ms: int) -> Expiry:
-        """What the table's properties say, seen from a moment."""
+        """The expiry by the table's properties at a point in time."""
         kept = DELETED_FILE_RETENTION.of(metadata.configuration)
         txns = SET_TRANSACTION_RETENTION.of(metadata.configuration)
         return cls(_before(now_ms, kept), None if txns is None else _before(now_ms, txns))
@@ -234,7 +234,7 @@ class CheckpointState:
             yield from self._of_group(files[start:end], keys[start], seen)
 
     def _of_group(self, files: list[tuple[str, bytes]], keys: _Keys, seen: _Seen) -> Iterator[FileRows]:
-        """The file actions of some neighbouring files of the log that still hold."""
+        """The live file actions of some consecutive log files."""
         tags = sorted({name for path, data in files for name in _tag_names(data, path)})
         tables = parse_file_actions(files, _actions_schema(self._names, tags))
         if not sum(table.num_rows for table in tables):

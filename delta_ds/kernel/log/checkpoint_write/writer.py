@@ -143,7 +143,7 @@ def write_checkpoint(
 
 
 def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
-    """Tell readers where to start; without it they list more, and the checkpoint is there all the same."""
+    """Write `_last_checkpoint`; without it readers list more, and find the checkpoint all the same."""
     hint = dict(info.hint)
     try:
         if "v2Checkpoint" in hint:
@@ -179,7 +179,7 @@ def _write_classic(storage: Storage, state: CheckpointState, form: FileForm) -> 
 
 
 def _ahead(rows: Iterator[FileRows]) -> Iterator[FileRows]:
-    """The same rows; the next ones are read while the caller writes some."""
+    """The same rows, read one step ahead of the caller."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, rows, None)
         while (current := coming.result()) is not None:
