@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_ds.kernel.data.values import deletion_vector
+from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import (
     StructType,
@@ -145,7 +146,7 @@ class TableBuilder:
         return {**descriptor, "pathOrInlineDv": where, "offset": offset}
 
     def commit(
-        self, *actions: Action, version: int | None = None, operation: str | None = "WRITE", **info: Any
+        self, *actions: Action, version: int | None = None, operation: str | None = WRITE.name, **info: Any
     ) -> int:
         """Write a commit file and return its version: the next one, unless another is given.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from delta_ds.kernel import features
+from delta_ds.kernel import features, protocol_checks
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.features import COLUMN_MAPPING, ROW_TRACKING, TableFeature
 from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
@@ -130,12 +130,12 @@ class TableState:
         Raises
         ------
         UnsupportedFeatureError
-            See `features.check_readable`; also for an unknown mode of column mapping.
+            See `protocol_checks.check_readable`; also for an unknown mode of column mapping.
         """
         # Before the schema is parsed: a feature that is not supported may bring types that are unknown.
-        features.check_readable(self.protocol, self.properties, self.table)
+        protocol_checks.check_readable(self.protocol, self.properties, self.table)
         _ = self.mapping_mode
-        features.check_readable(self.protocol, self.properties, self.table, schema=self.schema)
+        protocol_checks.check_readable(self.protocol, self.properties, self.table, schema=self.schema)
 
     def check_writable(self) -> None:
         """Refuse a version that this package could not write by all rules.
@@ -143,9 +143,9 @@ class TableState:
         Raises
         ------
         UnsupportedFeatureError
-            See `features.check_writable`.
+            See `protocol_checks.check_writable`.
         """
-        features.check_writable(self.protocol, self.properties, self.table, self.schema)
+        protocol_checks.check_writable(self.protocol, self.properties, self.table, self.schema)
 
 
 def _logical(schema: StructType, path: Sequence[str]) -> Path:

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.features import (
     FEATURES,
-    check_readable,
-    check_writable,
     feature_named,
     missing_features,
     required_features,
     supported_features,
     with_dependencies,
 )
+from delta_ds.kernel.protocol_checks import check_readable, check_writable
 from delta_ds.kernel.schema.types import StructType, parse_schema
 
 TABLE = "s3://bucket/t"

@@ -32,6 +32,7 @@ from delta_ds.kernel.alter.schema_change import (
     commit_if_needed,
     dry_run,
     field_in_history,
+    is_widening_enabled,
     with_schema,
 )
 from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
@@ -50,7 +51,7 @@ from delta_ds.kernel.schema.column_paths import (
     unresolved_column,
 )
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_PREFIX
-from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled, is_wider, record_changes
+from delta_ds.kernel.schema.type_widening import can_widen, is_wider, record_changes
 from delta_ds.kernel.schema.types import (
     STRING,
     VOID,

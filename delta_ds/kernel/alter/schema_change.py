@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.alter.table_metadata import with_metadata
+from delta_ds.kernel.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.operations import Operation
-from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS
+from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import (
@@ -146,3 +148,21 @@ def field_in_history(path: Path, field: StructField) -> dict[str, Any]:
         "nullable": field.nullable,
         "metadata": dict(field.metadata),
     }
+
+
+def is_widening_enabled(properties: Mapping[str, str], features: frozenset[str], table: str) -> bool:
+    """Whether types of this table may be widened now.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The property is set and the protocol lacks the feature: the table is not consistent.
+    """
+    if properties.get(ENABLE_TYPE_WIDENING.name, "false").strip().lower() != "true":
+        return False
+    if features.isdisjoint({TYPE_WIDENING.name, TYPE_WIDENING_PREVIEW.name}):
+        raise UnsupportedOperationError(
+            f"{table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; add "
+            "the feature or unset the property. Nothing was written"
+        )
+    return True

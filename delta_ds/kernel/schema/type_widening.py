@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import (
     BYTE,
@@ -30,8 +28,6 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 
-FEATURES = frozenset(["typeWidening", "typeWidening-preview"])
-
 _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 # The decimals that hold every value of an integer type in its Parquet form (INT32, INT64).
 _AS_DECIMAL: Mapping[DataType, DecimalType] = {
@@ -40,24 +36,6 @@ _AS_DECIMAL: Mapping[DataType, DecimalType] = {
     INTEGER: DecimalType(10, 0),
     LONG: DecimalType(20, 0),
 }
-
-
-def is_widening_enabled(properties: Mapping[str, str], features: frozenset[str], table: str) -> bool:
-    """Whether types of this table may be widened now.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        The property is set and the protocol lacks the feature: the table is not consistent.
-    """
-    if properties.get(ENABLE_TYPE_WIDENING.name, "false").strip().lower() != "true":
-        return False
-    if not features & FEATURES:
-        raise UnsupportedOperationError(
-            f"{table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; add "
-            "the feature or unset the property. Nothing was written"
-        )
-    return True
 
 
 def can_widen(old: DataType, new: DataType) -> bool:

@@ -23,7 +23,7 @@ from delta_ds.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from delta_ds.kernel import features
+from delta_ds.kernel import protocol_checks
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.features import DOMAIN_METADATA, ROW_TRACKING
@@ -90,7 +90,7 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
     protocol = winning_commit.protocol
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     if protocol is not None:
-        features.check_writable(protocol, {}, pending.table, StructType())
+        protocol_checks.check_writable(protocol, {}, pending.table, StructType())
         if pending.new_protocol is not None:
             hint = "both change the protocol of the table"
             if winning_commit.version == 0:

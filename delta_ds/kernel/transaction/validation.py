@@ -23,7 +23,7 @@ from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
 )
-from delta_ds.kernel import features
+from delta_ds.kernel import features, protocol_checks
 from delta_ds.kernel.actions import vector_id
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.features import COLUMN_MAPPING, DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
@@ -79,7 +79,7 @@ def _check_protocol(pending: Pending) -> None:
     pending.state.check_writable()
     if before is not None and new is not None and pending.snapshot is not None:
         # What is there must be understood as well, also where it is about to be dropped.
-        features.check_writable(before, {}, table, pending.snapshot.schema)
+        protocol_checks.check_writable(before, {}, table, pending.snapshot.schema)
 
 
 def _check_domains(pending: Pending) -> None:

@@ -16,6 +16,7 @@ from delta_ds.conditions.schema import (
     NON_PARTITION_COLUMN_ABSENT_IN_DATA,
 )
 from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.alter.schema_change import is_widening_enabled
 from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema import column_mapping
@@ -31,7 +32,6 @@ from delta_ds.kernel.schema.new_schema import (
     partition_column_not_found,
     partition_columns_of,
 )
-from delta_ds.kernel.schema.type_widening import is_widening_enabled
 from delta_ds.kernel.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from delta_ds.kernel.table_state import TableState
 

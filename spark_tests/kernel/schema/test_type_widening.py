@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.kernel.alter.schema_change import is_widening_enabled
 from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
-from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled, record_changes
+from delta_ds.kernel.schema.type_widening import can_widen, record_changes
 from delta_ds.kernel.schema.types import (
     INTEGER,
     LONG,

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
@@ -150,9 +151,9 @@ def plan_merge(
         schema,
         Side(target, schema),
         Side.of(source),
-        Scope(joined, table, "MERGE", context=context, cache=cache),
-        Scope(target, table, "MERGE", joined=joined, context=context, label="target", cache=cache),
-        Scope(source, table, "MERGE", joined=joined, context=context, label="source", cache=cache),
+        Scope(joined, table, MERGE.name, context=context, cache=cache),
+        Scope(target, table, MERGE.name, joined=joined, context=context, label="target", cache=cache),
+        Scope(source, table, MERGE.name, joined=joined, context=context, label="source", cache=cache),
         table,
         evolve,
         alias,
@@ -262,7 +263,7 @@ def _values(
         None if clause is not None and clause.inserts else resolver.target.column,
         given,
         table=resolver.table,
-        operation="MERGE" if clause is None else clause.label,
+        operation=MERGE.name if clause is None else clause.label,
         current_schema=resolver.schema,
         evolve=resolver.evolve,
         generated=generated,

@@ -18,6 +18,7 @@ from delta_ds.kernel.commands.dml.task import (
     ROW_VERSION,
     UPDATE,
 )
+from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import StructField
 from delta_ds.spark.commands.dml_command import Change
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
@@ -238,7 +239,7 @@ class _Values:
         if field.name not in self._special.defaults or not clause.inserts:
             # Generated and identity values come later.
             return cast.null(field.type)
-        scope = Scope(self._sides.source, self._table, "MERGE", context=self._change.target.context)
+        scope = Scope(self._sides.source, self._table, MERGE.name, context=self._change.target.context)
         default = scope.resolve(self._special.defaults[field.name], "default")
         return cast.cast(default.column, default.type, field.type, field.name)
 
@@ -256,7 +257,7 @@ class _Values:
                 continue
             field = self._plan.schema.find(name)
             assert field is not None
-            scope = Scope(found, self._table, "MERGE", context=self._change.target.context)
+            scope = Scope(found, self._table, MERGE.name, context=self._change.target.context)
             value = scope.resolve(text, "generated column")
             made = StoreCast(self._table, True).cast(value.column, value.type, field.type, name)
             column = F.when(found[CLAUSE].isin(missing), made).otherwise(found[quoted(name)])

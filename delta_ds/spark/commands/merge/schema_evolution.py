@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from delta_ds.kernel.alter.schema_change import is_widening_enabled
 from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
 from delta_ds.kernel.schema.column_paths import Path
-from delta_ds.kernel.schema.type_widening import can_widen, is_widening_enabled
+from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import (
     BINARY,
     STRING,

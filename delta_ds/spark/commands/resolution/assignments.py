@@ -22,6 +22,7 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_WITH_SUGGESTION
 from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.operations import UPDATE
 from delta_ds.kernel.schema.column_paths import Path, find, parse_path, show, unresolved_column
 from delta_ds.kernel.schema.field_metadata import (
     CURRENT_DEFAULT,
@@ -278,7 +279,7 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
     known = unresolved_column(schema, path, table)
     nested = len(path) > 1 and schema.find(path[0]) is not None
     condition = FIELD_NOT_FOUND if nested else UNRESOLVED_COLUMN_WITH_SUGGESTION
-    if operation != "UPDATE" and not nested:
+    if operation != UPDATE.name and not nested:
         condition = MERGE_UNRESOLVED_EXPRESSION
     return SchemaError(
         f"{operation}: {known.text.removesuffix('Nothing was changed')}{_NOTHING}",

@@ -32,6 +32,7 @@ from delta_ds.conditions.dml import (
 )
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
+from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
@@ -250,7 +251,7 @@ class Scope:
         for expression, kind, source in zip(found, types, sources, strict=True):
             if predicate and expression.subquery:
                 raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
-            if not expression.deterministic and (predicate or self._what != "MERGE"):
+            if not expression.deterministic and (predicate or self._what != MERGE.name):
                 raise self._refusal(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source, clause, predicate)
             result.append(Resolved(expression.column, kind, expression.text, source))
         return result
@@ -261,7 +262,7 @@ class Scope:
         for source in sources:
             if predicate and _has_subquery(source):
                 raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
-        random = self._what == "MERGE" and not predicate
+        random = self._what == MERGE.name and not predicate
 
         def ask() -> list[tuple[DataType, bool]]:
             analysed = from_spark(_analyse(self.frame, columns, random=random).schema)
@@ -314,7 +315,7 @@ class Scope:
         }
         parameters |= {"sqlExpr": parameters["expression"], "clause": clause, "cols": self.frame.columns[:50]}
         if condition.startswith(("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")):
-            if self._what == "MERGE":
+            if self._what == MERGE.name:
                 condition = MERGE_UNRESOLVED_EXPRESSION.name
             return SchemaError(message + self._there(), condition=condition, parameters=parameters)
         if condition.startswith(("AMBIGUOUS", "FIELD_NOT_FOUND")):
@@ -331,7 +332,7 @@ class Scope:
         clause: str,
         predicate: bool,
     ) -> UnsupportedOperationError:
-        if predicate and self._what == "MERGE":
+        if predicate and self._what == MERGE.name:
             condition = _OF_MERGE_CONDITIONS.get(condition.name, condition)
         return condition(clause=clause, what=self._what, table=self._table, expression=source_text(source))
 
