@@ -136,3 +136,10 @@ def test_every_setting_of_spark_that_the_code_names_is_documented(texts: dict[Pa
         for name in re.findall(r"\"(spark\.(?:sql|ui|pydelta)\.[\w.]+)\"", text)
     }
     assert not sorted(name for name in named if f"`{name}`" not in documented)
+
+
+def test_every_environment_variable_is_documented(texts: dict[Path, str]) -> None:
+    documented = set(re.findall(r"`(DELTA_DS_\w+)`", texts[DOCS / "settings.md"]))
+    code = [*texts.values(), (ROOT / "Makefile").read_text()]
+    named = {name for text in code for name in re.findall(r"\bDELTA_DS_[A-Z_]*[A-Z]\b", text)}
+    assert named == documented
