@@ -889,7 +889,7 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
 
 def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> tuple[list[int], Counter[str]]:
-        from delta_ds.spark.commands.dml_target import Target
+        from delta_ds.spark.commands.dml_target import DmlTarget
         from delta_ds.spark.commands.resolution import expression_resolution as resolution
 
         write(spark.range(0, 100).selectExpr("id", "id AS v"), path)
@@ -902,21 +902,21 @@ def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_
             .whenNotMatchedInsert("id > 100", {"id": "id", "v": "w"})
         )
         asked: Counter[str] = Counter()
-        analyse, ask = resolution._analyse, Target.ask
+        analyse, ask = resolution._analyse, DmlTarget.ask
 
         def counted_analyse(*arguments: Any, **keywords: Any) -> DataFrame:
             asked["analyse"] += 1
             return analyse(*arguments, **keywords)
 
-        def counted_ask(self: Target, function: Any, *arguments: Any) -> Any:
+        def counted_ask(self: DmlTarget, function: Any, *arguments: Any) -> Any:
             asked[getattr(function, "func", function).__name__] += 1
             return ask(self, function, *arguments)
 
-        resolution._analyse, Target.ask = counted_analyse, counted_ask  # type: ignore[method-assign]
+        resolution._analyse, DmlTarget.ask = counted_analyse, counted_ask  # type: ignore[method-assign]
         try:
             return list(merge.execute().first()), asked
         finally:
-            resolution._analyse, Target.ask = analyse, ask  # type: ignore[method-assign]
+            resolution._analyse, DmlTarget.ask = analyse, ask  # type: ignore[method-assign]
 
     changed, asked = client(program, str(tmp_path / "t"))
     assert changed == [7, 3, 0, 4]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
-from delta_ds.spark.commands.dml_command import Change, affected_rows, by_path
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.spark.commands.dml_target import Target
+    from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.handle import Handle
 
 _GONE = f"{HIDDEN}gone"
@@ -43,7 +43,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
         The condition does not fit the table, the table is append-only, or another commit contradicts the
         deletion. Nothing was deleted.
     """
-    with Change(handle, operations.DELETE.name) as change:
+    with DmlExecution(handle, operations.DELETE.name) as change:
         rows: int | None = 0
         if change.done:
             return affected_rows(handle.spark, rows)
@@ -55,7 +55,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
     return affected_rows(handle.spark, rows)
 
 
-def _delete(change: Change, condition: str | Column) -> int | None:
+def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     target = change.target
     sample = target.frame(target.no_files)
     resolved = resolve_condition(target, sample, condition, operations.DELETE.name)
@@ -68,13 +68,17 @@ def _delete(change: Change, condition: str | Column) -> int | None:
     return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
 
 
-def resolve_condition(target: Target, frame: DataFrame, condition: str | Column, operation: str) -> Resolved:
+def resolve_condition(
+    target: DmlTarget, frame: DataFrame, condition: str | Column, operation: str
+) -> Resolved:
     """A condition on the rows of a frame of the target; it can be evaluated on all frames of it."""
     scope = Scope(frame, target.handle.where, operation, context=target.context)
     return scope.predicate(condition, "condition")
 
 
-def _remove(change: Change, files: CandidateFiles, predicate: Expression | None, text: str) -> int | None:
+def _remove(
+    change: DmlExecution, files: CandidateFiles, predicate: Expression | None, text: str
+) -> int | None:
     """Remove whole files, without reading them."""
     if not len(files):
         return 0
@@ -88,7 +92,7 @@ def _remove(change: Change, files: CandidateFiles, predicate: Expression | None,
 
 
 def _mark(
-    change: Change, files: CandidateFiles, hits: DataFrame, predicate: Expression | None, text: str
+    change: DmlExecution, files: CandidateFiles, hits: DataFrame, predicate: Expression | None, text: str
 ) -> int:
     found = positions(hits)
     rows = sum(map(len, found.values()))
@@ -103,7 +107,12 @@ def _mark(
 
 
 def _rewrite(
-    change: Change, files: CandidateFiles, condition: Resolved, predicate: Expression | None, *, keeps: bool
+    change: DmlExecution,
+    files: CandidateFiles,
+    condition: Resolved,
+    predicate: Expression | None,
+    *,
+    keeps: bool,
 ) -> int:
     """Write the other rows of the files anew in which rows match.
 

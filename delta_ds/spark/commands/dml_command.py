@@ -22,7 +22,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.auto_compaction import compact_after, settings_of
-from delta_ds.spark.commands.dml_target import Target
+from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
 
 
-class Change(AbstractContextManager["Change"]):
+class DmlExecution(AbstractContextManager["DmlExecution"]):
     """A command that changes rows. Used as a context: what it wrote is deleted at its end, unless it was committed.
 
     Parameters
@@ -69,7 +69,7 @@ class Change(AbstractContextManager["Change"]):
     def __init__(self, handle: Handle, operation: str, *, removes: bool = True) -> None:
         self._started = time.monotonic()
         self.operation = operation
-        self.target = Target(handle)
+        self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
         self._txn = session_transaction(self.target.spark)
@@ -104,7 +104,7 @@ class Change(AbstractContextManager["Change"]):
         plan: DmlPlan = self.target.ask(partial(plan_dml, **how))
         return plan
 
-    def __enter__(self) -> Change:
+    def __enter__(self) -> DmlExecution:
         self._staged = self._guard.__enter__()
         if not self.target.is_connect:
             from delta_ds.spark.native.snapshot_isolation import pin_snapshots

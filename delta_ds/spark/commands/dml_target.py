@@ -57,7 +57,7 @@ def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Se
     return function(log.snapshot(version), *arguments)
 
 
-class Target:
+class DmlTarget:
     """A table at the version that a command starts from.
 
     Parameters

@@ -1,6 +1,6 @@
 """A private data source that reads some files with row positions, where Spark's own reader cannot be used.
 
-A data source that only `Target` reads.
+A data source that only `DmlTarget` reads.
 """
 
 from __future__ import annotations

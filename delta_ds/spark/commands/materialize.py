@@ -1,6 +1,6 @@
 """Materialize rows that a command reads twice and that could differ the second time.
 
-In classic sessions the values of expressions are fixed when they are resolved (`Target.context`). A client of Spark
+In classic sessions the values of expressions are fixed when they are resolved (`DmlTarget.context`). A client of Spark
 Connect cannot do that: the server resolves expressions anew for each query, with the time of that query.
 """
 

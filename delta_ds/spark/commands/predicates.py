@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from delta_ds.spark.commands.dml_target import Target
+    from delta_ds.spark.commands.dml_target import DmlTarget
     from delta_ds.spark.commands.resolution.expression_resolution import Resolved
 
 
-def predicate_of(target: Target, condition: Resolved) -> Expression | None:
+def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:
     """The part of a condition on the table that the kernel can express; None for no part.
 
     Not bound. In a session of Spark Connect only SQL text is understood.
@@ -50,7 +50,7 @@ def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | 
     return path
 
 
-def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> list[Expression]:
+def demands_on_target(target: DmlTarget, condition: Resolved, rows: DataFrame) -> list[Expression]:
     """The part of a MERGE condition on the table alone.
 
     Parameters
@@ -76,7 +76,7 @@ def demands_on_target(target: Target, condition: Resolved, rows: DataFrame) -> l
 
 
 def keys_of(
-    target: Target, condition: Resolved, rows: DataFrame, source: DataFrame
+    target: DmlTarget, condition: Resolved, rows: DataFrame, source: DataFrame
 ) -> list[tuple[StructField, SparkColumn]]:
     """The columns of the table that must equal a source expression, with that expression."""
     if target.is_connect:
@@ -113,7 +113,7 @@ def _without_qualifier(tree: Expression, alias: str) -> Expression:
     return tree
 
 
-def reads_only(target: Target, condition: Resolved, names: Collection[str]) -> bool:
+def reads_only(target: DmlTarget, condition: Resolved, names: Collection[str]) -> bool:
     """Whether a condition reads some columns, and no others than these; False where that is not known."""
     if not target.is_connect:
         from delta_ds.spark.native.catalyst.conditions import referenced_columns

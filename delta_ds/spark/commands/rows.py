@@ -12,7 +12,7 @@ from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
-from delta_ds.spark.commands.dml_target import Target, is_hidden
+from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.schema import quoted
@@ -27,7 +27,7 @@ logger = logging.getLogger("delta_ds")
 
 
 def write_rows(
-    frame: DataFrame, plan: DmlPlan, target: Target, portable: Callable[[], DmlPlan]
+    frame: DataFrame, plan: DmlPlan, target: DmlTarget, portable: Callable[[], DmlPlan]
 ) -> list[TaskResult]:
     """Write the rows of a command to files.
 
@@ -61,7 +61,7 @@ def write_rows(
     return [pickle.loads(row[0]) for row in results]
 
 
-def _native(frame: DataFrame, plan: DmlPlan, target: Target) -> TaskResult | None:
+def _native(frame: DataFrame, plan: DmlPlan, target: DmlTarget) -> TaskResult | None:
     if target.is_connect or is_off(target.spark, NATIVE_WRITE_CONF):
         return None
     from delta_ds.spark.native.jvm import NotNative
@@ -83,7 +83,7 @@ def _native(frame: DataFrame, plan: DmlPlan, target: Target) -> TaskResult | Non
         return None
 
 
-def before_columns(target: Target, frame: DataFrame) -> list[Column]:
+def before_columns(target: DmlTarget, frame: DataFrame) -> list[Column]:
     """The rows of a frame as they are, for change files."""
     return [column.alias(f"{BEFORE}{n}") for n, column in enumerate(target.columns(frame))]
 
@@ -120,7 +120,7 @@ def staging(table: str) -> Iterator[Staging]:
             raise ours from error
 
 
-def session_metadata(target: Target) -> Mapping[str, str | None]:
+def session_metadata(target: DmlTarget) -> Mapping[str, str | None]:
     """`user_metadata` and `engine_info` of the session's commits."""
     from delta_ds.spark.engine import engine_info
 

@@ -14,7 +14,7 @@ from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.commands.dml.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import resolve_condition
-from delta_ds.spark.commands.dml_command import Change, affected_rows, by_path
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
@@ -59,7 +59,7 @@ def run_update(
         raise InvalidOptionError(
             f"update of {handle.where} needs assignments: set={{'column': 'expression'}}; nothing was changed"
         )
-    with Change(handle, operations.UPDATE.name) as change:
+    with DmlExecution(handle, operations.UPDATE.name) as change:
         rows = 0 if change.done else _Update(change, condition, assignments).run()
     return affected_rows(handle.spark, rows)
 
@@ -67,7 +67,7 @@ def run_update(
 class _Update:
     def __init__(
         self,
-        change: Change,
+        change: DmlExecution,
         condition: str | Column | None,
         assignments: Mapping[str, str | Column],
     ) -> None:

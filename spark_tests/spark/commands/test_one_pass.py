@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.commands.dml_command import Change
+from delta_ds.spark.commands.dml_command import DmlExecution
 from spark_tests.full_form import FULL
 from spark_tests.spark.commands.test_row_commands import FEED, TRACKING, VECTORS
 
@@ -321,7 +321,7 @@ def test_clauses_of_a_merge_are_one_flat_case(spark: SparkSession, tmp_path: Pat
     for number in range(12):
         merge = merge.whenMatchedUpdate(f"s.id % 12 = {number}", {"v": f"{number} + 1"})
         merge = merge.whenNotMatchedInsert(f"s.id % 12 = {number}", {"id": "s.id", "v": f"-{number}"})
-    with mock.patch.object(Change, "write", autospec=True, side_effect=Change.write) as writes:
+    with mock.patch.object(DmlExecution, "write", autospec=True, side_effect=DmlExecution.write) as writes:
         merge.execute()
     plan = str(writes.call_args.args[1]._jdf.queryExecution().analyzed().toString())
     nested = re.search(r"CASE(?:(?!END).)*CASE", plan)

@@ -9,7 +9,7 @@ import numpy as np
 
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
 from delta_ds.spark.commands.merge.rows import CLAUSE, NONE, Sides
-from delta_ds.spark.commands.merge.source import SOURCE
+from delta_ds.spark.commands.merge.sides import SOURCE
 from delta_ds.spark.commands.positions import BUCKET, bit_of, bucket_of, unpack_bitmaps
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from delta_ds.kernel.commands.dml.task import (
 )
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import StructField
-from delta_ds.spark.commands.dml_command import Change
+from delta_ds.spark.commands.dml_command import DmlExecution
 from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
 from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
-from delta_ds.spark.commands.merge.source import SOURCE
+from delta_ds.spark.commands.merge.sides import SOURCE
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.schema import quoted
@@ -90,7 +90,7 @@ def _case(branches: Sequence[tuple[Column, Column]], otherwise: Column) -> Colum
 
 def rewritten_rows(
     sides: Sides,
-    change: Change,
+    change: DmlExecution,
     special: SpecialColumns,
     touched: CandidateFiles | None,
     *,
@@ -135,7 +135,7 @@ def rewritten_rows(
     return _as_written(values.frame(), change, repeated)
 
 
-def all_rows(sides: Sides, change: Change, special: SpecialColumns, *, by_source: bool) -> DataFrame:
+def all_rows(sides: Sides, change: DmlExecution, special: SpecialColumns, *, by_source: bool) -> DataFrame:
     """What becomes of all rows of the join, before it is known where rows change.
 
     Returns
@@ -150,7 +150,7 @@ def all_rows(sides: Sides, change: Change, special: SpecialColumns, *, by_source
 
 
 def written_rows(
-    sides: Sides, change: Change, rows: DataFrame, touched: CandidateFiles, *, repeated: bool
+    sides: Sides, change: DmlExecution, rows: DataFrame, touched: CandidateFiles, *, repeated: bool
 ) -> DataFrame:
     """Those of `all_rows` that are written; arguments as of `rewritten_rows`."""
     wanted = rows[CLAUSE] != NONE
@@ -167,7 +167,7 @@ def _join(sides: Sides, marks: bool, by_source: bool) -> str:
     return "full" if inserts else "right"
 
 
-def _as_written(rows: DataFrame, change: Change, repeated: bool) -> DataFrame:
+def _as_written(rows: DataFrame, change: DmlExecution, repeated: bool) -> DataFrame:
     """The rows without positions; each deleted row once, however often the source matches it.
 
     Source: delta-spark, `ClassicMergeExecutor.deduplicateCDFDeletes`.
@@ -180,7 +180,7 @@ def _as_written(rows: DataFrame, change: Change, repeated: bool) -> DataFrame:
     return rows.drop(CLAUSE, FILE, ROW)
 
 
-def _gone(sides: Sides, change: Change, frame: DataFrame) -> Column:
+def _gone(sides: Sides, change: DmlExecution, frame: DataFrame) -> Column:
     """Whether a row is deleted and need not be recorded as a change."""
     from pyspark.sql import functions as F
 
@@ -194,7 +194,7 @@ class _Values:
     """The values of the rows of the join after the merge."""
 
     def __init__(
-        self, sides: Sides, change: Change, special: SpecialColumns, frame: DataFrame, *, keeps: bool
+        self, sides: Sides, change: DmlExecution, special: SpecialColumns, frame: DataFrame, *, keeps: bool
     ) -> None:
         # Where rows that no clause changes are not kept, the table's columns need not be read for their sake.
         self._keeps = keeps

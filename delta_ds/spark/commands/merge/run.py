@@ -11,15 +11,15 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_cou
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.operations import MERGE
-from delta_ds.spark.commands.dml_command import Change, by_path
-from delta_ds.spark.commands.dml_target import Target
+from delta_ds.spark.commands.dml_command import DmlExecution, by_path
+from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.materialize import materialized_or_cached, may_change
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
 from delta_ds.spark.commands.merge.rows import Sides, all_rows, rewritten_rows, written_rows
-from delta_ds.spark.commands.merge.source import (
+from delta_ds.spark.commands.merge.sides import (
     SOURCE,
     between,
     has_usable_bounds,
@@ -50,7 +50,7 @@ def run_merge(
     evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
     removes = any(not clause.inserts for clause in clauses)
-    with Change(handle, MERGE.name, removes=removes) as change:
+    with DmlExecution(handle, MERGE.name, removes=removes) as change:
         counts = (0, 0, 0, 0)
         if not change.done:
             counts = _Merge(change, source, condition, clauses, evolve).run()
@@ -82,14 +82,14 @@ class _Outcome:
 class _Merge:
     def __init__(
         self,
-        change: Change,
+        change: DmlExecution,
         source: DataFrame,
         condition: str | Column,
         clauses: Sequence[Clause],
         evolve: bool,
     ) -> None:
         self._change = change
-        self._target: Target = change.target
+        self._target: DmlTarget = change.target
         self._given, self._source = source, _mark_source(source)
         self._condition = condition
         self._clauses = clauses

@@ -34,6 +34,7 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
+from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.native.resolution import ExpressionContext
 
-HIDDEN = "__pydelta_"
 SEARCH_CONDITION = "search condition"
 _VALUE = f"{HIDDEN}value_"
 _NOTHING = "Nothing was written"
