@@ -80,7 +80,7 @@ class DeltaLog:
             if version is not None:
                 raise InvalidOptionError("give a version or a timestamp, not both")
             version = history.version_at(
-                self.storage, list_log(self.storage), latest.metadata, _milliseconds(timestamp)
+                self.storage, list_log(self.storage), latest.table_state, _milliseconds(timestamp)
             )
         # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
         return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
@@ -100,7 +100,7 @@ class DeltaLog:
         """
         _check_from_zero(limit=limit)
         latest = open_snapshot(self.storage)
-        return history.describe(self.storage, list_log(self.storage), latest.metadata, limit)
+        return history.describe(self.storage, list_log(self.storage), latest.table_state, limit)
 
     def changes(
         self,

@@ -99,7 +99,7 @@ class Snapshot:
     @cached_property
     def timestamp(self) -> int:
         """When the version was committed, ms since 1970: in-commit where enabled, else the file's time."""
-        inside = history.in_commit_timestamps(self.metadata)
+        inside = history.in_commit_timestamps(self.table_state)
         if inside is not None and self.version >= inside.version:
             return history.in_commit_time(self.storage, self.segment.last_commit)
         return self.segment.last_commit.status.modified_ms

@@ -6,7 +6,7 @@ Source: PROTOCOL.md, "Protocol Evolution", "Column Mapping", "Table Features", "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from delta_ds.kernel import features, protocol_checks
@@ -123,6 +123,12 @@ class TableState:
         Source: PROTOCOL.md, "Supported Features", "Active Features".
         """
         return self.supports(feature) and feature.is_turned_on(self.properties)
+
+    def after(self, version: int, protocol: Protocol | None, metadata: Metadata | None) -> TableState:
+        """What holds after a commit; None: it does not change that."""
+        return replace(
+            self, version=version, protocol=protocol or self.protocol, metadata=metadata or self.metadata
+        )
 
     def check_readable(self) -> None:
         """Refuse a version that this package cannot read rightly.

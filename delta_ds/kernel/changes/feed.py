@@ -35,6 +35,7 @@ from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,9 +53,9 @@ def open_changes(
     latest = open_snapshot(storage)
     listing = list_log(storage)
     if starting_timestamp is not None:
-        start = _first_from(storage, listing, latest.metadata, starting_timestamp)
+        start = _first_from(storage, listing, latest.table_state, starting_timestamp)
     if ending_timestamp is not None:
-        end = history.version_at(storage, listing, latest.metadata, ending_timestamp)
+        end = history.version_at(storage, listing, latest.table_state, ending_timestamp)
     if start is None:
         raise NO_START_FOR_CDC_READ(table=storage.url)
     if start > latest.version:
@@ -65,10 +66,10 @@ def open_changes(
     return ChangeFeed(storage, listing, latest, start, last, timezone)
 
 
-def _first_from(storage: Storage, listing: LogListing, metadata: Metadata, timestamp: int) -> int:
+def _first_from(storage: Storage, listing: LogListing, state: TableState, timestamp: int) -> int:
     """The first version committed at or after a moment."""
     versions = sorted(listing.commits)
-    times = history.commit_times(storage, listing, metadata, versions)
+    times = history.commit_times(storage, listing, state, versions)
     for version in versions:
         if times[version] >= timestamp:
             return version
@@ -190,7 +191,9 @@ class ChangeFeed:
 
     def slices(self) -> list[FileSlice]:
         """One slice a changed file and kind of change, in order of version."""
-        times = history.commit_times(self.storage, self._listing, self._latest.metadata, list(self._versions))
+        times = history.commit_times(
+            self.storage, self._listing, self._latest.table_state, list(self._versions)
+        )
         columns = self._snapshot.physical_partition_columns
         actions, counts = parse_each(self._commits, actions_schema(columns, changes=True))
         maker = SliceMaker(self.storage, columns)

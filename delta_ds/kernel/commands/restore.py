@@ -34,6 +34,7 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
+from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.operations import RESTORE
@@ -48,7 +49,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
-from delta_ds.kernel.transaction.in_commit_time import is_enabled
+from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -292,7 +293,7 @@ def _check_row_ids(wanted: Snapshot, latest: Snapshot) -> None:
 def _put_description(txn: Transaction, wanted: Snapshot, latest: Snapshot, downgrade: bool) -> None:
     protocol = wanted.protocol if downgrade else protocol_with_both(latest.protocol, wanted.protocol)
     # delta-spark commits both whether they change or not.
-    txn.set_metadata(_metadata(wanted.metadata, latest.metadata))
+    txn.set_metadata(_metadata(wanted.table_state, latest.table_state))
     txn.set_protocol(protocol)
     clustering = wanted.domains.get(CLUSTERING_DOMAIN)
     if clustering is not None:
@@ -309,22 +310,22 @@ def protocol_with_both(protocol: Protocol, other: Protocol) -> Protocol:
     return weakest_protocol(protocol.supported | other.supported, readers)
 
 
-def _metadata(wanted: Metadata, latest: Metadata) -> Metadata:
+def _metadata(wanted: TableState, latest: TableState) -> Metadata:
     """The earlier metadata, with the values that must never decrease."""
-    before = latest.configuration
-    configuration = dict(wanted.configuration)
+    before = latest.properties
+    configuration = dict(wanted.properties)
     if COLUMN_MAPPING_MODE.of(configuration) != "none":
         highest = max(COLUMN_MAPPING_MAX_ID.of(c) for c in (configuration, before))
         configuration[COLUMN_MAPPING_MAX_ID.name] = str(highest)
     kept = [CHECKPOINT_PROTECTION_BEFORE_VERSION.name]
     for name in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name):
         configuration.pop(name, None)  # where timestamps are enabled by this very commit, it says so itself
-    if is_enabled(latest) and is_enabled(wanted):
+    if latest.enabled(IN_COMMIT_TIMESTAMP) and wanted.enabled(IN_COMMIT_TIMESTAMP):
         kept += [ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name]
     configuration |= {name: before[name] for name in kept if name in before}
     schema = with_highest_marks(wanted.schema, latest.schema)
-    text = wanted.schema_string if schema == wanted.schema else schema_to_json(schema)
-    return replace(wanted, configuration=configuration, schema_string=text)
+    text = wanted.metadata.schema_string if schema == wanted.schema else schema_to_json(schema)
+    return replace(wanted.metadata, configuration=configuration, schema_string=text)
 
 
 def with_highest_marks(schema: StructType, other: StructType) -> StructType:

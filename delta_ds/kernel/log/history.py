@@ -18,16 +18,16 @@ from delta_ds.conditions.log import (
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
 )
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
-from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version
 from delta_ds.kernel.properties import (
-    ENABLE_IN_COMMIT_TIMESTAMPS,
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
 )
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.table_state import TableState
 
 _FIRST, _LAST = (timestamp.replace(tzinfo=timezone.utc) for timestamp in (datetime.min, datetime.max))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -45,15 +45,14 @@ class InCommitTimestamps:
     timestamp: int
 
 
-def in_commit_timestamps(metadata: Metadata) -> InCommitTimestamps | None:
+def in_commit_timestamps(state: TableState) -> InCommitTimestamps | None:
     """Whether and since when commits have in-commit timestamps; None for file times only."""
-    properties = metadata.configuration
-    if properties.get(ENABLE_IN_COMMIT_TIMESTAMPS.name, "false").lower() != "true":
+    if not state.enabled(IN_COMMIT_TIMESTAMP):
         return None
     try:
         return InCommitTimestamps(
-            int(properties.get(ICT_ENABLEMENT_VERSION.name, 0)),
-            int(properties.get(ICT_ENABLEMENT_TIMESTAMP.name, 0)),
+            int(state.properties.get(ICT_ENABLEMENT_VERSION.name, 0)),
+            int(state.properties.get(ICT_ENABLEMENT_TIMESTAMP.name, 0)),
         )
     except ValueError as error:
         raise CorruptLogFileError(
@@ -102,15 +101,15 @@ def reachable_versions(listing: LogListing) -> list[int]:
     return sorted(v for v in listing.commits if v >= first)
 
 
-def version_at(storage: Storage, listing: LogListing, metadata: Metadata, timestamp: int) -> int:
+def version_at(storage: Storage, listing: LogListing, state: TableState, timestamp: int) -> int:
     """The newest version that was committed at or before a timestamp.
 
     Parameters
     ----------
     listing
         Of the whole log.
-    metadata
-        Of the latest version: says whether in-commit timestamps count.
+    state
+        The latest version: says whether in-commit timestamps count.
     timestamp
         Milliseconds since 1970 in UTC.
 
@@ -120,7 +119,7 @@ def version_at(storage: Storage, listing: LogListing, metadata: Metadata, timest
         Before the first or after the last commit, with the condition delta-spark uses.
     """
     versions = reachable_versions(listing)
-    inside = in_commit_timestamps(metadata)
+    inside = in_commit_timestamps(state)
     if inside is not None and timestamp >= inside.timestamp:
         return _search_in_commit(storage, listing, versions, inside, timestamp)
     times = file_times(listing, [v for v in versions if inside is None or v < inside.version])
@@ -204,10 +203,10 @@ def _too_late(storage: Storage, timestamp: int, last: int) -> TimestampOutOfRang
 
 
 def commit_times(
-    storage: Storage, listing: LogListing, metadata: Metadata, versions: Sequence[int]
+    storage: Storage, listing: LogListing, state: TableState, versions: Sequence[int]
 ) -> dict[int, int]:
     """The commit time in ms of each of some versions: in-commit where that is enabled, else by file."""
-    inside = in_commit_timestamps(metadata)
+    inside = in_commit_timestamps(state)
     times = file_times(listing, reachable_versions(listing))
     for version in versions:
         if inside is not None and version >= inside.version:
@@ -218,13 +217,13 @@ def commit_times(
 
 
 def describe(
-    storage: Storage, listing: LogListing, metadata: Metadata, limit: int | None
+    storage: Storage, listing: LogListing, state: TableState, limit: int | None
 ) -> list[dict[str, Any]]:
     """The history, newest first, one dictionary a commit with the keys of `DESCRIBE HISTORY`."""
     versions = sorted(listing.commits, reverse=True)
     if limit is not None:
         versions = versions[:limit]
-    inside = in_commit_timestamps(metadata)
+    inside = in_commit_timestamps(state)
     times = file_times(listing, sorted(listing.commits))
     entries = []
     for commit in read_commits(storage, [listing.commits[v] for v in versions]):

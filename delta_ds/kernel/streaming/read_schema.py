@@ -6,8 +6,6 @@ the log gets an entry, and the stream stops to be started again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from delta_ds.conditions.streaming import (
     STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT,
     STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA,
@@ -172,13 +170,7 @@ class ReadSchema:
 
     def _after(self, commit: StreamedCommit) -> TableState:
         """The protocol and metadata in force after a commit."""
-        read_state = self.read_state
-        return replace(
-            read_state,
-            version=commit.version,
-            protocol=commit.protocol or read_state.protocol,
-            metadata=commit.metadata or read_state.metadata,
-        )
+        return self.read_state.after(commit.version, commit.protocol, commit.metadata)
 
     def _check_metadata(self, state: TableState) -> None:
         check_schema(self.read_state, state.metadata, state.version, has_start=self._options.has_start)

@@ -40,13 +40,13 @@ def starting_version(storage: Storage, options: StreamReadOptions) -> int | None
 
 def _version_from(storage: Storage, timestamp: int) -> int:
     """The first version committed at or after a timestamp, or the first there is."""
-    metadata = open_snapshot(storage).metadata
+    state = open_snapshot(storage).table_state
     listing = list_log(storage)
     try:
-        version = history.version_at(storage, listing, metadata, timestamp)
+        version = history.version_at(storage, listing, state, timestamp)
     except TimestampOutOfRangeError as error:
         if error.condition != _TOO_EARLY:
             raise
         return min(listing.commits)
-    time = history.commit_times(storage, listing, metadata, [version])[version]
+    time = history.commit_times(storage, listing, state, [version])[version]
     return version if time >= timestamp else version + 1

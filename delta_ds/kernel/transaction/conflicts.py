@@ -151,13 +151,13 @@ def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
     if winning_commit.has_tag(metadata_changes.IDENTITY_TAG):
         pending.metadata = after
         return
-    before = pending.metadata
-    problem = metadata_changes.incompatible_difference(before, after, pending.protocol)
+    now = replace(pending.state, metadata=after)
+    problem = metadata_changes.incompatible_difference(pending.state, now)
     if problem is not None:
         raise _conflict(
             MetadataChangedException, pending, winning_commit, f"changed the metadata of the table: {problem}"
         )
-    if metadata_changes.enables_row_tracking(before, after):
+    if metadata_changes.enables_row_tracking(pending.state, now):
         pending.tag(row_ids.NOT_PRESERVED_TAG, "false")
     pending.metadata = after
 

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.properties import (
-    ENABLE_IN_COMMIT_TIMESTAMPS,
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
 )
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
-
-
-def is_enabled(metadata: Metadata) -> bool:
-    return metadata.configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.name, "false").strip().lower() == "true"
 
 
 def stamp(pending: Pending, now: int) -> None:
@@ -29,16 +25,16 @@ def stamp(pending: Pending, now: int) -> None:
     now
         Milliseconds since 1970.
     """
-    if not is_enabled(pending.metadata):
+    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
         return
     snapshot = pending.snapshot
     pending.in_commit_timestamp = now if snapshot is None else max(now, snapshot.timestamp + 1)
-    _record_enablement(pending, snapshot.metadata if snapshot is not None else None)
+    _record_enablement(pending, snapshot.table_state if snapshot is not None else None)
 
 
 def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     """Move the timestamp past that of the winning commit; one without a timestamp counts by its file's time."""
-    if not is_enabled(pending.metadata):
+    if not pending.state.enabled(IN_COMMIT_TIMESTAMP):
         return
     won = winning_commit.info.get("inCommitTimestamp")
     if isinstance(won, bool) or not isinstance(won, int):
@@ -47,27 +43,29 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     if own is None:
         own = int(pending.commit_info["timestamp"])
     pending.in_commit_timestamp = max(own, won + 1)
-    before = winning_commit.metadata or (pending.snapshot.metadata if pending.snapshot is not None else None)
+    before = pending.snapshot.table_state if pending.snapshot is not None else None
+    if before is not None:
+        before = before.after(winning_commit.version, winning_commit.protocol, winning_commit.metadata)
     _record_enablement(pending, before)
 
 
-def _record_enablement(pending: Pending, before: Metadata | None) -> None:
+def _record_enablement(pending: Pending, before: TableState | None) -> None:
     """The commit that enables timestamps on a table that exists says so; a later one keeps what was said."""
     new = pending.new_metadata
-    if new is None or before is None or not is_enabled(new):
+    if new is None or before is None or not pending.state.enabled(IN_COMMIT_TIMESTAMP):
         return
-    if not is_enabled(before):
+    if not before.enabled(IN_COMMIT_TIMESTAMP):
         since = {
             ICT_ENABLEMENT_VERSION.name: str(pending.version),
             ICT_ENABLEMENT_TIMESTAMP.name: str(pending.in_commit_timestamp),
         }
     elif (
-        ICT_ENABLEMENT_VERSION.name in before.configuration
+        ICT_ENABLEMENT_VERSION.name in before.properties
         and ICT_ENABLEMENT_VERSION.name not in new.configuration
     ):
         since = {
             k: v
-            for k, v in before.configuration.items()
+            for k, v in before.properties.items()
             if k in (ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name)
         }
     else:

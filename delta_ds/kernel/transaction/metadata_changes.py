@@ -7,12 +7,10 @@ Source: conflict-matrix section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import (
     CATALOG_MANAGED,
-    COLUMN_MAPPING,
     DELETION_VECTORS,
     IN_COMMIT_TIMESTAMP,
     ROW_TRACKING,
@@ -33,6 +31,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import StructField
+from delta_ds.kernel.table_state import TableState
 
 # Set on commits that only moved the marks of identity columns.
 IDENTITY_TAG = "delta.identity.schemaUpdate"
@@ -42,42 +41,32 @@ _MAPPING_KEYS = frozenset([
 ])  # fmt: skip
 
 
-def incompatible_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
+def incompatible_difference(before: TableState, after: TableState) -> str | None:
     """The part of a metadata change that cannot be adopted, in words; None if all of it can.
 
     Parameters
     ----------
     before
-        The metadata the transaction goes by.
+        What the transaction goes by.
     after
-        What the other commit wrote.
-    protocol
-        In force after the other commit.
+        What holds after the other commit.
     """
     for name in ("id", "name", "description", "provider", "partition_columns", "created_time"):
-        if getattr(before, name) != getattr(after, name):
+        if getattr(before.metadata, name) != getattr(after.metadata, name):
             return f"its {name.replace('_', ' ')} changed"
-    found = _property_difference(before, after, protocol)
-    if found is None and before.schema_string != after.schema_string:
+    found = _property_difference(before, after)
+    if found is None and before.metadata.schema_string != after.metadata.schema_string:
         found = _schema_difference(before, after)
     return found
 
 
-def enables_row_tracking(before: Metadata, after: Metadata) -> bool:
-    """Whether the other commit turned the property on."""
-    old, new = (
-        before.configuration.get(ENABLE_ROW_TRACKING.name),
-        after.configuration.get(ENABLE_ROW_TRACKING.name),
-    )
-    return old != new and _is_true(new)
+def enables_row_tracking(before: TableState, after: TableState) -> bool:
+    """Whether the other commit turned row tracking on."""
+    return after.enabled(ROW_TRACKING) and not before.enabled(ROW_TRACKING)
 
 
-def _is_true(text: str | None) -> bool:
-    return (text or "").strip().lower() == "true"
-
-
-def _property_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
-    old, new = before.configuration, after.configuration
+def _property_difference(before: TableState, after: TableState) -> str | None:
+    old, new = before.properties, after.properties
     removed = sorted(old.keys() - new.keys())
     if removed:
         return f"property {removed[0]} was unset"
@@ -85,7 +74,7 @@ def _property_difference(before: Metadata, after: Metadata, protocol: Protocol) 
         if old.get(name) == new[name]:
             continue
         allowed = _ADOPTED.get(name)
-        if allowed is None or not allowed(_MetadataChange(name, old, new, protocol)):
+        if allowed is None or not allowed(_MetadataChange(name, before, after)):
             return f"property {name} was set to {new[name]!r}"
     return None
 
@@ -93,30 +82,25 @@ def _property_difference(before: Metadata, after: Metadata, protocol: Protocol) 
 class _MetadataChange:
     """One property that was added or changed."""
 
-    def __init__(self, name: str, old: Mapping[str, str], new: Mapping[str, str], protocol: Protocol) -> None:
-        self.old, self.new, self.protocol = old, new, protocol
-        self.value = new[name]
-        self.is_new = name not in old
+    def __init__(self, name: str, before: TableState, after: TableState) -> None:
+        self.before, self.after = before, after
+        self.is_new = name not in before.properties
 
 
 def _is_turned_on(feature: TableFeature) -> Callable[[_MetadataChange], bool]:
-    return lambda change: change.protocol.supports(feature) and _is_true(change.value)
+    return lambda change: change.after.enabled(feature)
 
 
 def _to_mapping_by_name(change: _MetadataChange) -> bool:
-    return change.protocol.supports(COLUMN_MAPPING) and _maps_by_name_now(change.old, change.new)
+    return _maps_by_name_now(change.before, change.after)
 
 
-def _maps_by_name_now(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    modes = (
-        old.get(COLUMN_MAPPING_MODE.name, "none").lower(),
-        new.get(COLUMN_MAPPING_MODE.name, "none").lower(),
-    )
-    return modes == ("none", "name")
+def _maps_by_name_now(before: TableState, after: TableState) -> bool:
+    return (before.mapping_mode, after.mapping_mode) == ("none", "name")
 
 
 def _names_row_tracking_column(change: _MetadataChange) -> bool:
-    return _is_true(change.new.get(ENABLE_ROW_TRACKING.name))
+    return change.after.enabled(ROW_TRACKING)
 
 
 def _is_new(change: _MetadataChange) -> bool:
@@ -124,7 +108,7 @@ def _is_new(change: _MetadataChange) -> bool:
 
 
 def _catalog_id(change: _MetadataChange) -> bool:
-    return change.is_new or not change.protocol.supports(CATALOG_MANAGED)
+    return change.is_new or not change.after.supports(CATALOG_MANAGED)
 
 
 _ADOPTED: dict[str, Callable[[_MetadataChange], bool]] = {
@@ -134,7 +118,7 @@ _ADOPTED: dict[str, Callable[[_MetadataChange], bool]] = {
     COLUMN_MAPPING_MODE.name: _to_mapping_by_name,
     COLUMN_MAPPING_MAX_ID.name: lambda change: True,
     ENABLE_DELETION_VECTORS.name: _is_turned_on(DELETION_VECTORS),
-    CHECKPOINT_POLICY.name: lambda change: change.protocol.supports(V2_CHECKPOINT) and change.value == "v2",
+    CHECKPOINT_POLICY.name: _is_turned_on(V2_CHECKPOINT),
     ENABLE_IN_COMMIT_TIMESTAMPS.name: _is_turned_on(IN_COMMIT_TIMESTAMP),
     ICT_ENABLEMENT_VERSION.name: _is_new,
     ICT_ENABLEMENT_TIMESTAMP.name: _is_new,
@@ -142,10 +126,10 @@ _ADOPTED: dict[str, Callable[[_MetadataChange], bool]] = {
 }
 
 
-def _schema_difference(before: Metadata, after: Metadata) -> str | None:
+def _schema_difference(before: TableState, after: TableState) -> str | None:
     """Only what switching column mapping on writes into top-level fields can be adopted."""
     old, new = before.schema.fields, after.schema.fields
-    if not _maps_by_name_now(before.configuration, after.configuration):
+    if not _maps_by_name_now(before, after):
         return "its schema changed"
     if len(old) != len(new):
         return "its columns changed"

@@ -12,18 +12,18 @@ from delta_ds.conditions.transaction import (
     ROW_ID_ASSIGNMENT_WITHOUT_STATS,
     ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL,
 )
-from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
-from delta_ds.kernel.properties import ENABLE_ROW_TRACKING, ROW_TRACKING_SUSPENDED
+from delta_ds.kernel.properties import ROW_TRACKING_SUSPENDED
+from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 
 NOT_PRESERVED_TAG = "delta.rowTracking.preserved"
 
 
-def is_suspended(metadata: Metadata, table: str) -> bool:
+def is_suspended(state: TableState) -> bool:
     """Whether new files get no row ids although the feature is supported.
 
     Raises
@@ -31,19 +31,10 @@ def is_suspended(metadata: Metadata, table: str) -> bool:
     UnsupportedOperationError
         Row tracking is enabled and suspended at once, which no writer can honour (RT-W-05).
     """
-    enabled = _is_true(metadata, ENABLE_ROW_TRACKING.name)
-    suspended = _is_true(metadata, ROW_TRACKING_SUSPENDED.name)
-    if enabled and suspended:
-        raise ROW_TRACKING_ENABLED_AND_SUSPENDED(table=table)
+    suspended = ROW_TRACKING_SUSPENDED.of(state.properties)
+    if suspended and state.enabled(ROW_TRACKING):
+        raise ROW_TRACKING_ENABLED_AND_SUSPENDED(table=state.table)
     return suspended
-
-
-def _is_true(metadata: Metadata, name: str) -> bool:
-    return metadata.configuration.get(name, "false").strip().lower() == "true"
-
-
-def _assigns(protocol: Protocol, metadata: Metadata, table: str) -> bool:
-    return protocol.supports(ROW_TRACKING) and not is_suspended(metadata, table)
 
 
 def assign(pending: Pending) -> None:
@@ -58,8 +49,8 @@ def assign(pending: Pending) -> None:
     """
     if not pending.protocol.supports(ROW_TRACKING):
         return
-    before = pending.snapshot.metadata if pending.snapshot is not None else pending.metadata
-    if is_suspended(before, pending.table):
+    before = pending.state if pending.snapshot is None else pending.snapshot.table_state
+    if is_suspended(before):
         fields = ("baseRowId", "defaultRowCommitVersion")
         pending.adds = [{k: v for k, v in add.items() if k not in fields} for add in pending.adds]
         return
@@ -116,7 +107,7 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     CommitFailedError
         A file has no `numRecords`.
     """
-    if not _assigns(pending.protocol, pending.metadata, pending.table):
+    if not pending.protocol.supports(ROW_TRACKING) or is_suspended(pending.state):
         return
     won = winning_commit.high_water_mark
     mark = pending.read_mark if won is None else won

@@ -26,15 +26,13 @@ from delta_ds.exceptions import (
 from delta_ds.kernel import features, protocol_checks
 from delta_ds.kernel.actions import vector_id
 from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.features import COLUMN_MAPPING, DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
+from delta_ds.kernel.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import (
     APPEND_ONLY,
-    ENABLE_CHANGE_DATA_FEED,
-    ENABLE_DELETION_VECTORS,
     SYMLINK_MANIFEST_ENABLED,
 )
-from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
+from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
@@ -169,8 +167,7 @@ def check_may_remove(snapshot: Snapshot, operation: str) -> None:
     AppendOnlyError
         `delta.appendOnly` is effective.
     """
-    is_set = snapshot.metadata.configuration.get(APPEND_ONLY.name, "false").strip().lower() == "true"
-    if is_set and snapshot.protocol.supports(features.APPEND_ONLY):
+    if snapshot.table_state.enabled(features.APPEND_ONLY):
         table = snapshot.storage.url
         raise AppendOnlyError(
             f"table {table} is configured to only allow appends, and this {operation} changes or removes rows; "
@@ -186,7 +183,7 @@ def _check_manifests(pending: Pending) -> None:
     properties = pending.new_metadata.configuration
     if not SYMLINK_MANIFEST_ENABLED.of(properties):
         return
-    if ENABLE_DELETION_VECTORS.of(properties):
+    if pending.state.enabled(DELETION_VECTORS):
         raise MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS(table=pending.table)
     if pending.snapshot is not None and _newly_has_manifests_over_vectors(pending.snapshot):
         raise MANIFESTS_WITH_EXISTING_DELETION_VECTORS(table=pending.table)
@@ -200,8 +197,8 @@ def _check_feed_over_mapping(pending: Pending) -> None:
     new, before = pending.new_metadata, pending.snapshot
     if new is None or before is None or not (pending.adds or pending.removes or any(pending.live_removes)):
         return
-    mode = mapping_mode(new.configuration, pending.protocol.supports(COLUMN_MAPPING))
-    if mode == "none" or not ENABLE_CHANGE_DATA_FEED.of(new.configuration):
+    mode = pending.state.mapping_mode
+    if mode == "none" or not pending.state.enabled(features.CHANGE_DATA_FEED):
         return
     if before.mapping_mode == "none":
         what = "turns column mapping on"

@@ -26,10 +26,10 @@ from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
-from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import ENABLE_TYPE_WIDENING, TARGET_FILE_SIZE
+from delta_ds.kernel.properties import TARGET_FILE_SIZE
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -214,7 +214,7 @@ def plan_write(
 def _cast(data: StructType, snapshot: Snapshot, options: WriteOptions) -> StructType:
     """The schema of rows after the casts to the types of the table's columns."""
     # Where columns may become wider, values that are stored in the wider one are not cast.
-    widens = options.merge_schema and ENABLE_TYPE_WIDENING.of(snapshot.metadata.configuration)
+    widens = options.merge_schema and snapshot.table_state.enabled(TYPE_WIDENING)
 
     def cast(field: StructField) -> StructField:
         column = snapshot.schema.find(field.name)

@@ -44,6 +44,14 @@ def test_timestamp_is_first_and_above_the_previous_commit_when_clocks_go_back(
     assert _stamp(tmp_path, 2) == _stamp(tmp_path, 1) + 1
 
 
+def test_the_property_has_no_effect_where_the_protocol_lacks_the_feature(tmp_path: Path) -> None:
+    log = make_table(tmp_path, protocol=LEGACY, configuration=ON)
+    assert log.start_transaction().commit("Manual Update") == 1
+    assert "inCommitTimestamp" not in read_commit(tmp_path, 1)[0]["commitInfo"]
+    file = tmp_path / "_delta_log" / f"{1:020d}.json"
+    assert log.snapshot().timestamp == file.stat().st_mtime_ns // 1_000_000
+
+
 def test_new_table_is_stamped_without_a_record_of_enablement(tmp_path: Path) -> None:
     transaction = DeltaLog(tmp_path).start_transaction(create=True)
     transaction.set_protocol(STAMPED).set_metadata(metadata(ON)).commit("CREATE TABLE")

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from delta_ds.kernel.actions import Metadata
-from delta_ds.kernel.transaction.metadata_changes import incompatible_difference
+from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.transaction import metadata_changes
 from spark_tests.kernel.transaction.tables import LEGACY, SCHEMA, features, metadata
 
 EVERYTHING = features(
@@ -19,6 +20,11 @@ MAPPED = SCHEMA.replace(
 )
 BY_NAME = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"}
 TRACKING = {"delta.enableRowTracking": "true", "delta.rowTracking.materializedRowIdColumnName": "_r"}
+
+
+def incompatible_difference(before: Metadata, after: Metadata, protocol: Protocol) -> str | None:
+    states = (TableState("t", 0, protocol, metadata) for metadata in (before, after))
+    return metadata_changes.incompatible_difference(*states)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ from delta_ds.kernel.log.last_checkpoint import write_hint
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.log.statistics_writers import COUNTS_NAN, statistics_count_nan
 from delta_ds.kernel.properties import (
-    CHECKPOINT_POLICY,
     CHECKPOINT_WRITE_STATS_AS_JSON,
     CHECKPOINT_WRITE_STATS_AS_STRUCT,
 )
@@ -130,7 +129,7 @@ def write_checkpoint(
         typed=typed_columns(state.table),
         footer=COUNTS_NAN if statistics_count_nan(storage, segment) else {},
     )
-    if state.table.supports(V2_CHECKPOINT) and CHECKPOINT_POLICY.of(properties) == "v2":
+    if state.table.enabled(V2_CHECKPOINT):
         info = _write_v2(storage, state, form)
     else:
         info = _write_classic(storage, state, form)
