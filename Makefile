@@ -38,7 +38,7 @@ test: check-java lint types test-fast test-emulated wheel test-spark ## Everythi
 lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/generate_docs.py --check
 
 types: $(VENV)/.dev ## Type check (mypy --strict)
