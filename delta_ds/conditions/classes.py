@@ -80,6 +80,10 @@ ILLEGAL_OPTION = ErrorCondition("DELTA_ILLEGAL_OPTION", InvalidOptionError, "426
 ADD_COLUMNS_OPTIONS = ILLEGAL_OPTION.also(
     "give at least one column, and first or after but not both. Nothing was changed",
 )
+PATH_MISSING = ILLEGAL_OPTION.also("the option 'path' is missing: use .load('/path/of/the/table')")
+WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
+    "{table} is a table of pydelta, it cannot be written with format({format!r})"
+)
 INVALID_PREDICATE = ErrorCondition("DELTA_INVALID_PREDICATE", PredicateError, "42000")
 INVALID_SCHEMA = ErrorCondition("DELTA_INVALID_SCHEMA", SchemaError, "42000")
 JOB_FAILED = ErrorCondition("DELTA_JOB_FAILED", JobFailedError, "58030", family="state")
@@ -88,6 +92,9 @@ MAX_COMMIT_RETRIES_EXCEEDED = ErrorCondition(
     CommitFailedError,
     "40000",
     family="state",
+)
+PREDICATE_NOT_BOOLEAN = INVALID_PREDICATE.also(
+    "a predicate must be boolean, but {predicate} is of type {type}"
 )
 METADATA_CHANGED = ErrorCondition("DELTA_METADATA_CHANGED", MetadataChangedException, "2D521", family="state")
 MISSING_CHANGE_DATA = ErrorCondition("DELTA_MISSING_CHANGE_DATA", ChangeDataError, "KD002")

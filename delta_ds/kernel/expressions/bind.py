@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from delta_ds.conditions.classes import PREDICATE_NOT_BOOLEAN
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.calls import (
     BindScope,
@@ -87,7 +88,7 @@ def bind(
     if type_of(bound) == VOID:
         return Literal(None, BOOLEAN)
     if type_of(bound) not in (BOOLEAN, None):
-        raise PredicateError(f"a predicate must be boolean, but {bound} is of type {type_of(bound)}")
+        raise PREDICATE_NOT_BOOLEAN(predicate=bound, type=type_of(bound))
     return bound
 
 

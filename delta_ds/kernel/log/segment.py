@@ -171,7 +171,7 @@ def _gather(got: _Gathered, file: LogFile) -> None:
 class LogFileGoneError(LogError):
     """A listed file of the log was deleted before it could be read, as log clean-up does."""
 
-    default_condition = "DELTA_LOG_FILE_NOT_FOUND"
+    default_condition = LOG_FILE_NOT_FOUND.name
 
 
 def read_log_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
+from delta_ds.conditions.classes import ILLEGAL_OPTION
+from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.values import zone_by_name
@@ -51,7 +53,7 @@ class Option:
     target: str
     parse: Callable[[str, tzinfo], Any]
     aliases: tuple[str, ...] = ()
-    condition: str = "DELTA_ILLEGAL_OPTION"
+    condition: str = ILLEGAL_OPTION.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,9 @@ class OptionSet:
 def _wrong_value(option: Option, name: str, text: str, error: ValueError) -> dict[str, str]:
     """The parameters of the error, under the names that the condition has for them."""
     reported = {"name": name, "input": text, "explain": str(error)}
-    if option.condition == "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE":
+    if option.condition == TIME_TRAVEL_INVALID_BEGIN_VALUE.name:
         return {**reported, "timeTravelKey": name}
-    return {**reported, "expr": f"'{text}'"} if option.condition == "DELTA_TIMESTAMP_INVALID" else reported
+    return {**reported, "expr": f"'{text}'"} if option.condition == TIMESTAMP_INVALID.name else reported
 
 
 def _only_path(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from delta_ds.conditions.classes import PATH_MISSING
 from delta_ds.conditions.options import (
     INVALID_TIMESTAMP_FORMAT,
     MULTIPLE_CDC_BOUNDARY,
@@ -162,7 +163,7 @@ def parse_read_options(options: Mapping[str, Any], session_time_zone: str = "UTC
     """
     given = READ.parse(options, session_time_zone)
     if not given.values.get("path", "").strip():
-        raise InvalidOptionError("the option 'path' is missing: use .load('/path/of/the/table')")
+        raise PATH_MISSING()
     _check_combination(given.texts, bool(given.values.get("change_feed")))
     return ReadOptions(storage_options=given.storage_options, **given.values)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
+from delta_ds.conditions.classes import PATH_MISSING
 from delta_ds.conditions.options import (
     REGEX_OPT_SYNTAX_ERROR,
     STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
@@ -257,7 +258,7 @@ def parse_stream_read_options(
         raise UNSUPPORTED_TIME_TRAVEL_OF_STREAM(travels=travels[0])
     given = STREAM_READ.parse(options, session_time_zone)
     if not given.values.get("path", "").strip():
-        raise InvalidOptionError("the option 'path' is missing: use .load('/path/of/the/table')")
+        raise PATH_MISSING()
     given.values.pop("event_time_order", None)
     parsed = StreamReadOptions(storage_options=given.storage_options, **given.values)
     _check_combination(parsed)

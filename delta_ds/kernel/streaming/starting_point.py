@@ -5,14 +5,13 @@ Source: delta-spark, `DeltaSource.getStartingVersion`.
 
 from __future__ import annotations
 
+from delta_ds.conditions.log import TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
 from delta_ds.exceptions import TimestampOutOfRangeError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log, version_not_found
 from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-
-_TOO_EARLY = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 
 
 def starting_version(storage: Storage, options: StreamReadOptions) -> int | None:
@@ -45,7 +44,7 @@ def _version_from(storage: Storage, timestamp: int) -> int:
     try:
         version = history.version_at(storage, listing, state, timestamp)
     except TimestampOutOfRangeError as error:
-        if error.condition != _TOO_EARLY:
+        if error.condition != TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION.name:
             raise
         return min(listing.commits)
     time = history.commit_times(storage, listing, state, [version])[version]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
 from delta_ds.conditions.streaming import LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE
 from delta_ds.exceptions import LogError, TruncatedLogError, VersionNotFoundError
 from delta_ds.kernel.changes.commit import change_constants, file_sizes
@@ -15,8 +16,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import numpy as np
-
-_GONE = "DELTA_LOG_FILE_NOT_FOUND"
 
 
 class StartingSnapshot:
@@ -60,7 +59,7 @@ def snapshot_of_stream(storage: Storage, version: int) -> Snapshot:
     except (VersionNotFoundError, TruncatedLogError) as error:
         raise _lagging_error(storage, version, error) from error
     except LogError as error:
-        if error.condition != _GONE:
+        if error.condition != LOG_FILE_NOT_FOUND.name:
             raise
         raise _lagging_error(storage, version, error) from error
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.conditions.expressions import FAILED_RECOGNIZE_REPLACE_WHERE
+from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE, FAILED_RECOGNIZE_REPLACE_WHERE
 from delta_ds.conditions.write import (
     NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
@@ -151,7 +151,7 @@ def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tup
     owner = f"replaceWhere on {table}"
     try:
         clause = read_row_expression(
-            owner, text, now, "DELTA_FAILED_RECOGNIZE_PREDICATE", "Write the predicate in other words."
+            owner, text, now, FAILED_RECOGNIZE_PREDICATE.name, "Write the predicate in other words."
         )
     except DeltaError as error:
         raise FAILED_RECOGNIZE_REPLACE_WHERE(text=text, table=table, reason=error.text) from error

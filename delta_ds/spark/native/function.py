@@ -13,8 +13,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_error
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_exception
 from delta_ds.spark.native.latest_version import InsertRows
 from delta_ds.spark.native.load import load
 
@@ -49,9 +49,7 @@ def register_function(spark: SparkSession, insert: InsertRows) -> None:
         if spark not in _registered and _identifiers(jvm):
             raise NotNative(f"the session has another table function {NAME}")
         functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
-        _registry(jvm).createOrReplaceTempFunction(
-            NAME, functions.of(_Body(jvm, functions, insert)), "scala_udf"
-        )
+        _registry(jvm).createOrReplaceTempFunction(NAME, functions.of(_Body(jvm, insert)), "scala_udf")
     except (Py4JError, TypeError) as error:
         first = str(error).partition("\n")[0]
         raise NotNative(f"Spark {spark.version} takes no table functions from Python: {first}") from error
@@ -80,25 +78,16 @@ def _identifiers(jvm: Jvm) -> list[Any]:
 class _Body:
     """From the arguments, a `Seq[Expression]`, to a `LogicalPlan`, or to the exception to throw."""
 
-    def __init__(self, jvm: Jvm, functions: Any, insert: InsertRows) -> None:
+    def __init__(self, jvm: Jvm, insert: InsertRows) -> None:
         self._jvm = jvm
         self._insert = insert
-        self._functions = functions
 
     def apply(self, expressions: Any) -> Any:
-        from py4j.protocol import Py4JJavaError
-
         try:
             arguments = [_argument(self._jvm, expressions.apply(i)) for i in range(expressions.size())]
             return self._jvm.logical_plan(_frame(self._jvm.spark, _options(arguments), self._insert))
-        except DeltaError as error:
-            parameters = self._jvm.map({name: str(value) for name, value in error.parameters.items()})
-            return self._functions.error(str(error), error.condition, parameters)
         except Exception as error:
-            java = java_error(error)
-            if isinstance(java, Py4JJavaError):
-                return java.java_exception
-            raise
+            return java_exception(self._jvm, error)
 
     class Java:
         implements = ["java.util.function.Function"]

@@ -247,6 +247,31 @@ def java_error(error: BaseException) -> BaseException:
     return error
 
 
+def java_exception(jvm: Jvm, error: Exception) -> Any:
+    """An error of a callback as the exception that the Java class of this package which called it throws.
+
+    Returns
+    -------
+    py4j.java_gateway.JavaObject
+        With condition and parameters for an error of this package, the original for one that came from the JVM.
+
+    Raises
+    ------
+    Exception
+        The error, if it is of Python alone: py4j makes an exception of it.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, DeltaError):
+        functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
+        parameters = jvm.map({name: str(value) for name, value in error.parameters.items()})
+        return functions.error(str(error), error.condition, parameters)
+    java = java_error(error)
+    if isinstance(java, Py4JJavaError):
+        return java.java_exception
+    raise error
+
+
 # --- Java classes of this package
 
 

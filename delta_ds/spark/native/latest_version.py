@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakValueDictionary
 
 from delta_ds.conditions.session import SCHEMA_CHANGE_SINCE_ANALYSIS, TABLE_GONE_SINCE_ANALYSIS
-from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError, UnsupportedOperationError
+from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.schema.read_compatibility import columns_as_before
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.transaction.current import Current
 from delta_ds.spark.native.columns import scan_columns, spark_schema
 from delta_ds.spark.native.hadoop import check_names, local_root
-from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_error
+from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_exception
 from delta_ds.spark.native.scan import READER_OPTIONS, scan
 from delta_ds.spark.native.snapshot_isolation import address_of, snapshot_of_command
 from delta_ds.spark.schema import public_field
@@ -97,21 +97,12 @@ class LatestVersion:
         str or py4j.java_gateway.JavaObject
             `known`, a `Tuple2` of the version's name and its plan, or the exception to throw.
         """
-        from py4j.protocol import Py4JJavaError
-
         try:
             snapshot = self._version(wanted)
             name = name_of(snapshot)
             return known if name == known else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot))
-        except DeltaError as error:
-            functions = compile_class(self._jvm.jvm, self._jvm.gateway, "PathFunction")
-            parameters = self._jvm.map({key: str(value) for key, value in error.parameters.items()})
-            return functions.error(str(error), error.condition, parameters)
         except Exception as error:
-            java = java_error(error)
-            if isinstance(java, Py4JJavaError):
-                return java.java_exception
-            raise
+            return java_exception(self._jvm, error)
 
     class Java:
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]

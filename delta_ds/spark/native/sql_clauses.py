@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from delta_ds.conditions.classes import PREDICATE_NOT_BOOLEAN
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.data.rows.plan import ColumnsOf, is_foreign
 from delta_ds.spark.native.jvm import Jvm
@@ -138,7 +139,7 @@ class Analyst:
             raise self._refusal(clause, predicate, "what is not the same each time")
         kind = expression.dataType().typeName()
         if predicate and kind not in ("boolean", "void"):
-            mismatch = PredicateError(f"a predicate must be boolean, but {text} is of type {kind}")
+            mismatch = PREDICATE_NOT_BOOLEAN(predicate=text, type=kind)
             raise self._failure(clause, mismatch, predicate)
         return expression
 
@@ -177,11 +178,7 @@ class Analyst:
             self._check_in_kernel(clause, predicate)
         except DeltaError as known:
             return known
-        return UnsupportedFeatureError(
-            f"{clause} holds {part}, which cannot be evaluated here. {clause.remedy} Nothing was written.",
-            condition=clause.condition,
-            parameters={"expression": clause.text, "part": part},
-        )
+        return clause.refusal(part)
 
 
 def columns_of(spark: SparkSession) -> ColumnsOf:

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
+from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.conditions.session import (
     LEGACY_ERROR_TEMP_1189,
     OPERATION_NOT_ALLOWED_DETAIL,
     PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO,
     SORT_BY_WITHOUT_BUCKETING,
 )
-from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session import monkeypatch, reports, state, streams
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
-from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path
+from delta_ds.spark.table_names import is_ours, path_of, unknown_to_catalogs, with_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -276,7 +276,7 @@ def _check_format(writer: Any, name: str) -> None:
     source = state.writer_source(writer)
     if source is None or is_ours(source) or source == writer._spark.conf.get(_DEFAULT_SOURCE_CONF):
         return
-    raise InvalidOptionError(f"{name} is a table of {FORMAT}, it cannot be written with format({source!r})")
+    raise WRITTEN_BY_OTHER_FORMAT(table=name, format=source)
 
 
 def _rows(writer: Any) -> DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from delta_ds.exceptions import InvalidOptionError
+from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
@@ -100,9 +100,7 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
 def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
     source = arguments.get("format")
     if source is not None and not is_ours(source):
-        raise InvalidOptionError(
-            f"{arguments['tableName']} is a table of {FORMAT}, it cannot be written with format({source!r})"
-        )
+        raise WRITTEN_BY_OTHER_FORMAT(table=arguments["tableName"], format=source)
     path = path_of(arguments["tableName"])
     if path is None:
         raise unknown_to_catalogs(arguments["tableName"])

@@ -211,7 +211,7 @@ def _invariant(path: tuple[str, ...], rule: object, table_name: str, now: dateti
     except (ValueError, KeyError, TypeError) as error:
         raise UNRECOGNIZED_INVARIANT(owner=owner, rule=rule) from error
     remedy = "Remove the invariant from the schema, or write with an engine that knows it."
-    clause = read_row_expression(owner, text, now, "DELTA_UNRECOGNIZED_INVARIANT", remedy)
+    clause = read_row_expression(owner, text, now, UNRECOGNIZED_INVARIANT.name, remedy)
     return Condition(f"EXPRESSION({text})", clause)
 
 

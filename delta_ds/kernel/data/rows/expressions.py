@@ -63,12 +63,16 @@ class RowExpression:
             raise self.failure(error) from error
         unknown = unevaluable(bound)
         if unknown is not None:
-            raise UnsupportedFeatureError(
-                f"{self} holds {unknown}, which cannot be evaluated here. {self.remedy} Nothing was written.",
-                condition=self.condition,
-                parameters={"expression": self.text, "part": str(unknown)},
-            )
+            raise self.refusal(str(unknown))
         return bound
+
+    def refusal(self, part: str) -> UnsupportedFeatureError:
+        """The error for a part of the expression that cannot be evaluated."""
+        return UnsupportedFeatureError(
+            f"{self} holds {part}, which cannot be evaluated here. {self.remedy} Nothing was written.",
+            condition=self.condition,
+            parameters={"expression": self.text, "part": part},
+        )
 
     def evaluated(self, bound: Expression, batch: pa.RecordBatch) -> pa.Array:
         """The values of the bound expression for every row.
