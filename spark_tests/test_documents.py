@@ -81,6 +81,19 @@ def test_every_demand_says_where_it_is_honoured() -> None:
         assert [name for name in _paths(tests) if not (ROOT / "spark_tests" / name).is_file()] == [], code
 
 
+def test_a_demand_names_the_modules_that_cite_it(texts: dict[Path, str]) -> None:
+    demands = _demands()
+    missing = [
+        (code, name)
+        for path, text in texts.items()
+        if path.is_relative_to(PACKAGE)
+        for name in [path.relative_to(PACKAGE).as_posix()]
+        for code in set(re.findall(rf"\b{_CODE}\b", text))
+        if code in demands and f"`{name}`" not in demands[code].partition("Tests: ")[0]
+    ]
+    assert not sorted(missing)
+
+
 def _files_named(text: str) -> Iterator[str]:
     for name in _paths(text):
         yield name

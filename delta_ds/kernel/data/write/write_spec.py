@@ -92,7 +92,7 @@ class WriteSpec:
 
     @property
     def writes_partition_columns(self) -> bool:
-        """Whether files hold the partition columns as well (protocol-checklist MPC-W-01, ICE-W-01)."""
+        """Whether files hold the partition columns as well (protocol-checklist MPC-W-01)."""
         either = (ENABLE_MATERIALIZE_PARTITION_COLUMNS, WRITE_PARTITION_COLUMNS_TO_PARQUET)
         return any(asks.of(self.properties) for asks in either) or not self.features.isdisjoint(
             _NEED_PARTITION_COLUMNS
