@@ -31,7 +31,7 @@ from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
 from delta_ds.kernel.data.values import partition_values
-from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, distinct_form, log_text
+from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, distinct_form, log_text
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
 from delta_ds.kernel.data.write.write_spec import WriteSpec

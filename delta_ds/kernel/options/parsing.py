@@ -17,7 +17,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.values import zone_by_name
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
-from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import SecretOptions
 
 STORAGE_PREFIX = "storage."
 

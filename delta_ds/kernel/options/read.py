@@ -32,7 +32,7 @@ from delta_ds.kernel.options.values import (
     version,
     zone_by_name,
 )
-from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import SecretOptions
 
 METADATA_COLUMNS = ("file_path", "file_name", "file_size", "row_index", "row_id", "row_commit_version")
 DEFAULT_MAX_PARTITION_BYTES = 128 * 1024 * 1024

@@ -20,7 +20,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS
 from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
-from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import SecretOptions
 
 logger = logging.getLogger("delta_ds")
 

@@ -18,7 +18,7 @@ from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import READ_OPTIONS
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, parse_settings
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
-from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import SecretOptions
 
 ERROR, IGNORE = "error", "ignore"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import conditional_put, store_options
-from delta_ds.kernel.storage.secret_options import redact
+from delta_ds.kernel.storage.store_options import redact
 from delta_ds.kernel.storage.uri import Address
 
 _DEFAULT_TABLE = "delta_log"

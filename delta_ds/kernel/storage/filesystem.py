@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import listing
-from delta_ds.kernel.storage.secret_options import SecretOptions
+from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import Address, has_scheme, resolve
 
 if TYPE_CHECKING:

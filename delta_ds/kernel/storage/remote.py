@@ -18,8 +18,7 @@ from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.remote_output import RemoteOutput
-from delta_ds.kernel.storage.secret_options import redact
-from delta_ds.kernel.storage.store_options import allows_unsafe_commits
+from delta_ds.kernel.storage.store_options import allows_unsafe_commits, redact
 from delta_ds.kernel.storage.uri import Address, has_scheme
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
 

@@ -20,7 +20,7 @@ from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.schema_changes import check_schema, readable_with
 from delta_ds.kernel.streaming.schema_log import SchemaLog, differs_from, evolved_error
-from delta_ds.kernel.streaming.starting_snapshot import snapshot_of_stream
+from delta_ds.kernel.streaming.starting_point import snapshot_of_stream
 from delta_ds.kernel.table_state import TableState
 
 

@@ -27,8 +27,7 @@ from delta_ds.kernel.streaming.log_files import lost_end
 from delta_ds.kernel.streaming.offsets import StreamOffset, different_table
 from delta_ds.kernel.streaming.read_schema import ReadSchema
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
-from delta_ds.kernel.streaming.starting_point import starting_version
-from delta_ds.kernel.streaming.starting_snapshot import StartingSnapshot
+from delta_ds.kernel.streaming.starting_point import StartingSnapshot, starting_version
 from delta_ds.kernel.table_state import TableState
 
 

@@ -1,17 +1,27 @@
-"""The first version of a stream: a whole snapshot, or what the options name.
+"""Where a stream begins: the version that the options name, or a whole snapshot, whose files come in a fixed order.
 
 Source: delta-spark, `DeltaSource.getStartingVersion`.
 """
 
 from __future__ import annotations
 
-from delta_ds.conditions.log import TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
-from delta_ds.exceptions import TimestampOutOfRangeError
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.log import LOG_FILE_NOT_FOUND, TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
+from delta_ds.conditions.streaming import LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE
+from delta_ds.exceptions import LogError, TimestampOutOfRangeError, TruncatedLogError, VersionNotFoundError
+from delta_ds.kernel.changes.commit import change_constants, file_sizes
+from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log, version_not_found
 from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
-from delta_ds.kernel.snapshot import open_snapshot
+from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def starting_version(storage: Storage, options: StreamReadOptions) -> int | None:
@@ -49,3 +59,56 @@ def _version_from(storage: Storage, timestamp: int) -> int:
         return min(listing.commits)
     time = history.commit_times(storage, listing, state, [version])[version]
     return version if time >= timestamp else version + 1
+
+
+# --- the initial snapshot
+
+
+class StartingSnapshot:
+    """The live files of a version by modification time and path, as delta-spark orders them.
+
+    Made once a process: this alone of a stream replays the table.
+    """
+
+    def __init__(self, storage: Storage, version: int) -> None:
+        self.version = version
+        self.snapshot = snapshot_of_stream(storage, version)
+        files = self.snapshot.live_files().table
+        self._files = files.sort_by([("modificationTime", "ascending"), ("path", "ascending")])
+        # Bytes of each file, int64.
+        self.sizes: np.ndarray[Any, Any] = file_sizes(self._files["size"])
+
+    @property
+    def count(self) -> int:
+        return int(self._files.num_rows)
+
+    def slices(self, first: int, last: int, *, as_changes: bool) -> list[FileSlice]:
+        """The files from `first` to before `last`; as inserts of the version for a stream of changes."""
+        chosen = self._files.slice(first, last - first)
+        slices = file_slices(chosen, self.snapshot.physical_partition_columns)
+        if not as_changes:
+            return slices
+        constants = change_constants(self.version, self.snapshot.timestamp, "insert")
+        return [replace(piece, constants=constants) for piece in slices]
+
+
+def snapshot_of_stream(storage: Storage, version: int) -> Snapshot:
+    """The snapshot of a version that a stream needs.
+
+    Raises
+    ------
+    LogError
+        The log does not hold it any more.
+    """
+    try:
+        return open_snapshot(storage, version)
+    except (VersionNotFoundError, TruncatedLogError) as error:
+        raise _lagging_error(storage, version, error) from error
+    except LogError as error:
+        if error.condition != LOG_FILE_NOT_FOUND.name:
+            raise
+        raise _lagging_error(storage, version, error) from error
+
+
+def _lagging_error(storage: Storage, version: int, error: LogError | VersionNotFoundError) -> LogError:
+    return LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE(table=storage.url, version=version, reason=error.text)

@@ -16,7 +16,7 @@ from typing import Any
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.values import partition_values
-from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY, Text, distinct_form, log_text
+from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, Text, distinct_form, log_text
 from delta_ds.kernel.data.write import paths as partition_paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics
 from delta_ds.kernel.data.write.write_spec import WriteSpec

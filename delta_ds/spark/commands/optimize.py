@@ -12,8 +12,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize import clustering_sort
-from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged
-from delta_ds.kernel.commands.optimize.metrics import result_metrics
+from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import (
     COMPACT,

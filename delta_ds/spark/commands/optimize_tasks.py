@@ -22,7 +22,7 @@ from delta_ds.spark.frames import map_in_arrow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
+    from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
     from delta_ds.kernel.data.read.plan import FileSlice
 
 Body = dict[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY
+from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
 from delta_ds.kernel.schema.column_mapping import every_field, physical_name
 from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (

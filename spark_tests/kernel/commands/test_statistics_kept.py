@@ -18,7 +18,7 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.data.values.statistics_text import json_members
+from delta_ds.kernel.data.values.statistics_json import json_members
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.types import DataType, StructType
 from delta_ds.testing import TableBuilder

@@ -339,7 +339,7 @@ def test_a_crash_at_any_phase_leaves_a_table_that_the_next_vacuum_cleans(
 
 
 def _crash_at(phase: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_ds.kernel.commands.vacuum import command, deletion, lite
+    from delta_ds.kernel.commands.vacuum import command, lite
 
     def crash(*args: Any, **kwargs: Any) -> None:
         raise Crash
@@ -356,7 +356,7 @@ def _crash_at(phase: str, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> Non
         if len(args[1]):
             raise Crash
 
-    delete_files = deletion.delete_files
+    delete_files = command.delete_files
     starts = {"start": 1, "end": 2}
     begin = log.start_transaction
     begun: list[int] = []

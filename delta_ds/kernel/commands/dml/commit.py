@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import DmlPlan
-from delta_ds.kernel.data.values.statistics_text import json_members, with_wide_bounds
+from delta_ds.kernel.data.values.statistics_json import json_members, with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.live_adds import add_bodies, live_adds

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve, CurveRanges, column_at, ranges_of
 from delta_ds.kernel.commands.optimize.rewriting import (
     Bin,
     Body,
@@ -26,7 +25,13 @@ from delta_ds.kernel.commands.optimize.rewriting import (
     with_columns,
     write_bin,
 )
-from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
+from delta_ds.kernel.commands.optimize.zorder_curve import (
+    ClusteringCurve,
+    CurveRanges,
+    Numbers,
+    column_at,
+    ranges_of,
+)
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.writer import FileWriter

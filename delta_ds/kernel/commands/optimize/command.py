@@ -12,12 +12,11 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.commands.optimize import clustering_sort
-from delta_ds.kernel.commands.optimize.commit import commit_optimize
-from delta_ds.kernel.commands.optimize.metrics import result_metrics
+from delta_ds.kernel.commands.optimize.commit import commit_optimize, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
-from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
+from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
 

@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
-from delta_ds.kernel.commands.optimize.range_ids import ClusteringCurve
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
 from delta_ds.kernel.commands.optimize.zcubes import ZCubeStats
-from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, Numbers
+from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER, ClusteringCurve, Numbers
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log.nested_arrays import array_of_values

@@ -1,17 +1,24 @@
-"""Z-order and Hilbert curves: keys that keep points near each other which are near in every column.
+"""Z-order and Hilbert curves: keys that keep rows near each other which are near in every column.
 
-A key has at most 63 bits, so that it is an int64 that is not negative.
+The curve goes by range ids: the rank of a value, of any orderable type, among sorted boundaries. These are quantiles
+of a sample, so that about as many rows have one rank as another, however the values are spread. Nulls have rank 0.
+Text is compared by its bytes, NaN is above every number. A key has at most 63 bits: an int64 that is not negative.
 
 Source: J. Skilling, "Programming the Hilbert curve" (AIP Conference Proceedings 707, 2004); delta-spark,
-`MultiDimClustering` (`ZOrderClustering`, `HilbertClustering`).
+`MultiDimClustering` (`ZOrderClustering`, `HilbertClustering`), `range_partition_id`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.kernel.arrow_buffers import flags, integers
 
 HILBERT = "hilbert"
 ZORDER = "zorder"
@@ -92,3 +99,158 @@ def _undo_excess_work(axes: list[Numbers], bits: int) -> None:
             exchanged = np.where(is_set, 0, (first ^ values) & below)
             first ^= np.where(is_set, below, exchanged)
             values ^= exchanged
+
+
+# --- range ids: ranks of values among boundaries, which the curve goes by
+
+MOST_BITS = 12  # 4,094 boundaries a column
+ONE_COLUMN_BITS = 16
+
+Path: TypeAlias = tuple[str, ...]
+Rows: TypeAlias = pa.RecordBatch | pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringCurve:
+    """The curve that rows are arranged along, and its columns.
+
+    Attributes
+    ----------
+    kind
+        `hilbert` or `zorder`.
+    columns
+        Logical paths.
+    """
+
+    kind: str
+    columns: tuple[Path, ...]
+
+    @property
+    def bits(self) -> int:
+        most = MOST_BITS if len(self.columns) > 1 else ONE_COLUMN_BITS
+        return bits_for(len(self.columns), most)
+
+
+@dataclass(frozen=True, slots=True)
+class CurveRanges:
+    """A curve, and the boundaries of the ranks of its columns. Can be pickled."""
+
+    curve: ClusteringCurve
+    boundaries: tuple[pa.Array, ...]
+
+    def keys(self, rows: Rows) -> Numbers:
+        """The place of rows along the curve, as int64.
+
+        Parameters
+        ----------
+        rows
+            Have the columns of the curve by their logical names.
+        """
+        return self.keys_of([column_at(rows, path) for path in self.curve.columns])
+
+    def keys_of(self, columns: Sequence[pa.Array]) -> Numbers:
+        """The same, by the values of the curve's columns."""
+        bits = self.curve.bits
+        counted = list(zip(columns, self.boundaries, strict=True))[: KEY_BITS // bits]
+        ranks = [scale_to_bits(range_ids(values, limits), len(limits), bits) for values, limits in counted]
+        return curve_keys(self.curve.kind, ranks, bits)
+
+
+def ranges_of(curve: ClusteringCurve, sample: pa.Table) -> CurveRanges:
+    """The ranges that a sample of rows suggests.
+
+    Parameters
+    ----------
+    sample
+        The columns of the curve, numbered from 0 on.
+    """
+    most = (1 << curve.bits) - 2
+    return CurveRanges(curve, tuple(range_boundaries(column, most) for column in sample.columns))
+
+
+def column_at(rows: Rows, path: Sequence[str]) -> pa.Array:
+    """The values at a path; null where a struct above them is."""
+    found = rows.column(path[0])
+    for name in path[1:]:
+        found = pc.struct_field(found, name)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return found
+
+
+def range_boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
+    """At most so many distinct values, in order, that split a sample into parts of about equal size.
+
+    Returns
+    -------
+    pa.Array
+        Of the type in which `range_ids` compares: the sample's own for text and bytes, else int64 or double.
+    """
+    values = _comparable(sample.combine_chunks() if isinstance(sample, pa.ChunkedArray) else sample)
+    values = values.drop_null()
+    if not len(values):
+        return values
+    ordered = values.take(pc.sort_indices(values))
+    count = min(most, len(ordered))
+    picked = np.linspace(0, len(ordered) - 1, count + 1)[1:].astype(np.int64) if count > 1 else np.zeros(1)
+    return pc.unique(ordered.take(integers(picked)))
+
+
+def range_ids(values: pa.Array, limits: pa.Array) -> Numbers:
+    """The ranks of values: 0 for null, else one more than the number of limits at or below it."""
+    comparable = _comparable(values)
+    if _is_text(comparable.type):
+        ranks = _range_ids_of_texts(comparable, limits)
+    else:
+        ranks = np.searchsorted(_data(limits), _data(comparable), side="right").astype(np.int64)
+    ranks += 1
+    if comparable.null_count:
+        ranks[flags(comparable.is_null())] = 0
+    return ranks
+
+
+def scale_to_bits(ranks: Numbers, limits: int, bits: int) -> Numbers:
+    """Spread ranks over all numbers of some bits, so that columns of few values count in the highest bits too."""
+    return ranks * ((1 << bits) - 1) // (limits + 1)
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Values as int64, double, string or binary, in the same order."""
+    kind = values.type
+    if _is_text(kind):
+        return values
+    if pa.types.is_boolean(kind):
+        return values.cast(pa.int8()).cast(pa.int64())
+    if pa.types.is_decimal(kind) or pa.types.is_floating(kind):
+        return values.cast(pa.float64())
+    if pa.types.is_null(kind):
+        return values.cast(pa.int64())
+    if pa.types.is_integer(kind):
+        return values.cast(pa.int64())
+    return values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _data(values: pa.Array) -> np.ndarray[Any, Any]:
+    """The numbers of an int64 or double array; anything where it is null."""
+    view = np.float64 if pa.types.is_floating(values.type) else np.int64
+    return (
+        np.frombuffer(values.buffers()[1], view)[values.offset :][: len(values)]
+        if len(values)
+        else (np.empty(0, view))
+    )
+
+
+def _range_ids_of_texts(values: pa.Array, limits: pa.Array) -> Numbers:
+    """The number of limits at or below each text, by one sort of the distinct texts together with the limits."""
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary
+    order = _data(pc.sort_indices(pa.concat_arrays([limits, distinct])).cast(pa.int64()))
+    below = np.empty(len(order), np.int64)
+    # Sorting is stable: a limit stands before the texts that equal it.
+    below[order] = np.cumsum(order < len(limits))
+    indices = _data(encoded.indices.cast(pa.int64()).fill_null(integers([0])[0]))
+    return below[len(limits) :][indices] if len(distinct) else np.zeros(len(values), np.int64)

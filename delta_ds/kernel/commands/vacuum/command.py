@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -20,13 +21,14 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.commands.vacuum import lite
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, exclude_paths, find_candidates
-from delta_ds.kernel.commands.vacuum.deletion import delete_files
 from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
 from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
 from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import unambiguous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,3 +232,46 @@ def _record_failure(log: DeltaLog) -> None:
         log.start_transaction().commit(VACUUM_END, {"status": "FAILED"})
     except DeltaError as error:
         logger.warning("vacuum_end_not_recorded table=%s reason=%s", log.storage.url, error.text)
+
+
+# --- deletion
+
+# As many as S3 deletes in one request; the stores that take one file a request share them out themselves.
+_FILES_A_REQUEST = 1_000
+_REQUESTS_AT_ONCE = 4
+
+
+def delete_files(storage: Storage, paths: pa.ChunkedArray, tell: Callable[[int, int], None]) -> None:
+    """Delete files; missing ones are fine.
+
+    Parameters
+    ----------
+    paths
+        Relative to the table and not encoded.
+    tell
+        Is called with the files deleted so far, and of how many.
+
+    Raises
+    ------
+    StorageError
+        Some could not be deleted; that did not stop the requests for the others.
+    """
+
+    def delete(start: int) -> int:
+        names = paths.slice(start, _FILES_A_REQUEST).to_pylist()
+        storage.delete([unambiguous(name) for name in names])
+        return len(names)
+
+    total, done = len(paths), 0
+    problem: Exception | None = None
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+        waiting = [pool.submit(delete, start) for start in range(0, total, _FILES_A_REQUEST)]
+        for future in as_completed(waiting):
+            failure = future.exception()
+            if isinstance(failure, Exception):
+                problem = problem or failure
+            else:
+                done += future.result()
+            tell(done, total)
+    if problem is not None:
+        raise problem

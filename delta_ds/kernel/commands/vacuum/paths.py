@@ -1,4 +1,6 @@
-"""Paths as VACUUM compares them: relative to the table and decoded; and the hidden ones it skips.
+"""Paths as VACUUM compares them: relative to the table, decoded, links resolved; and the hidden ones it skips.
+
+On local disks a partition folder can be a link to another folder of the same table, a data file one to another file.
 
 Source: PROTOCOL.md, "Add File and Remove File"; protocol-checklist VAC-W-03, VAC-W-04, PTH-RW-01.
 """
@@ -15,7 +17,6 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import texts
-from delta_ds.kernel.commands.vacuum.links import names_without_links
 from delta_ds.kernel.data.write.paths import escape
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.log.paths import ODD
@@ -164,3 +165,75 @@ def with_ancestors(folders: Sequence[str]) -> set[str]:
             found.add(folder)
             folder = folder.rpartition("/")[0]
     return found
+
+
+# --- symbolic links on local disks
+
+
+def names_without_links(paths: pa.ChunkedArray, root: str) -> pa.ChunkedArray:
+    """The paths that files have once symbolic links are resolved, where they differ.
+
+    Links are looked for once a folder.
+
+    Parameters
+    ----------
+    paths
+        Decoded: absolute, or relative to `root`.
+    root
+        The table's folder.
+    """
+    real_root = os.path.realpath(root)
+    folders = pc.replace_substring_regex(paths, "/?[^/]*$", "").combine_chunks().dictionary_encode()
+    moved: list[str | None] = []
+    linked: list[pa.Array] = []
+    for number, folder in enumerate(folders.dictionary.to_pylist()):
+        at = os.path.join(root, folder)
+        real = _without_links(at)
+        below = _below(real_root, real)
+        moved.append(None if below is None or below == folder else f"{below}/" if below else "")
+        names = _links_in(real)
+        if names is None or names:
+            here = paths.filter(pc.equal(folders.indices, pa.scalar(number, folders.indices.type)))
+            linked.append(_targets(here.to_pylist(), names, real, real_root))
+    prefix = array_of_values(moved, pa.string()).take(folders.indices)
+    name = pc.replace_substring_regex(paths, "^.*/", "").combine_chunks()
+    renamed = pc.binary_join_element_wise(prefix, name, texts([""])[0]).drop_null()
+    return pa.chunked_array([renamed, *linked], type=pa.string())
+
+
+def _targets(paths: Iterable[str], links: set[str] | None, real: str, real_root: str) -> pa.Array:
+    """Where those of a folder's files lead that are links; None: any of them may be one."""
+    found = []
+    for path in paths:
+        name = path.rpartition("/")[2]
+        if links is None or name in links:
+            target = _below(real_root, _without_links(f"{real}/{name}"))
+            if target:
+                found.append(target)
+    return texts(found)
+
+
+def _links_in(folder: str) -> set[str] | None:
+    """The names in a folder that are links; None where it may not be listed."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_symlink()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    except OSError:
+        return None
+
+
+def _without_links(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # no name of a file, as one with a NUL
+        return path
+
+
+def _below(root: str, path: str) -> str | None:
+    """A path relative to a folder, "" for the folder itself; None where it is not below it."""
+    if path == root:
+        return ""
+    start = root.rstrip("/") + "/"
+    return path[len(start) :] if path.startswith(start) else None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_ds.kernel.data.values.partition_text import directory_text, distinct_form, log_text
+from delta_ds.kernel.data.values.partition_values import directory_text, distinct_form, log_text
 from delta_ds.kernel.data.write.columns import FileColumns
 from delta_ds.kernel.data.write.paths import directory
 from delta_ds.kernel.data.write.write_spec import WriteSpec

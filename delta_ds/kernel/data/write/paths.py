@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from delta_ds.kernel.data.values.partition_text import NULL_DIRECTORY
+from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
 
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNCHANGED_IN_URI = "/=:@!$&'()*+,;-._~"

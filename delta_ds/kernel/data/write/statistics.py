@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.data.values.statistics_text import bound_texts
+from delta_ds.kernel.data.values.statistics_json import bound_texts
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
 from delta_ds.kernel.schema.types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 

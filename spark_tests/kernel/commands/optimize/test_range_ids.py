@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_ds.kernel.commands.optimize.range_ids import (
+from delta_ds.kernel.commands.optimize.zorder_curve import (
+    HILBERT,
+    ZORDER,
     ClusteringCurve,
     column_at,
     range_boundaries,
@@ -19,7 +21,6 @@ from delta_ds.kernel.commands.optimize.range_ids import (
     ranges_of,
     scale_to_bits,
 )
-from delta_ds.kernel.commands.optimize.zorder_curve import HILBERT, ZORDER
 
 _DAY = datetime.date(2024, 1, 1)
 _TYPES = [
