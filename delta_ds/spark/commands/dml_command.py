@@ -77,7 +77,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
         self._guard = staging(handle.where)
-        self._reading = ExitStack()
+        self._pinned_snapshots = ExitStack()
 
     def plan_rows(
         self,
@@ -109,7 +109,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if not self.target.is_connect:
             from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 
-            self._reading.enter_context(pin_snapshots(self.target.spark, self.target.snapshot))
+            self._pinned_snapshots.enter_context(pin_snapshots(self.target.spark, self.target.snapshot))
         return self
 
     def __exit__(
@@ -121,11 +121,11 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         try:
             handled = self._guard.__exit__(kind, error, trace)
         finally:
-            self._reading.close()
+            self._pinned_snapshots.close()
         if self._committed and not self.target.is_connect:
-            from delta_ds.spark.native.writer import renew_cached
+            from delta_ds.spark.native.writer import refresh_cached_rows
 
-            renew_cached(self.target.spark, self.target.handle.where)
+            refresh_cached_rows(self.target.spark, self.target.handle.where)
         return handled
 
     # --- rows

@@ -38,7 +38,7 @@ InsertRows: TypeAlias = Callable[["DataFrame", Mapping[str, str], bool], None]
 _snapshots: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
 
 
-def name_of(snapshot: Snapshot) -> str:
+def snapshot_name(snapshot: Snapshot) -> str:
     """A version by its number, what differs where a table is deleted and made anew, and its table."""
     modified = snapshot.segment.last_commit.status.modified_ms
     return f"{snapshot.version} {snapshot.metadata.id} {modified} {address_of(snapshot.storage)}"
@@ -74,7 +74,7 @@ class LatestVersion:
         self._timezone = timezone
         self._current = Current(snapshot.storage, snapshot)
         self._lock = threading.Lock()
-        self._made_of = name_of(snapshot)
+        self._made_of = snapshot_name(snapshot)
 
     @property
     def identity(self) -> str:
@@ -99,7 +99,7 @@ class LatestVersion:
         """
         try:
             snapshot = self._version(wanted)
-            name = name_of(snapshot)
+            name = snapshot_name(snapshot)
             return known if name == known else self._jvm.jvm.scala.Tuple2(name, self._plan(snapshot))
         except Exception as error:
             return java_exception(self._jvm, error)
@@ -111,11 +111,11 @@ class LatestVersion:
         if wanted is None or wanted.startswith("command "):
             command = (wanted or "").removeprefix("command ")
             current = snapshot_of_command(command, self.address, self._newest)
-            return _snapshots.setdefault(name_of(current), current)
+            return _snapshots.setdefault(snapshot_name(current), current)
         found = _snapshots.get(wanted)
         if found is None:
             found = open_snapshot(self._storage, int(wanted.partition(" ")[0]))
-            if name_of(found) != wanted:
+            if snapshot_name(found) != wanted:
                 raise self._change_error("it was deleted and made anew while a query over it was planned")
         return found
 

@@ -118,7 +118,7 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
     if version is not None and parsed.data_change:
         compact_as_planned(plan, [result])
     if version is not None:
-        renew_cached(spark, _root(jvm, plan, options))
+        refresh_cached_rows(spark, _root(jvm, plan, options))
     return version
 
 
@@ -225,7 +225,7 @@ def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
         logger.warning("orphan_files_left table=%s folder=%s reason=%s", plan.storage.url, target, error)
 
 
-def renew_cached(spark: SparkSession, root: str) -> None:
+def refresh_cached_rows(spark: SparkSession, root: str) -> None:
     """Let rows of a table that a session has cached be computed anew when they are next used, as after each change.
 
     Parameters
