@@ -200,15 +200,11 @@ def plan_type_change(
     change = _plan_field_replacement(
         state, path, with_declared_type(replace(field, type=data_type), char_varchar)
     )
-    if not _widening_enabled(state):
+    if not is_widening_enabled(state):
         return change
     preview = state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None
     schema = record_changes(change.metadata.schema, state.schema, table_version=preview)
     return replace(change, metadata=with_schema(state.metadata, schema))
-
-
-def _widening_enabled(state: TableState) -> bool:
-    return is_widening_enabled(state.properties, state.protocol.supported, state.table)
 
 
 def _check_widening(state: TableState, path: Path, field: StructField, new: DataType) -> None:
@@ -217,7 +213,7 @@ def _check_widening(state: TableState, path: Path, field: StructField, new: Data
             column=show(path), table=state.table, element=show((*path, "element"))
         )
     if can_widen(field.type, new):
-        if not _widening_enabled(state):
+        if not is_widening_enabled(state):
             raise _unsupported(state, path, field, str(new), TYPE_WIDENING_NOT_ENABLED)
         return
     upcast = new == STRING and type(field.type) not in _NESTED or is_wider(field.type, new)

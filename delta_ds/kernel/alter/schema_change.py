@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.alter.table_metadata import with_metadata
-from delta_ds.kernel.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from delta_ds.kernel.features import TYPE_WIDENING
 from delta_ds.kernel.operations import Operation
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
@@ -150,7 +150,7 @@ def field_in_history(path: Path, field: StructField) -> dict[str, Any]:
     }
 
 
-def is_widening_enabled(properties: Mapping[str, str], features: frozenset[str], table: str) -> bool:
+def is_widening_enabled(state: TableState) -> bool:
     """Whether types of this table may be widened now.
 
     Raises
@@ -158,11 +158,9 @@ def is_widening_enabled(properties: Mapping[str, str], features: frozenset[str],
     UnsupportedOperationError
         The property is set and the protocol lacks the feature: the table is not consistent.
     """
-    if properties.get(ENABLE_TYPE_WIDENING.name, "false").strip().lower() != "true":
-        return False
-    if features.isdisjoint({TYPE_WIDENING.name, TYPE_WIDENING_PREVIEW.name}):
+    if ENABLE_TYPE_WIDENING.of(state.properties) and not state.supports(TYPE_WIDENING):
         raise UnsupportedOperationError(
-            f"{table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; add "
-            "the feature or unset the property. Nothing was written"
+            f"{state.table} has {ENABLE_TYPE_WIDENING}=true but its protocol does not list the feature typeWidening; "
+            "add the feature or unset the property. Nothing was written"
         )
-    return True
+    return state.enabled(TYPE_WIDENING)

@@ -93,7 +93,7 @@ def check_write(
     merged = merge_schemas(
         table,
         incoming,
-        widening=is_widening_enabled(state.properties, state.protocol.supported, table_name),
+        widening=is_widening_enabled(state),
         table_version=state.version + 1 if state.protocol.supports(TYPE_WIDENING_PREVIEW) else None,
     )
     wanted = partition_columns_of(incoming, partition_by, table_name)

@@ -18,6 +18,7 @@ from delta_ds.kernel.schema.types import (
     MapType,
 )
 from spark_tests.kernel.schema.schemas import struct, typed
+from spark_tests.kernel.states import table_state
 
 TYPES: list[DataType | str] = [
     "byte", "short", "integer", "long", "float", "double", "string", "boolean", "binary", "date", "timestamp",
@@ -85,8 +86,9 @@ def test_nothing_is_noted_where_nothing_widened() -> None:
 
 
 def test_property_without_the_feature_is_refused() -> None:
-    on = {"delta.enableTypeWidening": "true"}
-    assert is_widening_enabled(on, frozenset(["typeWidening"]), "T")
-    assert not is_widening_enabled({}, frozenset(["typeWidening"]), "T")
+    schema, on = struct(a="integer"), {"delta.enableTypeWidening": "true"}
+    assert is_widening_enabled(table_state(schema, properties=on, features=["typeWidening"]))
+    assert is_widening_enabled(table_state(schema, properties=on, features=["typeWidening-preview"]))
+    assert not is_widening_enabled(table_state(schema, features=["typeWidening"]))
     with pytest.raises(UnsupportedOperationError):
-        is_widening_enabled(on, frozenset(), "T")
+        is_widening_enabled(table_state(schema, properties=on))

@@ -58,8 +58,7 @@ def evolved_schema(
     wanted = _assigned_part(source, (), [tuple(name.lower() for name in path) for path in assigned])
     if not wanted.fields:
         return state.schema
-    supported = state.protocol.supported
-    data = _convert_type(state.schema, wanted, is_widening_enabled(state.properties, supported, state.table))
+    data = _convert_type(state.schema, wanted, is_widening_enabled(state))
     assert isinstance(data, StructType)
     return check_write(state, data, merge_schema=True, whole_rows=False)
 
