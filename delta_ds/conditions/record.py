@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from delta_ds.exceptions import DeltaError
 
@@ -19,9 +18,28 @@ Family = Literal[
 ]
 
 
-@dataclass(frozen=True)
 class ErrorCondition(Generic[E]):
     """One text of an error condition. Most conditions have one; others are made of the first with `also`.
+
+    A plain class: every process that Spark starts for a read makes some of them.
+
+    Attributes
+    ----------
+    name
+        As in the error: `DELTA_TABLE_NOT_FOUND`; a part after a dot narrows it down.
+    error
+        The class that is raised.
+    sql_state
+        Five characters; None where Spark has none.
+    text
+        What happened, where, and what to do: a format string. `{names:list}` joins a sequence by commas. Empty where
+        each raise site has a text of its own, with the condition of its class.
+    parameters
+        Which of the values become parameters of the error; the others only stand in the text.
+    family
+        Which class of `pyspark.errors` the error is of as well, in a Spark session.
+    first
+        The record that this one is another text of.
 
     >>> from delta_ds.exceptions import SchemaError
     >>> missing = ErrorCondition(
@@ -38,29 +56,26 @@ class ErrorCondition(Generic[E]):
     {'column': 'b'}
     """
 
-    name: str
-    """As in the error: `DELTA_TABLE_NOT_FOUND`; a part after a dot narrows it down."""
+    __slots__ = ("error", "family", "first", "name", "parameters", "sql_state", "text")
 
-    error: type[E]
-    """What is raised."""
-
-    sql_state: str | None
-    """Five characters; None where Spark has none."""
-
-    text: str = ""
-    """What happened, where, and what to do: a format string. `{names:list}` joins a sequence by commas.
-
-    Empty where each raise site has a text of its own, with the condition of its class.
-    """
-
-    parameters: tuple[str, ...] = ()
-    """Which of the values become parameters of the error; the others only stand in the text."""
-
-    family: Family = "analysis"
-    """Which class of `pyspark.errors` the error is of as well, in a Spark session."""
-
-    first: ErrorCondition[Any] | None = None
-    """The record that this one is another text of."""
+    def __init__(
+        self,
+        name: str,
+        error: type[E],
+        sql_state: str | None,
+        text: str = "",
+        *,
+        parameters: tuple[str, ...] = (),
+        family: Family = "analysis",
+        first: ErrorCondition[Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.error = error
+        self.sql_state = sql_state
+        self.text = text
+        self.parameters = parameters
+        self.family: Family = family
+        self.first = first
 
     @overload
     def also(self, text: str | None = None, *, parameters: tuple[str, ...] = ()) -> ErrorCondition[E]: ...
@@ -78,11 +93,13 @@ class ErrorCondition(Generic[E]):
         error: type[DeltaError] | None = None,
     ) -> ErrorCondition[Any]:
         """The same condition with another text, other parameters or another class."""
-        return replace(
-            self,
-            error=cast("type[E]", error or self.error),
-            text=self.text if text is None else text,
+        return ErrorCondition(
+            self.name,
+            error or self.error,
+            self.sql_state,
+            self.text if text is None else text,
             parameters=parameters,
+            family=self.family,
             first=self.first or self,
         )
 
