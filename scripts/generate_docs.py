@@ -151,7 +151,7 @@ def store_options() -> list[str]:
 
 
 def _settings(honoured: bool) -> list[list[str]]:
-    from delta_ds.spark.settings import SETTINGS
+    from delta_ds.kernel.options.settings import SETTINGS
 
     return [[_code(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
 

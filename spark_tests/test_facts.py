@@ -13,6 +13,7 @@ from delta_ds.kernel import environment
 from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.operations import OPERATIONS
 from delta_ds.kernel.options.read import READ_OPTIONS
+from delta_ds.kernel.options.settings import SETTING_PREFIX, SETTINGS
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
 from delta_ds.kernel.options.write import WRITE_OPTIONS
 from delta_ds.kernel.properties import PROPERTIES
@@ -27,6 +28,7 @@ HOMES = {
     "kernel/schema/field_metadata.py": {
         text for name, text in vars(field_metadata).items() if name.isupper()
     },
+    "kernel/options/settings.py": {known.full_name for known in SETTINGS},
     "kernel/environment.py": {known.name for known in environment.VARIABLES},
 }
 # Words that mean something else, too: an action, a field of `commitInfo`, a field of `_last_checkpoint`.
@@ -55,12 +57,14 @@ def test_no_name_of_a_fact_is_written_outside_its_record() -> None:
 @pytest.mark.parametrize("home", HOMES)
 def test_every_home_writes_its_names(home: str) -> None:
     text = (PACKAGE / home).read_text()
-    assert [name for name in HOMES[home] if f'"{name}"' not in text] == []
+    names = (name.removeprefix(SETTING_PREFIX) for name in HOMES[home])
+    assert [name for name in names if f'"{name}"' not in text] == []
 
 
 def test_every_record_says_what_it_is_for() -> None:
     records = [
         *PROPERTIES.values(),
+        *SETTINGS,
         *READ_OPTIONS,
         *WRITE_OPTIONS,
         *STREAM_READ_OPTIONS,

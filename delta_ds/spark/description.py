@@ -17,6 +17,7 @@ from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.settings import DROP_IF_EXISTS
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.char_varchar import declared_type
 from delta_ds.spark import log_calls
@@ -28,7 +29,6 @@ from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session_conf import is_set, time_zone
-from delta_ds.spark.settings import DROP_IF_EXISTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -188,7 +188,7 @@ class TableDescription:
 
     def dropConstraint(self, name: str) -> None:
         """Drop a CHECK constraint."""
-        if_exists = is_set(self._handle.spark, DROP_IF_EXISTS, False)
+        if_exists = is_set(self._handle.spark, DROP_IF_EXISTS.full_name, False)
         run(self._handle.log, constraints.drop_constraint, name, if_exists=if_exists)
 
     def clusterBy(self, columns: Sequence[str]) -> None:

@@ -14,9 +14,16 @@ from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
-from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, SETTING_PREFIX
+from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX
+from delta_ds.kernel.options.settings import (
+    AUTO_MERGE,
+    DROP_IF_EXISTS,
+    OPTIMIZE_WRITE,
+    SETTING_PREFIX,
+    SETTINGS,
+)
 from delta_ds.spark import settings
-from delta_ds.spark.settings import AUTO_MERGE, DROP_IF_EXISTS, OPTIMIZE_WRITE, SETTINGS, without_effect
+from delta_ds.spark.settings import without_effect
 
 FEED = "delta.enableChangeDataFeed"
 
@@ -160,7 +167,9 @@ def test_schemas_grow_where_the_session_says_so(spark: SparkSession, tmp_path: P
     assert columns() == ["other"]
 
 
-@pytest.mark.parametrize("name", [AUTO_MERGE, OPTIMIZE_WRITE, SETTING_PREFIX + "autoCompact.enabled"])
+@pytest.mark.parametrize(
+    "name", [AUTO_MERGE.full_name, OPTIMIZE_WRITE.full_name, SETTING_PREFIX + "autoCompact.enabled"]
+)
 def test_values_that_a_setting_does_not_take_are_refused_before_anything_is_written(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
@@ -192,7 +201,7 @@ def test_constraint_that_is_not_there_may_be_dropped_where_the_session_says_so(
     table = DeltaTable.forPath(spark, str(tmp_path))
     with pytest.raises(DeltaError):
         table.dropConstraint("gone")
-    with _with(spark, **{DROP_IF_EXISTS[len(SETTING_PREFIX) :].replace(".", "__"): "true"}):
+    with _with(spark, **{DROP_IF_EXISTS.name.replace(".", "__"): "true"}):
         table.dropConstraint("gone")
 
 

@@ -13,15 +13,12 @@ from collections.abc import Mapping
 from datetime import tzinfo
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE_TYPE_MISMATCH
+from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS, SETTING_PREFIX
 from delta_ds.kernel.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
 
 SETTINGS_OPTION = "sessionSettings"
-SETTING_PREFIX = "spark.databricks.delta."
 DEFAULTS_PREFIX = f"{SETTING_PREFIX}properties.defaults."
 AUTO_COMPACT_PREFIX = f"{SETTING_PREFIX}autoCompact."
-# Of `replaceWhere`: whether rows must match, and whether it may name columns of data.
-CONSTRAINT_CHECK = f"{SETTING_PREFIX}replaceWhere.constraintCheck.enabled"
-DATA_COLUMNS = f"{SETTING_PREFIX}replaceWhere.dataColumns.enabled"
 
 
 def is_on(settings: Mapping[str, str], name: str) -> bool:
@@ -40,7 +37,7 @@ def is_on(settings: Mapping[str, str], name: str) -> bool:
 
 def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
-    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK, DATA_COLUMNS)
+    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK.full_name, DATA_COLUMNS.full_name)
     return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
 
 

@@ -25,7 +25,8 @@ from delta_ds.kernel.data.rows.expressions import read_row_expression
 from delta_ds.kernel.data.rows.plan import RowPlan
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.features import CHANGE_DATA_FEED
-from delta_ds.kernel.options.session_settings import CONSTRAINT_CHECK, DATA_COLUMNS, is_on
+from delta_ds.kernel.options.session_settings import is_on
+from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
@@ -127,7 +128,7 @@ def _scope_of_predicate(
     partition_columns = {name.lower() for name in state.partition_columns}
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
     by_partition = not others
-    if others and not is_on(options.settings, DATA_COLUMNS):
+    if others and not is_on(options.settings, DATA_COLUMNS.full_name):
         raise NON_PARTITION_COLUMN_IN_REPLACE_WHERE(
             columnName=str(others[0]),
             table=table,
@@ -139,7 +140,7 @@ def _scope_of_predicate(
     return OverwriteScope(
         MATCHING if overwrite else NOTHING,
         condition,
-        is_on(options.settings, CONSTRAINT_CHECK),
+        is_on(options.settings, CONSTRAINT_CHECK.full_name),
         predicate,
         by_partition,
         state.enabled(CHANGE_DATA_FEED) and overwrite and not by_partition and options.data_change,

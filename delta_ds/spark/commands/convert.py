@@ -16,6 +16,7 @@ from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.settings import COLLECT_STATISTICS
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.spark import settings
 from delta_ds.spark.commands.handle import open_handle
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
 
-STATISTICS_SETTING = "spark.databricks.delta.stats.collect"
 # Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64
 _FILES_A_GROUP = 32
@@ -56,7 +56,7 @@ def run_convert(
     if source == "parquet":
         log = open_log(spark, path, {})
         how: dict[str, Any] = {
-            "collect_statistics": is_set(spark, STATISTICS_SETTING, True),
+            "collect_statistics": is_set(spark, COLLECT_STATISTICS.full_name, True),
             "timezone": time_zone(spark),
             "properties": default_properties(settings.session_settings(spark)),
         }

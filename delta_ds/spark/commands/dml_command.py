@@ -17,6 +17,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.options import values
+from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.plan import has_transaction
@@ -27,7 +28,6 @@ from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.frames import frame_of
-from delta_ds.spark.settings import TXN_APP_ID, TXN_VERSION
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -227,7 +227,7 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     InvalidOptionError
         One of the two is missing, or the version is no number.
     """
-    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID, TXN_VERSION))
+    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID.full_name, TXN_VERSION.full_name))
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or not str(version).strip().isdecimal():

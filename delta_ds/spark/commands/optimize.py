@@ -24,6 +24,7 @@ from delta_ds.kernel.commands.optimize.request import (
     settings_of,
 )
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
@@ -32,7 +33,6 @@ from delta_ds.spark.engine import engine_info, is_connect
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.session_conf import time_zone
-from delta_ds.spark.settings import USER_METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,7 +186,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
             with _job_description(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
                 adds = _rewrite(spark, plan, cores) if plan.bins else []
             phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
-            user_metadata = spark.conf.get(USER_METADATA, None)
+            user_metadata = spark.conf.get(USER_METADATA.full_name, None)
             with staged.publishing():
                 run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=user_metadata)
     metrics = result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
+from delta_ds.kernel.options.settings import RESTORE_PROTOCOL_DOWNGRADE
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.frames import frame, nothing
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.commands.handle import Handle
 
-DOWNGRADE_SETTING = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 MISSING_FILES_SETTING = "spark.sql.files.ignoreMissingFiles"
 
 
@@ -40,7 +40,7 @@ def run_restore(
         timestamp=timestamp,
         timezone=time_zone(spark),
         ignore_missing_files=is_set(spark, MISSING_FILES_SETTING, False),
-        protocol_downgrade_allowed=is_set(spark, DOWNGRADE_SETTING, False),
+        protocol_downgrade_allowed=is_set(spark, RESTORE_PROTOCOL_DOWNGRADE.full_name, False),
         transaction_id=transaction,
     )
     metrics = ask(handle.log, log_calls.metrics_of, transaction)

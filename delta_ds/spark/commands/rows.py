@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
+from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
@@ -17,7 +18,6 @@ from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
-from delta_ds.spark.settings import USER_METADATA
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,6 +125,6 @@ def session_metadata(target: DmlTarget) -> Mapping[str, str | None]:
     from delta_ds.spark.engine import engine_info
 
     return {
-        "user_metadata": target.spark.conf.get(USER_METADATA, None),
+        "user_metadata": target.spark.conf.get(USER_METADATA.full_name, None),
         "engine_info": engine_info(),
     }

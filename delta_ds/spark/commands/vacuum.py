@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.commands.vacuum.inventory import COLUMNS
-from delta_ds.kernel.commands.vacuum.retention import CHECK_SETTING
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.settings import RETENTION_CHECK, VACUUM_LOGGING
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.errors import delta_errors
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_ds.spark.commands.handle import Handle
-
-LOGGING_SETTING = "spark.databricks.delta.vacuum.logging.enabled"
 
 
 def run_vacuum(
@@ -46,8 +44,8 @@ def run_vacuum(
         "retention_hours": retention_hours,
         "mode": mode.lower(),
         "inventory": None if inventory is None else _pack(inventory),
-        "retention_check": is_set(spark, CHECK_SETTING, True),
-        "record": is_set(spark, LOGGING_SETTING, True),
+        "retention_check": is_set(spark, RETENTION_CHECK.full_name, True),
+        "record": is_set(spark, VACUUM_LOGGING.full_name, True),
     }
     if dry_run:
         found = ask(handle.log, log_calls.unneeded_files, **how)

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, settings_for_tasks
+from delta_ds.kernel.options.settings import (
+    AUTO_MERGE,
+    OPTIMIZE_WRITE,
+    TXN_APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
+)
 from delta_ds.kernel.options.write import ERROR, IGNORE
 from delta_ds.spark import settings
 from delta_ds.spark.engine import is_connect
@@ -34,11 +41,11 @@ logger = logging.getLogger("delta_ds")
 
 # Settings of a session that stand for an option, as in delta-spark: of every write, and of batches only.
 OF_EVERY_WRITE = {
-    "userMetadata": settings.USER_METADATA,
-    "mergeSchema": settings.AUTO_MERGE,
-    "optimizeWrite": settings.OPTIMIZE_WRITE,
+    "userMetadata": USER_METADATA.full_name,
+    "mergeSchema": AUTO_MERGE.full_name,
+    "optimizeWrite": OPTIMIZE_WRITE.full_name,
 }
-_OF_BATCHES = {**OF_EVERY_WRITE, "txnAppId": settings.TXN_APP_ID, "txnVersion": settings.TXN_VERSION}
+_OF_BATCHES = {**OF_EVERY_WRITE, "txnAppId": TXN_APP_ID.full_name, "txnVersion": TXN_VERSION.full_name}
 
 APPEND, OVERWRITE = "append", "overwrite"
 _MODES = {

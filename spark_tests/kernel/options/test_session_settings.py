@@ -13,13 +13,12 @@ from delta_ds.exceptions import InvalidOptionError, InvariantViolationError, Pre
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.options.session_settings import (
     AUTO_COMPACT_PREFIX,
-    CONSTRAINT_CHECK,
-    DATA_COLUMNS,
     DEFAULTS_PREFIX,
     SETTINGS_OPTION,
     default_properties,
     settings_for_tasks,
 )
+from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
 
 ROWS = pa.table({"id": [1]})
 
@@ -61,7 +60,7 @@ def test_rows_beyond_replace_where_are_taken_where_the_session_does_not_want_the
     options = {"replaceWhere": "id < 5"}
     with pytest.raises(InvariantViolationError):
         log.write(pa.table({"id": [9]}), mode="overwrite", options=options)
-    unchecked = {SETTINGS_OPTION: json.dumps({CONSTRAINT_CHECK: "false"})}
+    unchecked = {SETTINGS_OPTION: json.dumps({CONSTRAINT_CHECK.full_name: "false"})}
     log.write(pa.table({"id": [9]}), mode="overwrite", options={**options, **unchecked})
     assert sorted(log.snapshot().scan().to_arrow()["id"].to_pylist()) == [7, 9]
 
@@ -69,7 +68,7 @@ def test_rows_beyond_replace_where_are_taken_where_the_session_does_not_want_the
 def test_replace_where_names_partition_columns_only_where_the_session_says_so(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path)
     log.write(pa.table({"id": [1], "p": [1]}), options={"partitionBy": "p"})
-    only = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS: "false"})}
+    only = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS.full_name: "false"})}
     with pytest.raises(PredicateError) as refused:
         log.write(
             pa.table({"id": [1], "p": [1]}), mode="overwrite", options={"replaceWhere": "id = 1", **only}
@@ -77,7 +76,7 @@ def test_replace_where_names_partition_columns_only_where_the_session_says_so(tm
     assert refused.value.condition == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
     log.write(pa.table({"id": [2], "p": [1]}), mode="overwrite", options={"replaceWhere": "p = 1", **only})
     assert log.snapshot().scan().to_arrow()["id"].to_pylist() == [2]
-    wrong = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS: "maybe"})}
+    wrong = {SETTINGS_OPTION: json.dumps({DATA_COLUMNS.full_name: "maybe"})}
     with pytest.raises(InvalidOptionError, match="maybe"):
         log.write(
             pa.table({"id": [2], "p": [1]}), mode="overwrite", options={"replaceWhere": "id = 2", **wrong}

@@ -21,6 +21,7 @@ from delta_ds.kernel.commands.optimize import bins
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
+from delta_ds.kernel.options import settings
 from delta_ds.kernel.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.value_types import parse_size
 
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("delta_ds")
 
-ENABLED = "spark.databricks.delta.autoCompact.enabled"
-MIN_FILES = "spark.databricks.delta.autoCompact.minNumFiles"
-MAX_SIZE = "spark.databricks.delta.autoCompact.maxFileSize"
-MIN_SIZE = "spark.databricks.delta.autoCompact.minFileSize"
 _MOST_PARTITIONS = 128
 
 PartitionValues = Mapping[str, str | None]
@@ -73,15 +70,15 @@ def auto_compaction_of(configuration: Mapping[str, str]) -> AutoCompaction:
     InvalidOptionError
         A value that a setting does not take.
     """
-    enabled = configuration.get(ENABLED)
+    enabled = settings.AUTO_COMPACT.text(configuration)
     if enabled not in (None, "true", "false"):
         raise INVALID_AUTO_COMPACT_TYPE(value=enabled)
-    low = configuration.get(MIN_SIZE)
+    low = settings.AUTO_COMPACT_MIN_FILE_SIZE.text(configuration)
     try:
         return AutoCompaction(
             enabled=None if enabled is None else enabled == "true",
-            min_files=int(configuration.get(MIN_FILES, "50")),
-            max_file_size=parse_size(configuration.get(MAX_SIZE, "128m")),
+            min_files=int(settings.AUTO_COMPACT_MIN_NUM_FILES.text(configuration) or ""),
+            max_file_size=parse_size(settings.AUTO_COMPACT_MAX_FILE_SIZE.text(configuration) or ""),
             min_file_size=None if low is None else parse_size(low),
         )
     except ValueError as error:

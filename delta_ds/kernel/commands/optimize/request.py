@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.value_types import parse_size
+from delta_ds.kernel.options import settings
+from delta_ds.kernel.value_types import parse_boolean, parse_size
 
 COMPACT = "compact"
 ZORDER = "zorder"
@@ -17,8 +18,6 @@ RETYPE = "retype"
 UNMAP = "unmap"
 # Kinds that rewrite each file that holds something, in the order of its rows, and nothing else.
 REORG = frozenset([PURGE, RETYPE, UNMAP])
-
-_PREFIX = "spark.databricks.delta.optimize."
 
 
 def _share(text: str) -> float:
@@ -30,12 +29,6 @@ def _share(text: str) -> float:
 
 def _size(text: str) -> int:
     return 0 if text.strip() == "0" else parse_size(text)
-
-
-def _boolean(text: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise ValueError("it is true or false")
-    return text.strip().lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +61,12 @@ class OptimizeSettings:
 
 # Session setting: the attribute, how its text is read.
 SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    f"{_PREFIX}minFileSize": ("min_file_size", _size),
-    f"{_PREFIX}maxFileSize": ("max_file_size", _size),
-    f"{_PREFIX}maxDeletedRowsRatio": ("max_deleted_rows_ratio", _share),
-    f"{_PREFIX}clustering.mergeStrategy.minCubeSize.threshold": ("min_cube_size", _size),
-    f"{_PREFIX}clustering.mergeStrategy.targetCubeSize.threshold": ("target_cube_size", _size),
-    f"{_PREFIX}zorder.checkStatsCollection.enabled": ("check_statistics", _boolean),
+    settings.OPTIMIZE_MIN_FILE_SIZE.full_name: ("min_file_size", _size),
+    settings.OPTIMIZE_MAX_FILE_SIZE.full_name: ("max_file_size", _size),
+    settings.OPTIMIZE_MAX_DELETED_ROWS_RATIO.full_name: ("max_deleted_rows_ratio", _share),
+    settings.CLUSTERING_MIN_CUBE_SIZE.full_name: ("min_cube_size", _size),
+    settings.CLUSTERING_TARGET_CUBE_SIZE.full_name: ("target_cube_size", _size),
+    settings.ZORDER_CHECK_STATISTICS.full_name: ("check_statistics", parse_boolean),
 }
 
 

@@ -14,8 +14,6 @@ from delta_ds.conditions.maintenance import (
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 
-CHECK_SETTING = "spark.databricks.delta.retentionDurationCheck.enabled"
-
 _HOUR_MS = 3_600_000
 
 

@@ -11,6 +11,7 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_cou
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.operations import MERGE
+from delta_ds.kernel.options.settings import AUTO_MERGE
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
@@ -32,7 +33,6 @@ from delta_ds.spark.commands.resolution.expression_resolution import ResolutionC
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import is_set
-from delta_ds.spark.settings import AUTO_MERGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,7 +47,7 @@ def run_merge(
 ) -> DataFrame:
     """Run a merge; see `DeltaMergeBuilder.execute`."""
     check_clauses(clauses, handle.where)
-    evolve = evolve or is_set(handle.spark, AUTO_MERGE, False)
+    evolve = evolve or is_set(handle.spark, AUTO_MERGE.full_name, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
     removes = any(not clause.inserts for clause in clauses)
     with DmlExecution(handle, MERGE.name, removes=removes) as change:
