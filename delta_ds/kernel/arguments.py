@@ -64,6 +64,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Operation": (_named("Operation"), "an Operation"),
     "Metadata": (_named("Metadata"), "a Metadata"),
     "Protocol": (_named("Protocol"), "a Protocol"),
+    "TableState": (_named("TableState"), "a TableState"),
     "Staging": (_named("Staging"), "a Staging"),
     "pa.Array": (_named("Array", "ChunkedArray"), "a pyarrow.Array"),
     "pa.Table": (_named("Table"), "a pyarrow.Table"),
