@@ -1,7 +1,7 @@
 """Every `delta.*` table property as one record: its type, its default, what acts on it and what it is for.
 
 `APPEND_ONLY.of(metadata.configuration)` is the value that holds for a table. A table may carry any property; setting
-one is checked (`check`).
+one is checked (`check_property`).
 
 Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 """
@@ -340,7 +340,7 @@ PROPERTIES: dict[str, TableProperty[Any]] = {
 _BY_LOWER_NAME = {name.lower(): known for name, known in PROPERTIES.items()}
 
 
-def check(name: str, value: str) -> str:
+def check_property(name: str, value: str) -> str:
     """Check a property that a user wants to set, and return the name to store it under.
 
     Names without `delta.` are the user's own; `delta.feature.*` and `delta.constraints.*` are checked where

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.features import FEATURES
-from delta_ds.kernel.properties import PROPERTIES, check
+from delta_ds.kernel.properties import PROPERTIES, check_property
 from delta_ds.kernel.value_types import parse_interval
 
 
@@ -43,7 +43,7 @@ def test_every_property_that_enables_a_feature_is_known() -> None:
 )
 def test_a_stored_value_is_parsed(name: str, text: str, value: object) -> None:
     assert PROPERTIES[name].of({name: text}) == value
-    assert check(name.upper(), text) == name
+    assert check_property(name.upper(), text) == name
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_stored_value_is_parsed(name: str, text: str, value: object) -> None:
     ],
 )
 def test_a_wrong_value_is_refused_naming_the_property(name: str, text: str) -> None:
-    for call in (lambda: check(name, text), lambda: PROPERTIES[name].of({name: text})):
+    for call in (lambda: check_property(name, text), lambda: PROPERTIES[name].of({name: text})):
         with pytest.raises(InvalidOptionError, match=name) as caught:
             call()
         assert caught.value.condition == "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"
@@ -68,7 +68,7 @@ def test_a_wrong_value_is_refused_naming_the_property(name: str, text: str) -> N
 
 def test_an_unknown_delta_property_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InvalidOptionError, match=r"did you mean delta\.appendOnly\?") as caught:
-        check("delta.apendOnly", "true")
+        check_property("delta.apendOnly", "true")
     assert caught.value.condition == "DELTA_UNKNOWN_CONFIGURATION"
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_delta_property_is_refused_with_the_nearest_name() -> None:
     "name", ["my.own", "delta.feature.deletionVectors", "delta.constraints.Positive", "x"]
 )
 def test_user_features_and_constraints_keep_their_names(name: str) -> None:
-    assert check(name, "supported") == name
+    assert check_property(name, "supported") == name
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_user_features_and_constraints_keep_their_names(name: str) -> None:
 )
 def test_what_is_not_offered_or_not_the_users_to_set_is_refused(name: str) -> None:
     with pytest.raises(InvalidOptionError, match="cannot be set"):
-        check(name, "true")
+        check_property(name, "true")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from delta_ds.kernel.properties import (
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     PROPERTIES,
-    check,
+    check_property,
 )
 
 _VERSIONS = (MIN_READER_VERSION.name, MIN_WRITER_VERSION.name)
@@ -70,7 +70,7 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
     features: set[str] = set()
     versions: dict[str, int] = {}
     for name, value in properties.items():
-        key, text = check(name, value), str(value)
+        key, text = check_property(name, value), str(value)
         folded = key.lower()
         if folded in _RESERVED:
             raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
-from delta_ds.kernel.scan.file_pruning import StatisticsColumnRef, resolve
+from delta_ds.kernel.scan.file_pruning import StatisticsColumnRef, find_statistics_column
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
@@ -87,7 +87,7 @@ def exact_aggregates(
     Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `OptimizeMetadataOnlyDeltaQuery`.
     """
     partitions = {r.path: _Partition.of(snapshot, r.path) for r in requests}
-    columns = {path: resolve(snapshot.schema, path, snapshot.mapping_mode) for path in partitions if path}
+    columns = {path: find_statistics_column(snapshot.schema, path, snapshot.mapping_mode) for path in partitions if path}
     data = {path: leaf for path, leaf in columns.items() if partitions[path] is None}
     if not all(_may_be_known(r, columns.get(r.path), r.path in data) for r in requests):
         return None

@@ -61,7 +61,7 @@ def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
     _PUTS[scheme](fs, path, data)
 
 
-def check(scheme: str, fs: Callable[[], Any], address: str) -> None:
+def check_supported(scheme: str, fs: Callable[[], Any], address: str) -> None:
     """Raise `StorageError` if the store, or the installed client of it, cannot put if absent."""
     if scheme not in _PUTS:
         more = "; use webhdfs:// instead" if scheme == "hdfs" else ""

@@ -167,7 +167,7 @@ class RemoteStorage(Storage):
 
     def check_create(self) -> None:
         if self.address.scheme in conditional_put.STORES or not allows_unsafe_commits(self.options):
-            conditional_put.check(self.address.scheme, self._filesystem, self.url)
+            conditional_put.check_supported(self.address.scheme, self._filesystem, self.url)
         else:
             _log.warning("unsafe_commits table=%s reason=store_cannot_create_exclusively", self.url)
 

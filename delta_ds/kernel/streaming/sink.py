@@ -21,7 +21,7 @@ from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.streaming.last_batch import last_batch
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.finish import Operation, finish_write, staged_files
+from delta_ds.kernel.write.finish import OperationDetails, finish_write, staged_files
 from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
 from delta_ds.kernel.write.task import TaskResult
 
@@ -92,7 +92,7 @@ def commit_batch(
             plan,
             results,
             transaction,
-            operation=Operation(
+            operation=OperationDetails(
                 STREAMING_UPDATE.name,
                 {"outputMode": _MODES[mode], "queryId": query_id, "epochId": str(batch_id)},
                 _metrics,

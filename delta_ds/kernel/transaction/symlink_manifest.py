@@ -53,7 +53,7 @@ def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = Non
     StorageError
         The storage refused.
     """
-    check(snapshot)
+    check_can_have_manifests(snapshot)
     wanted = _manifests(snapshot, partitions)
     storage = snapshot.storage
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
@@ -68,7 +68,7 @@ def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = Non
     return len(written)
 
 
-def check(snapshot: Snapshot) -> None:
+def check_can_have_manifests(snapshot: Snapshot) -> None:
     """Refuse a table whose rows are not exactly those of its files.
 
     Raises

@@ -343,7 +343,7 @@ class Transaction:
         DeltaConcurrentModificationException
             Another commit came first and contradicts this one.
         CommitFailedError, AppendOnlyError, SchemaError, UnsupportedFeatureError, UnsupportedOperationError
-            The commit is wrong in itself; see `validation.check`.
+            The commit is wrong in itself; see `validation.check_actions`.
         StorageError
             The storage refused. After an `UncertainWriteError` the commit may have happened.
         """
@@ -351,7 +351,7 @@ class Transaction:
             raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)
         known = operation if isinstance(operation, Operation) else operation_named(operation)
         pending = self._pending(known)
-        validation.check(pending)
+        validation.check_actions(pending)
         self._finished = "has failed"
         row_ids.assign(pending)
         self._choose_isolation_level(pending, changes_data)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 
-def check(pending: Pending) -> None:
+def check_actions(pending: Pending) -> None:
     """Refuse a commit that is invalid by itself.
 
     Raises

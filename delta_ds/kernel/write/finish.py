@@ -30,7 +30,7 @@ _IDENTITY_ONLY = {"delta.identity.schemaUpdate": "true"}
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationDetails:
     """The name, parameters and metrics in the history of a write that is no plain WRITE.
 
     Attributes
@@ -52,7 +52,7 @@ def finish_write(
     transaction: Transaction | None = None,
     *,
     engine_info: str | None = None,
-    operation: Operation | None = None,
+    operation: OperationDetails | None = None,
     staged: StagedFiles | None = None,
 ) -> int | None:
     """Commit what the tasks of a write have written.
@@ -136,7 +136,7 @@ def _commit(
     results: Sequence[TaskResult],
     adds: Sequence[dict[str, Any]],
     removed: RemovedFiles,
-    operation: Operation | None,
+    operation: OperationDetails | None,
     staged: StagedFiles,
 ) -> int:
     options = plan.options
