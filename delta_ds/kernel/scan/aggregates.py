@@ -87,7 +87,11 @@ def exact_aggregates(
     Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `OptimizeMetadataOnlyDeltaQuery`.
     """
     partitions = {r.path: _Partition.of(snapshot, r.path) for r in requests}
-    columns = {path: find_statistics_column(snapshot.schema, path, snapshot.mapping_mode) for path in partitions if path}
+    columns = {
+        path: find_statistics_column(snapshot.schema, path, snapshot.mapping_mode)
+        for path in partitions
+        if path
+    }
     data = {path: leaf for path, leaf in columns.items() if partitions[path] is None}
     if not all(_may_be_known(r, columns.get(r.path), r.path in data) for r in requests):
         return None

@@ -62,7 +62,9 @@ class StatisticsColumnRef:
     was_float: bool
 
 
-def find_statistics_column(schema: StructType, path: tuple[str, ...], mapping_mode: str) -> StatisticsColumnRef | None:
+def find_statistics_column(
+    schema: StructType, path: tuple[str, ...], mapping_mode: str
+) -> StatisticsColumnRef | None:
     """The leaf at a logical path through structs; None where there is none with statistics of its own."""
     physical = physical_path(schema, path, mapping_mode)
     level: DataType = schema

@@ -20,7 +20,12 @@ from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
 from delta_ds.kernel.scan.bounds import same_for_all
-from delta_ds.kernel.scan.file_pruning import FilePruning, StatisticsColumnRef, find_statistics_column, without_nan
+from delta_ds.kernel.scan.file_pruning import (
+    FilePruning,
+    StatisticsColumnRef,
+    find_statistics_column,
+    without_nan,
+)
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
