@@ -1,4 +1,7 @@
-"""The single actions of the log (protocol, metadata, `txn`, domains) as frozen dataclasses.
+"""The actions of the log: their bodies as typed dictionaries, protocol and metadata as frozen dataclasses.
+
+The bodies are what JSON holds, under the names of the protocol. No key is required of them: a log is believed only
+as far as it was looked at. Sets of file actions are Arrow tables instead (`log/file_actions.py`).
 
 Source: PROTOCOL.md, "Actions".
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, TypeVar, cast
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
@@ -18,6 +21,152 @@ from delta_ds.kernel.schema.types import StructType, parse_schema
 CLUSTERING_DOMAIN = "delta.clustering"
 # The actions of a state that are no file actions.
 SINGLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata")
+
+
+class DeletionVector(TypedDict, total=False):
+    """The descriptor of a deletion vector, as actions hold it."""
+
+    storageType: str
+    pathOrInlineDv: str
+    offset: int | None
+    sizeInBytes: int
+    cardinality: int
+
+
+class AddFile(TypedDict, total=False):
+    """The body of an `add`: a file whose rows count."""
+
+    path: str
+    partitionValues: Mapping[str, str | None]
+    size: int
+    modificationTime: int
+    dataChange: bool
+    stats: str | None
+    tags: Mapping[str, str] | None
+    deletionVector: DeletionVector | None
+    baseRowId: int | None
+    defaultRowCommitVersion: int | None
+    clusteringProvider: str | None
+
+
+class RemoveFile(TypedDict, total=False):
+    """The body of a `remove`: a file whose rows count no longer."""
+
+    path: str
+    deletionTimestamp: int | None
+    dataChange: bool
+    extendedFileMetadata: bool | None
+    partitionValues: Mapping[str, str | None] | None
+    size: int | None
+    stats: str | None
+    tags: Mapping[str, str] | None
+    deletionVector: DeletionVector | None
+    baseRowId: int | None
+    defaultRowCommitVersion: int | None
+
+
+class AddCDCFile(TypedDict, total=False):
+    """The body of a `cdc`: a file of changed rows."""
+
+    path: str
+    partitionValues: Mapping[str, str | None]
+    size: int
+    dataChange: bool
+    tags: Mapping[str, str] | None
+
+
+class SetTransaction(TypedDict, total=False):
+    """The body of a `txn`: how far an application has come."""
+
+    appId: str
+    version: int
+    lastUpdated: int | None
+
+
+class DomainMetadata(TypedDict, total=False):
+    """The body of a `domainMetadata`: what a named domain keeps in the table."""
+
+    domain: str
+    configuration: str
+    removed: bool
+
+
+class CommitInfo(TypedDict, total=False):
+    """The body of a `commitInfo`: what history tells of a commit. Engines put in whatever else they want."""
+
+    timestamp: int
+    inCommitTimestamp: int
+    userId: str | None
+    userName: str | None
+    operation: str
+    operationParameters: Mapping[str, Any]
+    operationMetrics: Mapping[str, Any]
+    job: Mapping[str, Any]
+    notebook: Mapping[str, Any]
+    clusterId: str | None
+    readVersion: int | None
+    isolationLevel: str
+    isBlindAppend: bool | None
+    userMetadata: str | None
+    engineInfo: str
+    txnId: str
+    tags: Mapping[str, Any] | None
+
+
+class ProtocolBody(TypedDict, total=False):
+    """The body of a `protocol`; `Protocol` is what it says."""
+
+    minReaderVersion: int
+    minWriterVersion: int
+    readerFeatures: list[str] | None
+    writerFeatures: list[str] | None
+
+
+class MetadataBody(TypedDict, total=False):
+    """The body of a `metaData`; `Metadata` is what it says."""
+
+    id: str
+    name: str | None
+    description: str | None
+    format: Mapping[str, Any]
+    schemaString: str
+    partitionColumns: list[str]
+    configuration: Mapping[str, str]
+    createdTime: int | None
+
+
+class Sidecar(TypedDict, total=False):
+    """The body of a `sidecar`: a file of a V2 checkpoint that holds file actions."""
+
+    path: str
+    sizeInBytes: int
+    modificationTime: int
+    tags: Mapping[str, str] | None
+
+
+class CheckpointMetadata(TypedDict, total=False):
+    """The body of a `checkpointMetadata`: of a V2 checkpoint."""
+
+    version: int
+    tags: Mapping[str, str] | None
+
+
+class Action(TypedDict, total=False):
+    """One line of a commit, or row of a checkpoint: the name of the action with its body."""
+
+    commitInfo: CommitInfo
+    protocol: ProtocolBody
+    metaData: MetadataBody
+    txn: SetTransaction
+    domainMetadata: DomainMetadata
+    add: AddFile
+    remove: RemoveFile
+    cdc: AddCDCFile
+    sidecar: Sidecar
+    checkpointMetadata: CheckpointMetadata
+
+
+B = TypeVar("B", bound=Mapping[str, object])
 
 
 @dataclass(frozen=True)
@@ -50,9 +199,9 @@ class Protocol:
         """Whether the feature is listed, or implied by a legacy version."""
         return feature.name in self.supported
 
-    def to_action(self) -> dict[str, Any]:
+    def to_action(self) -> ProtocolBody:
         """The body of a `protocol` action; feature lists in order of name."""
-        body: dict[str, Any] = {"minReaderVersion": self.min_reader, "minWriterVersion": self.min_writer}
+        body: ProtocolBody = {"minReaderVersion": self.min_reader, "minWriterVersion": self.min_writer}
         if self.reader_features is not None:
             body["readerFeatures"] = sorted(self.reader_features)
         if self.writer_features is not None:
@@ -107,9 +256,9 @@ class Metadata:
         """The schema of the table, logical names, metadata of the fields included."""
         return parse_schema(self.schema_string)
 
-    def to_action(self) -> dict[str, Any]:
+    def to_action(self) -> MetadataBody:
         """The body of a `metaData` action; optional fields that are not set are left out."""
-        body: dict[str, Any] = {"id": self.id}
+        body: MetadataBody = {"id": self.id}
         if self.name is not None:
             body["name"] = self.name
         if self.description is not None:
@@ -125,7 +274,17 @@ class Metadata:
         return body
 
 
-def vector_id(vector: Mapping[str, Any] | None) -> str | None:
+def without(body: B, *names: str) -> B:
+    """A copy of the body of an action without some of its fields."""
+    return cast("B", {name: value for name, value in body.items() if name not in names})
+
+
+def without_nulls(body: B) -> B:
+    """A copy of the body of an action without the fields that are None."""
+    return cast("B", {name: value for name, value in body.items() if value is not None})
+
+
+def vector_id(vector: DeletionVector | None) -> str | None:
     """What tells the deletion vectors of one file apart; None for none. Of many: `log.file_actions.vector_ids`.
 
     Source: PROTOCOL.md, "Deletion Vectors": derived fields, `uniqueId`.

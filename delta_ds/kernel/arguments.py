@@ -49,7 +49,9 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "os.PathLike[str]": (lambda value: hasattr(type(value), "__fspath__"), "a path"),
     "Storage": (_named("Storage"), "a Storage"),
     "Mapping[str, Any]": (_is_mapping, "a dictionary with texts as keys"),
-    "Body": (_is_mapping, "a dictionary with texts as keys"),
+    "AddFile": (_is_mapping, "a dictionary with texts as keys"),
+    "RemoveFile": (_is_mapping, "a dictionary with texts as keys"),
+    "AddCDCFile": (_is_mapping, "a dictionary with texts as keys"),
     "Sequence[str]": (_is_texts, "a list of texts"),
     "Sequence[PartitionValues]": (
         lambda value: _is_sequence(value) and all(map(_is_mapping, value)), "a list of dictionaries",
@@ -57,7 +59,10 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Iterable[str]": (
         lambda value: isinstance(value, Iterable) and not isinstance(value, _TEXTS), "several texts"
     ),
-    "Iterable[Body]": (
+    "Iterable[AddFile]": (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, Mapping)), "several dictionaries"
+    ),
+    "Iterable[RemoveFile]": (
         lambda value: isinstance(value, Iterable) and not isinstance(value, (*_TEXTS, Mapping)), "several dictionaries"
     ),
     "Expression": (_named("Column", "Literal", "Cast", "Call"), "an expression"),

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from delta_ds.kernel.actions import AddFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,14 +72,14 @@ def _with_text(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("stats"), "stats", pc.coalesce(stored, text))
 
 
-def add_bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[dict[str, Any]]:
+def add_bodies(table: pa.Table, *, data_change: bool = True) -> Iterator[AddFile]:
     """The bodies of `add` actions, fields without a value left out."""
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         for row in batch.to_pylist():
             yield _body(row, data_change)
 
 
-def _body(row: Mapping[str, Any], data_change: bool) -> dict[str, Any]:
+def _body(row: Mapping[str, Any], data_change: bool) -> AddFile:
     body: dict[str, Any] = {}
     for name, value in row.items():
         if value is None:
@@ -89,4 +91,4 @@ def _body(row: Mapping[str, Any], data_change: bool) -> dict[str, Any]:
         body[name] = value
     body.setdefault("partitionValues", {})
     body["dataChange"] = data_change
-    return body
+    return cast("AddFile", body)

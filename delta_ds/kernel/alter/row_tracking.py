@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel import features
+from delta_ds.kernel.actions import AddFile, without
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, UPGRADE_PROTOCOL
@@ -98,7 +99,7 @@ def protocol_text(protocol: Protocol) -> str:
     return json.dumps({key: body[key] for key in order}, separators=(",", ":"))
 
 
-def _without_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+def _without_ids(snapshot: Snapshot) -> Iterator[AddFile]:
     """The `add` actions of live files that have no row ids, whole but for `dataChange`."""
     import pyarrow.compute as pc
 
@@ -108,7 +109,7 @@ def _without_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
         yield from add_bodies(table.filter(pc.is_null(table["baseRowId"])), data_change=False)
 
 
-def _with_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+def _with_ids(snapshot: Snapshot) -> Iterator[AddFile]:
     """The same of files that have row ids or a commit version, without them."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,4 +121,4 @@ def _with_ids(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
         return
     for table in live_adds(snapshot):
         for body in add_bodies(table.filter(given(table)), data_change=False):
-            yield {name: value for name, value in body.items() if name not in _IDS}
+            yield without(body, *_IDS)

@@ -8,11 +8,12 @@ Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; protocol-checklist 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import ChangeDataError
+from delta_ds.kernel.actions import AddFile, CommitInfo, RemoveFile
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
@@ -70,7 +71,7 @@ class CommitChanges:
 
     @classmethod
     def of(
-        cls, storage: Storage, version: int, time: int, actions: pa.Table, info: Mapping[str, Any]
+        cls, storage: Storage, version: int, time: int, actions: pa.Table, info: CommitInfo
     ) -> CommitChanges:
         """Sort out a commit.
 
@@ -184,7 +185,7 @@ class SliceMaker:
         for remove in removed.values():
             yield self._slice(commit, remove, _DELETE)
 
-    def _complete(self, commit: CommitChanges, removes: list[dict[str, Any]]) -> None:
+    def _complete(self, commit: CommitChanges, removes: list[RemoveFile]) -> None:
         """Removes of old writers lack partition values (REM-R-05): the version before still has them."""
         if not self._columns:
             return
@@ -211,9 +212,7 @@ class SliceMaker:
         values = files.table["partitionValues"].filter(found)
         return dict(zip(files.canonical_paths.filter(found).to_pylist(), values.to_pylist(), strict=True))
 
-    def _difference(
-        self, commit: CommitChanges, remove: Mapping[str, Any], add: Mapping[str, Any]
-    ) -> Iterator[FileSlice]:
+    def _difference(self, commit: CommitChanges, remove: RemoveFile, add: AddFile) -> Iterator[FileSlice]:
         """A file whose deletion vector changed: rows newly in it are deletes, rows no longer in it inserts."""
         import numpy as np
 
@@ -225,7 +224,7 @@ class SliceMaker:
         if len(restored):
             yield self._slice(commit, add, _INSERT, restored)
 
-    def _positions(self, action: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    def _positions(self, action: AddFile | RemoveFile) -> np.ndarray[Any, Any]:
         import numpy as np
 
         vector = vector_descriptor(action.get("deletionVector"))
@@ -236,7 +235,7 @@ class SliceMaker:
     def _slice(
         self,
         commit: CommitChanges,
-        action: Mapping[str, Any],
+        action: AddFile | RemoveFile,
         change: str | None,
         selection: np.ndarray[Any, Any] | None = None,
     ) -> FileSlice:
@@ -280,7 +279,7 @@ def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     return at_least_none
 
 
-def _merged_nothing(info: Mapping[str, Any]) -> bool:
+def _merged_nothing(info: CommitInfo) -> bool:
     """A MERGE that rewrote files without changing a row.
 
     Source: delta-spark, `CDCReader.shouldSkipFileActionsInCommit`.

@@ -12,12 +12,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.commands import CREATE_TABLE_WITH_NON_EMPTY_LOCATION, UNSUPPORTED_NON_EMPTY_CLONE
 from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
 from delta_ds.exceptions import StorageError
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied_features
 from delta_ds.kernel.alter.table_metadata import with_metadata
@@ -236,7 +236,7 @@ def _put_clustering(txn: Transaction, source: Snapshot) -> None:
 # --- files
 
 
-def _adds(source: Snapshot) -> Iterator[dict[str, Any]]:
+def _adds(source: Snapshot) -> Iterator[AddFile]:
     """The source's files as `add` actions with absolute paths and fresh row ids."""
     root = _address_uri(source.storage.address)
     for table in live_adds(source):
@@ -275,14 +275,14 @@ def _full_path(path: str, storage: Storage, root: str) -> str:
     return f"{root}/{path}"
 
 
-def _full_vector(vector: Mapping[str, Any], storage: Storage, root: str) -> dict[str, Any]:
+def _full_vector(vector: DeletionVector, storage: Storage, root: str) -> DeletionVector:
     """The descriptor of a deletion vector with the absolute path of its file."""
     where = DeletionVectorDescriptor(
         vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
         vector["sizeInBytes"], vector["cardinality"],
     ).path  # fmt: skip
     if where is None:
-        return dict(vector)
+        return vector
     return {**vector, "storageType": "p", "pathOrInlineDv": _full_path(where, storage, root)}
 
 

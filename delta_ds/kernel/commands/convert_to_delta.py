@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from delta_ds.conditions.commands import (
     UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
 )
 from delta_ds.exceptions import DataFileError, DeltaError
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.alter.create import TableDefinition, new_table
 from delta_ds.kernel.commands.parquet_schema import file_schema, merge_file_schemas, part_in, schema_key
 from delta_ds.kernel.data.values import partition_values
@@ -234,7 +235,7 @@ class Conversion:
 
     def adds(
         self, storage: Storage, files: Sequence[Written], *, collect_statistics: bool = True, first: int = 0
-    ) -> list[dict[str, Any]]:
+    ) -> list[AddFile]:
         """The bodies of the `add` actions of some files.
 
         Parameters
@@ -306,9 +307,9 @@ class Conversion:
             ) from error
 
 
-def _add(file: Written, partition: dict[str, str | None], text: str | None) -> dict[str, Any]:
+def _add(file: Written, partition: dict[str, str | None], text: str | None) -> AddFile:
     path, size, time_ms = file
-    body: dict[str, Any] = {
+    body: AddFile = {
         "path": paths.encode(path), "partitionValues": dict(partition), "size": size,
         "modificationTime": time_ms, "dataChange": True,
     }  # fmt: skip
@@ -316,7 +317,7 @@ def _add(file: Written, partition: dict[str, str | None], text: str | None) -> d
 
 
 # Makes the adds of the files that were planned, all of them and in order.
-Collector = Callable[[Conversion, Sequence[Written]], list[dict[str, Any]]]
+Collector = Callable[[Conversion, Sequence[Written]], list[AddFile]]
 
 
 # --- partitions

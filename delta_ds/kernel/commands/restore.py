@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
 from delta_ds.conditions.commands import (
@@ -30,7 +30,7 @@ from delta_ds.exceptions import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
-from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata, Protocol
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
@@ -223,7 +223,7 @@ class _FileDifference:
         rows = pc.indices_nonzero(gone).cast("int64")
         return cls(wanted, _one(old_keys.filter(missing)), rows)
 
-    def restored_bodies(self) -> Iterator[dict[str, Any]]:
+    def restored_bodies(self) -> Iterator[AddFile]:
         """The `add` actions of the files that come back."""
         import pyarrow.compute as pc
 
@@ -250,7 +250,7 @@ def _one(values: pa.ChunkedArray | pa.Array) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _check_present(storage: Storage, adds: list[dict[str, Any]], version: int) -> None:
+def _check_present(storage: Storage, adds: list[AddFile], version: int) -> None:
     """Source: delta-spark refuses with the first hundred missing files; deletion vectors count here too."""
     paths = dict.fromkeys(path for add in adds for path in _files_of(add))
     with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
@@ -263,7 +263,7 @@ def _check_present(storage: Storage, adds: list[dict[str, Any]], version: int) -
         )
 
 
-def _files_of(add: dict[str, Any]) -> Iterator[str]:
+def _files_of(add: AddFile) -> Iterator[str]:
     yield add["path"]
     vector = add.get("deletionVector")
     if vector:
@@ -351,7 +351,7 @@ def with_highest_marks(schema: StructType, other: StructType) -> StructType:
 
 
 def _result(
-    wanted: Snapshot, latest: Snapshot, change: _FileDifference, adds: list[dict[str, Any]]
+    wanted: Snapshot, latest: Snapshot, change: _FileDifference, adds: list[AddFile]
 ) -> RestoreResult:
     import pyarrow.compute as pc
 

@@ -9,13 +9,13 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
-from delta_ds.kernel.actions import SINGLE_ACTIONS
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Sidecar
 from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
@@ -41,7 +41,7 @@ class CheckpointFiles:
 
 def read_single_actions(
     storage: Storage, checkpoint: Checkpoint, names: Sequence[str] = SINGLE_ACTIONS
-) -> list[dict[str, Any]]:
+) -> list[Action]:
     """The actions of a checkpoint that are not file actions, as `{name: body}`.
 
     Raises
@@ -49,7 +49,7 @@ def read_single_actions(
     UnreadableCheckpointError
         A file of the checkpoint cannot be read.
     """
-    out: list[dict[str, Any]] = []
+    out: list[Action] = []
     for file in checkpoint.files:
         if file.is_json:
             out += find_actions(_read_manifest(storage, file.path), names, file.path)
@@ -61,7 +61,7 @@ def read_single_actions(
             table = read_columns(storage, file.path, parquet, present)
         for name in present:
             column = table[name].drop_null()
-            out += [{name: _plain(body)} for body in column.to_pylist()]
+            out += [cast("Action", {name: _plain(body)}) for body in column.to_pylist()]
     return out
 
 
@@ -87,7 +87,7 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
     return CheckpointFiles(tuple(file.path for file in checkpoint.files))
 
 
-def sidecar_path(storage: Storage, sidecar: Mapping[str, Any], checkpoint: Checkpoint) -> str:
+def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> str:
     path = sidecar.get("path")
     if not isinstance(path, str) or not path:
         raise UnreadableCheckpointError(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
@@ -24,8 +24,6 @@ from delta_ds.kernel.table_state import TableState
 logger = logging.getLogger("delta_ds")
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, CorruptLogFileError)
-
-Bodies = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +74,8 @@ class Summary:
 
     num_files: int
     size_bytes: int
-    txns: Bodies | None
-    domains: Bodies | None
+    txns: Mapping[str, SetTransaction] | None
+    domains: Mapping[str, DomainMetadata] | None
 
 
 EMPTY = Summary(0, 0, {}, {})
@@ -101,11 +99,11 @@ def read_summary(storage: Storage, version: int) -> Summary | None:
         return None
 
 
-def _by(bodies: Any, key: str) -> Bodies | None:
+def _by(bodies: Any, key: str) -> dict[str, Any] | None:
     return None if bodies is None else {body[key]: body for body in bodies}
 
 
-def next_summary(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summary | None:
+def next_summary(before: Summary, actions: Sequence[Action]) -> Summary | None:
     """The summary after a commit.
 
     Parameters
@@ -128,9 +126,9 @@ def next_summary(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summa
         if (add := action.get("add")) is not None:
             files, size = files + 1, size + int(add["size"])
         elif (remove := action.get("remove")) is not None:
-            if remove.get("size") is None:
+            if (removed := remove.get("size")) is None:
                 return None
-            files, size = files - 1, size - int(remove["size"])
+            files, size = files - 1, size - int(removed)
         elif (txn := action.get("txn")) is not None and txns is not None:
             txns[txn["appId"]] = txn
         elif (domain := action.get("domainMetadata")) is not None and domains is not None:
@@ -140,7 +138,7 @@ def next_summary(before: Summary, actions: Sequence[Mapping[str, Any]]) -> Summa
     return Summary(files, size, txns, domains)
 
 
-def counts_up(actions: Sequence[Mapping[str, Any]]) -> bool:
+def counts_up(actions: Sequence[Action]) -> bool:
     """Whether the summary after a commit follows from its actions alone.
 
     Not where files may be added that are live already, to change what the log says of them (COM-W-08): such

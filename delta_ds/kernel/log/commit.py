@@ -10,9 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
+from delta_ds.kernel.actions import (
+    SINGLE_ACTIONS,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    MetadataBody,
+    Protocol,
+    ProtocolBody,
+    SetTransaction,
+)
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import cut_off, find_actions, is_whole, parse_file_actions
 from delta_ds.kernel.log.segment import read_log_files
@@ -70,7 +80,7 @@ class Commit:
         if not self.is_whole:
             raise cut_off(self.where)
 
-    def find(self, *names: str) -> list[dict[str, Any]]:
+    def find(self, *names: str) -> list[Action]:
         """The actions that have one of the names, in order; each call reads the file.
 
         Raises
@@ -81,16 +91,31 @@ class Commit:
         return find_actions(self.data, names, self.where)
 
     @cached_property
-    def _bodies(self) -> dict[str, list[dict[str, Any]]]:
+    def _bodies(self) -> dict[str, list[Any]]:
         """What the actions that are no file actions say, by the name of the action."""
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, list[Any]] = {}
         for action in self.find("commitInfo", *SINGLE_ACTIONS):
             for name, body in action.items():
                 if body is not None:
                     found.setdefault(name, []).append(body)
         return found
 
-    def bodies(self, name: str) -> list[dict[str, Any]]:
+    @overload
+    def bodies(self, name: Literal["txn"]) -> list[SetTransaction]: ...
+
+    @overload
+    def bodies(self, name: Literal["domainMetadata"]) -> list[DomainMetadata]: ...
+
+    @overload
+    def bodies(self, name: Literal["commitInfo"]) -> list[CommitInfo]: ...
+
+    @overload
+    def bodies(self, name: Literal["protocol"]) -> list[ProtocolBody]: ...
+
+    @overload
+    def bodies(self, name: Literal["metaData"]) -> list[MetadataBody]: ...
+
+    def bodies(self, name: str) -> Sequence[Mapping[str, Any]]:
         """What its actions of one name say, in order, for names of actions that are no file actions.
 
         Raises
@@ -101,7 +126,7 @@ class Commit:
         return self._bodies.get(name, [])
 
     @property
-    def info(self) -> Mapping[str, Any]:
+    def info(self) -> CommitInfo:
         """Its `commitInfo`; empty where it has none."""
         found = self.bodies("commitInfo")
         return found[0] if found else {}

@@ -18,6 +18,7 @@ from delta_ds.conditions.log import (
     TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
 )
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
+from delta_ds.kernel.actions import CommitInfo
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.log.filenames import LogFile
@@ -74,7 +75,7 @@ def file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
     return times
 
 
-def read_commit_info(storage: Storage, file: LogFile) -> Mapping[str, Any]:
+def read_commit_info(storage: Storage, file: LogFile) -> CommitInfo:
     """The `commitInfo` of a commit; empty where it has none."""
     return read_commits(storage, [file])[0].info
 
@@ -235,7 +236,7 @@ def describe(
     return entries
 
 
-def _entry(version: int, time: int, info: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:
     blind = info.get("isBlindAppend")
     return {
         "version": version,

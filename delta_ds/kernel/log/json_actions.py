@@ -15,9 +15,10 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.actions import Action
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.file_actions import FILE_ACTIONS
 
@@ -184,7 +185,7 @@ def _conform(value: Any, wanted: pa.DataType, where: str) -> Any:
     raise CorruptLogFileError(f"{where}: expected {wanted}, found {value!r:.80}")
 
 
-def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, Action]]:
     """The actions of one file as (line number from 1, object), blank lines left out.
 
     Raises
@@ -197,7 +198,7 @@ def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, dict[str, Any
             yield number, _parse_line(line, number, path)
 
 
-def _parse_line(line: bytes, number: int, path: str) -> dict[str, Any]:
+def _parse_line(line: bytes, number: int, path: str) -> Action:
     try:
         action = parse_json(line)
     except ValueError as error:
@@ -207,10 +208,10 @@ def _parse_line(line: bytes, number: int, path: str) -> dict[str, Any]:
         ) from error
     if not isinstance(action, dict):
         raise CorruptLogFileError(f"line {number} of {path} is not a JSON object: {line[:80]!r}")
-    return action
+    return cast("Action", action)
 
 
-def find_actions(data: bytes, names: Sequence[str], path: str) -> list[dict[str, Any]]:
+def find_actions(data: bytes, names: Sequence[str], path: str) -> list[Action]:
     """The lines of a file that hold one of the named top-level actions, parsed, in file order.
 
     One pass of a regular expression steps over the lines of other actions by their first key, which is
@@ -227,7 +228,7 @@ def find_actions(data: bytes, names: Sequence[str], path: str) -> list[dict[str,
             continue
         number = data.count(b"\n", 0, start) + 1
         action = _parse_line(line, number, path)
-        bodies = {name: action[name] for name in names if action.get(name) is not None}
+        bodies = {name: body for name, body in action.items() if name in names and body is not None}
         for name, body in bodies.items():
             if not isinstance(body, Mapping):
                 raise CorruptLogFileError(

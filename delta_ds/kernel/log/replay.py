@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
 from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import (
     inline_actions,
     locate_files,
@@ -51,7 +51,7 @@ _HEADER_COMMITS = 64
 
 
 # By path: the actions of a commit that are not file actions.
-FoundActions = dict[str, list[dict[str, Any]]]
+FoundActions = dict[str, list[Action]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class SingleActions:
     domains: dict[str, str] = field(default_factory=dict)
     partition_columns: list[str] = field(default_factory=list)
 
-    def apply(self, actions: Sequence[Mapping[str, Any]], where: str) -> None:
+    def apply(self, actions: Sequence[Action], where: str) -> None:
         """Take in the actions of one file; files come in order of version."""
         for action in actions:
             protocol, metadata = action.get("protocol"), action.get("metaData")

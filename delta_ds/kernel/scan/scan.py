@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.actions import DeletionVector
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import output_schema, read_slices
@@ -257,7 +258,7 @@ def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileS
     ]
 
 
-def vector_descriptor(value: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
+def vector_descriptor(value: DeletionVector | None) -> DeletionVectorDescriptor | None:
     """The deletion vector of a file action's struct; None for none.
 
     Raises
@@ -267,13 +268,13 @@ def vector_descriptor(value: dict[str, Any] | None) -> DeletionVectorDescriptor 
     """
     if value is None:
         return None
-    missing = [key for key in ("storageType", "pathOrInlineDv", "sizeInBytes") if value[key] is None]
+    missing = [key for key in ("storageType", "pathOrInlineDv", "sizeInBytes") if value.get(key) is None]
     if missing:
         raise CorruptLogFileError(f"a deletion vector in the log has no {' and no '.join(missing)}: {value}")
     return DeletionVectorDescriptor(
         value["storageType"],
         value["pathOrInlineDv"],
-        value["offset"],
+        value.get("offset"),
         value["sizeInBytes"],
-        value["cardinality"],
+        cast("int", value.get("cardinality")),  # optional in what other engines wrote
     )

@@ -7,13 +7,13 @@ passed it, since a batch is first planned and then read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import CommitInfo, Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
 from delta_ds.kernel.log.commit import Commit, parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
@@ -62,7 +62,7 @@ class StreamedCommit:
     removes: int
     metadata: Metadata | None
     protocol: Protocol | None
-    info: Mapping[str, Any]
+    info: CommitInfo
 
 
 class CommitReader:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from delta_ds.kernel.actions import Action
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
 from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.snapshot import Snapshot
@@ -37,7 +37,7 @@ def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
         return snapshot.txns.get(query_id)
 
 
-def _batches(actions: Iterable[Mapping[str, Any]], query_id: str) -> Iterator[int]:
+def _batches(actions: Iterable[Action], query_id: str) -> Iterator[int]:
     for action in actions:
         txn = action.get("txn")
         if isinstance(txn, Mapping) and txn.get("appId") == query_id and isinstance(txn.get("version"), int):

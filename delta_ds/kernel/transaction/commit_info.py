@@ -10,6 +10,7 @@ from typing import Any
 
 from delta_ds.conditions.transaction import ACTION_NOT_JSON
 from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.actions import CommitInfo, without_nulls
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import Pending
@@ -32,7 +33,7 @@ def build(
     metrics: Mapping[str, Any] | None,
     user_metadata: str | None,
     tags: Mapping[str, Any] | None,
-) -> dict[str, Any]:
+) -> CommitInfo:
     """`commitInfo` with its fields in delta-spark's order, without `inCommitTimestamp`.
 
     Parameters
@@ -50,7 +51,7 @@ def build(
         # Serializable whatever the table says, and with a version read even for a new table.
         level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
     known = {key: value for key, value in (metrics or {}).items() if value is not None}
-    info: dict[str, Any] = {
+    info: CommitInfo = {
         "timestamp": timestamp,
         "operation": pending.operation.name,
         "operationParameters": _written_properties(
@@ -65,7 +66,7 @@ def build(
         "engineInfo": engine_info,
         "txnId": txn_id,
     }
-    return {key: value for key, value in info.items() if value is not None}
+    return without_nulls(info)
 
 
 def _written_properties(

@@ -8,16 +8,18 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from delta_ds.exceptions import CommitFailedError
+from delta_ds.kernel.actions import without_nulls
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import log_store_for
 from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
 from delta_ds.kernel.transaction.commit_info import not_json
-from delta_ds.kernel.transaction.pending import Body, Pending
+from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winning_commits
 
 logger = logging.getLogger("delta_ds")
@@ -114,16 +116,10 @@ def _lines(pending: Pending) -> Iterator[bytes]:
     for action in pending.actions():
         ((name, body),) = action.items()
         try:
-            text = to_json(_without_nulls(name, body))
+            # What a `commitInfo` holds is its own matter; optional fields of the others that are not set are left out.
+            text = to_json(body if name == "commitInfo" else without_nulls(cast("Mapping[str, Any]", body)))
         except ValueError as error:
             raise not_json(pending.table, f"{name} action", error) from error
         yield f'{{"{name}":{text}}}\n'.encode()
     for removes in pending.live_removes:
         yield from removes.lines()
-
-
-def _without_nulls(name: str, body: Body) -> Body:
-    """Optional fields that are not set are left out; what a `commitInfo` holds is its own matter."""
-    if name == "commitInfo" or None not in body.values():
-        return body
-    return {key: value for key, value in body.items() if value is not None}

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from delta_ds.exceptions import LogError, NotADeltaTableError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
 from delta_ds.kernel.log.commit import full_name, read_commits
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.replay import Base, FoundActions
@@ -40,7 +39,7 @@ class _Own:
 
     version: int
     size: int
-    actions: list[dict[str, Any]]
+    actions: list[Action]
 
 
 class Current:
@@ -51,7 +50,7 @@ class Current:
         self._known = known
         self._own: _Own | None = None
 
-    def committed(self, version: int, size: int, actions: Sequence[Mapping[str, Any]]) -> None:
+    def committed(self, version: int, size: int, actions: Sequence[Action]) -> None:
         """Remember a commit that was just published.
 
         Parameters
@@ -61,7 +60,7 @@ class Current:
         actions
             Its actions; those that are no file actions are kept.
         """
-        single = [dict(action) for action in actions if not action.keys().isdisjoint(SINGLE_ACTIONS)]
+        single = [action for action in actions if not action.keys().isdisjoint(SINGLE_ACTIONS)]
         self._own = _Own(version, size, single)
 
     def snapshot(self, *, quick: bool = False) -> Snapshot:

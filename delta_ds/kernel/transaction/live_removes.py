@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from delta_ds.kernel.actions import RemoveFile
 from delta_ds.kernel.arrow_buffers import texts
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class LiveRemoves:
         whole = pc.binary_join_element_wise(*parts, _text(""), null_handling="replace", null_replacement="")
         return _letters(whole)
 
-    def bodies(self) -> Iterator[dict[str, Any]]:
+    def bodies(self) -> Iterator[RemoveFile]:
         """The `remove` actions one by one, as they are committed."""
         for piece in self.lines():
             for line in piece.splitlines():

@@ -6,11 +6,22 @@ every attempt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    without_nulls,
+)
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -21,7 +32,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.live_removes import LiveRemoves
     from delta_ds.kernel.transaction.reads import Reads
 
-Body = Mapping[str, Any]
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
@@ -63,17 +73,17 @@ class Pending:
     state: TableState
     new_protocol: Protocol | None = None
     new_metadata: Metadata | None = None
-    adds: list[Body] = field(default_factory=list)
-    removes: list[Body] = field(default_factory=list)
+    adds: list[AddFile] = field(default_factory=list)
+    removes: list[RemoveFile] = field(default_factory=list)
     live_removes: list[LiveRemoves] = field(default_factory=list)
-    changes: list[Body] = field(default_factory=list)
-    txns: dict[str, Body] = field(default_factory=dict)
-    domains: dict[str, Body] = field(default_factory=dict)
+    changes: list[AddCDCFile] = field(default_factory=list)
+    txns: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
     level: IsolationLevel = IsolationLevel.WRITE_SERIALIZABLE
     blind: bool = False
     high_water_mark: int | None = None
     read_mark: int = -1
-    commit_info: dict[str, Any] = field(default_factory=dict)
+    commit_info: CommitInfo = field(default_factory=CommitInfo)
     in_commit_timestamp: int | None = None
     use_statistics: bool = False
 
@@ -125,27 +135,33 @@ class Pending:
 
     def tag(self, key: str, value: str) -> None:
         """Set a tag in `commitInfo`."""
-        self.commit_info["tags"] = {**self.commit_info.get("tags", {}), key: value}
+        self.commit_info["tags"] = {**(self.commit_info.get("tags") or {}), key: value}
 
-    def actions(self) -> Iterator[dict[str, Body]]:
+    def actions(self) -> Iterator[Action]:
         """The actions other than those of `live_removes`, in the order they are committed."""
-        info = dict(self.commit_info)
+        info = self.commit_info
         if self.in_commit_timestamp is not None:
             info = {"inCommitTimestamp": self.in_commit_timestamp, **info}
-        yield {"commitInfo": {key: value for key, value in info.items() if value is not None}}
+        yield {"commitInfo": without_nulls(info)}
         if self.high_water_mark is not None:
             yield {"domainMetadata": high_water_mark_domain(self.high_water_mark)}
         if self.new_metadata is not None:
             yield {"metaData": self.new_metadata.to_action()}
         if self.new_protocol is not None:
             yield {"protocol": self.new_protocol.to_action()}
-        for name, bodies in (("txn", self.txns), ("domainMetadata", self.domains)):
-            yield from ({name: body} for body in bodies.values())
-        for name, files in (("remove", self.removes), ("add", self.adds), ("cdc", self.changes)):
-            yield from ({name: body} for body in files)
+        for txn in self.txns.values():
+            yield {"txn": txn}
+        for domain in self.domains.values():
+            yield {"domainMetadata": domain}
+        for remove in self.removes:
+            yield {"remove": remove}
+        for add in self.adds:
+            yield {"add": add}
+        for change in self.changes:
+            yield {"cdc": change}
 
 
-def high_water_mark_domain(mark: int) -> Body:
+def high_water_mark_domain(mark: int) -> DomainMetadata:
     """The `domainMetadata` that records the highest row id, spelled as delta-spark spells it."""
     configuration = f'{{"rowIdHighWaterMark":{mark},"domainName":"{ROW_TRACKING_DOMAIN}"}}'
     return {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}

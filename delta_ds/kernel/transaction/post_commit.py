@@ -9,11 +9,12 @@ MCL-W-04; delta-spark, `GenerateSymlinkManifest` (when, and what its failure doe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.actions import Action, DomainMetadata
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checksum import EMPTY, Summary
 from delta_ds.kernel.operations import operation_named
@@ -49,14 +50,14 @@ class Committed:
     """
 
     state: TableState
-    actions: Sequence[Mapping[str, Any]]
+    actions: Sequence[Action]
     previous: Snapshot | None
     in_commit_timestamp: int | None
     removed_files: int = 0
     removed_bytes: int | None = 0
 
     @classmethod
-    def of(cls, pending: Pending, actions: Sequence[Mapping[str, Any]]) -> Committed:
+    def of(cls, pending: Pending, actions: Sequence[Action]) -> Committed:
         """What was pending, with all of its actions but `live_removes`."""
         removed = pending.live_removes
         return cls(
@@ -167,7 +168,7 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
     import pyarrow.compute as pc
 
     files = previous.live_files()
-    domains = {
+    domains: dict[str, DomainMetadata] = {
         name: {"domain": name, "configuration": text, "removed": False}
         for name, text in previous.domains.items()
     }

@@ -5,22 +5,26 @@ Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-01 to 05, 11; confl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar, cast
 
 from delta_ds.conditions.tables import ROW_TRACKING_ENABLED_AND_SUSPENDED
 from delta_ds.conditions.transaction import (
     ROW_ID_ASSIGNMENT_WITHOUT_STATS,
     ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL,
 )
+from delta_ds.kernel.actions import AddFile, RemoveFile, without
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import ROW_TRACKING_SUSPENDED
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, parse_mark
 
 NOT_PRESERVED_TAG = "delta.rowTracking.preserved"
+
+_ROW_ID_FIELDS = ("baseRowId", "defaultRowCommitVersion")
+_Body = TypeVar("_Body", AddFile, RemoveFile)
 
 
 def is_suspended(state: TableState) -> bool:
@@ -51,14 +55,13 @@ def assign(pending: Pending) -> None:
         return
     before = pending.state if pending.snapshot is None else pending.snapshot.table_state
     if is_suspended(before):
-        fields = ("baseRowId", "defaultRowCommitVersion")
-        pending.adds = [{k: v for k, v in add.items() if k not in fields} for add in pending.adds]
+        pending.adds = [without(add, *_ROW_ID_FIELDS) for add in pending.adds]
         return
     pending.read_mark = _mark_read(pending)
     mark = pending.read_mark
     adds = []
     for add in pending.adds:
-        fresh: dict[str, Any] = {}
+        fresh: AddFile = {}
         if add.get("baseRowId") is None:
             fresh["baseRowId"] = mark + 1
             mark += num_records(add, pending.table)
@@ -80,7 +83,7 @@ def _mark_read(pending: Pending) -> int:
     return -1 if mark is None else mark
 
 
-def num_records(add: Body, table: str) -> int:
+def num_records(add: AddFile, table: str) -> int:
     """The rows of a file by its statistics, deleted ones included.
 
     Raises
@@ -114,7 +117,7 @@ def rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     before, pending.read_mark = pending.read_mark, mark
     adds = []
     for add in pending.adds:
-        changed: dict[str, Any] = {}
+        changed: AddFile = {}
         first = add.get("baseRowId")
         if first is None or first > before:
             changed["baseRowId"] = mark + 1
@@ -151,12 +154,15 @@ def resolve_backfill(pending: Pending, winning_commit: WinningCommit) -> None:
 
 def strip_row_ids(pending: Pending, winning_commit: WinningCommit) -> None:
     """Add files of the winning commit once more without row ids; its other files stay as they are."""
-    paths, again = set(), []
+    paths: set[str] = set()
+    again: list[AddFile] = []
     for name, path, body in winning_commit.file_actions():
         paths.add(path)
-        ids = ("baseRowId", "defaultRowCommitVersion")
-        if name == "add" and any(body.get(key) is not None for key in ids):
-            again.append({**{k: v for k, v in body.items() if k not in ids}, "dataChange": False})
+        ids = (body.get("baseRowId"), body.get("defaultRowCommitVersion"))
+        if name == "add" and ids != (None, None):
+            add = cast("AddFile", without(body, *_ROW_ID_FIELDS))
+            add["dataChange"] = False
+            again.append(add)
     _give_up_files(pending, paths)
     pending.adds = [*pending.adds, *again]
 
@@ -166,18 +172,18 @@ def _give_up_files(pending: Pending, paths: set[str]) -> None:
     pending.reads.excused |= paths
 
 
-def _canonical(body: Body, pending: Pending) -> str:
+def _canonical(body: AddFile | RemoveFile, pending: Pending) -> str:
     return canonical_path(str(body.get("path")), pending.storage)
 
 
 def _copy_row_ids(pending: Pending, winning_commit: WinningCommit) -> None:
     given = {path: body for name, path, body in winning_commit.file_actions() if name == "add"}
 
-    def with_ids(body: Body) -> Body:
+    def with_ids(body: _Body) -> _Body:
         source = given.get(_canonical(body, pending))
         if source is None:
             return body
-        return {**body, **{key: source.get(key) for key in ("baseRowId", "defaultRowCommitVersion")}}
+        return cast("_Body", {**body, **{key: source.get(key) for key in _ROW_ID_FIELDS}})
 
     pending.adds = [with_ids(add) for add in pending.adds]
     if any(removes for removes in pending.live_removes):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from delta_ds.conditions.transaction import (
     UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS,
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
 )
+from delta_ds.kernel.actions import Action
 from delta_ds.kernel.data.write.paths import directory
 from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.storage.uri import has_scheme
@@ -91,7 +92,7 @@ def folders_of(snapshot: Snapshot, values: Collection[Mapping[str, str | None]])
     return {directory((logical, body.get(stored)) for logical, stored in names) for body in values}
 
 
-def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, everything: bool) -> int:
+def update_after(snapshot: Snapshot, actions: Collection[Action], *, everything: bool) -> int:
     """Bring the manifests up to date with a commit.
 
     Parameters
@@ -116,10 +117,16 @@ def update_after(snapshot: Snapshot, actions: Collection[Mapping[str, Any]], *, 
     """
     if everything or not snapshot.partition_columns or not list_written_files(snapshot.storage, FOLDER):
         return write_manifests(snapshot)
-    bodies = [body for action in actions for name, body in action.items() if name in ("add", "remove")]
-    if any(body.get("partitionValues") is None for body in bodies):
-        return write_manifests(snapshot)  # a remove need not say where its file was
-    return write_manifests(snapshot, folders_of(snapshot, [body["partitionValues"] for body in bodies]))
+    touched: list[Mapping[str, str | None]] = []
+    for action in actions:
+        body = action.get("add") or action.get("remove")
+        if body is None:
+            continue
+        values = body.get("partitionValues")
+        if values is None:
+            return write_manifests(snapshot)  # a remove need not say where its file was
+        touched.append(values)
+    return write_manifests(snapshot, folders_of(snapshot, touched))
 
 
 def _names(snapshot: Snapshot) -> list[tuple[str, str]]:

@@ -15,7 +15,15 @@ from delta_ds.conditions.transaction import (
     SET_TRANSACTION_VERSION_CONFLICT,
     TRANSACTION_FINISHED,
 )
-from delta_ds.kernel.actions import Metadata, Protocol
+from delta_ds.kernel.actions import (
+    AddCDCFile,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.operations import Operation, operation_named
@@ -25,7 +33,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
 from delta_ds.kernel.transaction.commit_loop import publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
-from delta_ds.kernel.transaction.pending import Body, Pending
+from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
 
 if TYPE_CHECKING:
@@ -90,12 +98,12 @@ class Transaction:
         self.reads = Reads()
         self._new_protocol: Protocol | None = None
         self._new_metadata: Metadata | None = None
-        self._adds: list[Body] = []
-        self._removes: list[Body] = []
-        self._changes: list[Body] = []
+        self._adds: list[AddFile] = []
+        self._removes: list[RemoveFile] = []
+        self._changes: list[AddCDCFile] = []
         self._live_removes: list[LiveRemoves] = []
-        self._txns: dict[str, Body] = {}
-        self._domains: dict[str, Body] = {}
+        self._txns: dict[str, SetTransaction] = {}
+        self._domains: dict[str, DomainMetadata] = {}
         self._finished: str | None = None
 
     @property
@@ -199,26 +207,26 @@ class Transaction:
 
     # --- actions
 
-    def add(self, body: Body) -> Transaction:
+    def add(self, body: AddFile) -> Transaction:
         """Add a file: the body of an `add`."""
         self._adds.append(body)
         return self
 
-    def remove(self, body: Body) -> Transaction:
+    def remove(self, body: RemoveFile) -> Transaction:
         """Remove a file: the body of a `remove`."""
         self._removes.append(body)
         return self
 
-    def cdc(self, body: Body) -> Transaction:
+    def cdc(self, body: AddCDCFile) -> Transaction:
         """Add a change file: the body of a `cdc`."""
         self._changes.append(body)
         return self
 
-    def add_all(self, bodies: Iterable[Body]) -> Transaction:
+    def add_all(self, bodies: Iterable[AddFile]) -> Transaction:
         self._adds.extend(bodies)
         return self
 
-    def remove_all(self, bodies: Iterable[Body]) -> Transaction:
+    def remove_all(self, bodies: Iterable[RemoveFile]) -> Transaction:
         self._removes.extend(bodies)
         return self
 
@@ -294,7 +302,7 @@ class Transaction:
         before = self._existing().domains.get(domain, "")
         return self._set_domain({"domain": domain, "configuration": before, "removed": True})
 
-    def _set_domain(self, body: Body) -> Transaction:
+    def _set_domain(self, body: DomainMetadata) -> Transaction:
         if body["domain"] in self._domains:
             raise DUPLICATE_DOMAIN_METADATA_INTERNAL_ERROR(domainName=body["domain"], table=self.storage.url)
         self._domains[body["domain"]] = body

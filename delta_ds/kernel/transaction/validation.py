@@ -24,7 +24,7 @@ from delta_ds.exceptions import (
     CommitFailedError,
 )
 from delta_ds.kernel import features, protocol_checks
-from delta_ds.kernel.actions import vector_id
+from delta_ds.kernel.actions import AddFile, RemoveFile, vector_id
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.log.paths import canonical_path
@@ -36,7 +36,7 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
-from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Body, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -136,7 +136,7 @@ def _check_duplicates(pending: Pending) -> None:
             raise _duplicate("add/remove", row["path"], pending.table)
 
 
-def _by_path(kind: str, bodies: Iterable[Body], storage: Storage) -> dict[str, str | None]:
+def _by_path(kind: str, bodies: Iterable[AddFile | RemoveFile], storage: Storage) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for body in bodies:
         path = canonical_path(str(body.get("path")), storage)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
+from delta_ds.kernel.actions import AddFile, DomainMetadata, RemoveFile
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.commit import Commit, parse_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import actions_schema
@@ -72,7 +73,7 @@ class WinningCommit(Commit):
         return {str(body.get("appId")) for body in self.bodies("txn")}
 
     @cached_property
-    def domains(self) -> dict[str, Mapping[str, Any]]:
+    def domains(self) -> dict[str, DomainMetadata]:
         """Its `domainMetadata` by domain, removals included."""
         return {str(body.get("domain")): body for body in self.bodies("domainMetadata")}
 
@@ -118,13 +119,12 @@ class WinningCommit(Commit):
 
         return pc.drop_null(pc.struct_field(self._files["remove"], "path"))
 
-    def file_actions(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    def file_actions(self) -> Iterator[tuple[str, str, AddFile | RemoveFile]]:
         """Its `add` and `remove` actions, one by one: name, canonical path and body."""
         for _, action in iterate_actions(self.data, self.where):
-            for name in ("add", "remove"):
-                if isinstance(action.get(name), dict):
-                    path = str(action[name].get("path"))
-                    yield name, canonical_path(path, self.storage), action[name]
+            for name, body in (("add", action.get("add")), ("remove", action.get("remove"))):
+                if isinstance(body, dict):
+                    yield name, canonical_path(str(body.get("path")), self.storage), body
 
 
 def parse_mark(configuration: str, where: str) -> int | None:

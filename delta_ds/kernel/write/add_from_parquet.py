@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, Text, distinct_form, log_text
 from delta_ds.kernel.data.write import paths as partition_paths
@@ -45,7 +45,7 @@ class ParquetFiles:
         Files without rows, relative to the table and not encoded: to be deleted, not to be added.
     """
 
-    adds: list[dict[str, Any]]
+    adds: list[AddFile]
     rows: int
     empty: list[str]
 
@@ -86,7 +86,8 @@ def read_parquet_files(
         partitions = _Partitions(plan, folder)
         values = [partitions.values(path) for path, _, _ in written]
         texts = list(pool.map(lambda file: statistics.of(file[0], file[1]), written))
-    adds, empty = [], []
+    adds: list[AddFile] = []
+    empty = []
     for (path, size, time_ms), partition, (rows, text) in zip(written, values, texts, strict=True):
         if not rows:
             empty.append(path)

@@ -6,10 +6,10 @@ Source: PROTOCOL.md, "Add CDC File"; protocol-checklist section 33.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.actions import AddCDCFile
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import STRING, StructField
@@ -45,10 +45,17 @@ class ChangeWriter:
         kinds = pa.repeat(pa.scalar(kind, pa.string()), rows.num_rows)
         self._writer.write(rows.append_column(pa.field(CHANGE_TYPE, pa.string()), kinds))
 
-    def close(self) -> list[dict[str, Any]]:
+    def close(self) -> list[AddCDCFile]:
         """The bodies of the `cdc` actions."""
-        kept = ("path", "partitionValues", "size")
-        return [{**{k: add[k] for k in kept}, "dataChange": False} for add in self._writer.close()]
+        return [
+            {
+                "path": add["path"],
+                "partitionValues": add["partitionValues"],
+                "size": add["size"],
+                "dataChange": False,
+            }
+            for add in self._writer.close()
+        ]
 
     def abort(self) -> None:
         """Delete what was written."""

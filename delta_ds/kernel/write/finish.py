@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
-from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.actions import AddFile, Metadata
 from delta_ds.kernel.alter.create import set_domains
 from delta_ds.kernel.operations import WRITE
 from delta_ds.kernel.options.write import ERROR, IGNORE
@@ -123,7 +123,7 @@ def _read_snapshot(plan: WritePlan) -> Snapshot | None:
     return open_snapshot(plan.storage, plan.read_version) if plan.read_version >= 0 else None
 
 
-def _changes_nothing(plan: WritePlan, adds: Sequence[Mapping[str, Any]], removed: RemovedFiles) -> bool:
+def _changes_nothing(plan: WritePlan, adds: Sequence[AddFile], removed: RemovedFiles) -> bool:
     """Whether a write makes no version, as in delta-spark: no files, no new metadata, protocol or `txn`."""
     described = plan.new_metadata or plan.new_protocol or plan.domains
     brings = described or plan.options.txn_app_id is not None
@@ -134,7 +134,7 @@ def _commit(
     plan: WritePlan,
     transaction: Transaction,
     results: Sequence[TaskResult],
-    adds: Sequence[dict[str, Any]],
+    adds: Sequence[AddFile],
     removed: RemovedFiles,
     operation: OperationDetails | None,
     staged: StagedFiles,
@@ -217,7 +217,7 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
 
 
 def _metrics(
-    plan: WritePlan, results: Sequence[TaskResult], adds: Sequence[Mapping[str, Any]], removed: RemovedFiles
+    plan: WritePlan, results: Sequence[TaskResult], adds: Sequence[AddFile], removed: RemovedFiles
 ) -> dict[str, Any]:
     """The metrics of delta-spark's WRITE; a predicate's deletions are counted with it."""
     new = [*adds, *removed.adds]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.write.writer import FileWriter
@@ -18,10 +19,8 @@ from delta_ds.kernel.write.plan import WritePlan
 
 _TARGET_BYTES = 128 << 20
 
-Body = dict[str, Any]
 
-
-def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles) -> list[Body]:
+def join_small_files(plan: WritePlan, adds: Sequence[AddFile], staged: StagedFiles) -> list[AddFile]:
     """The files of a write, joined where the write or the table asks for it.
 
     Parameters
@@ -43,19 +42,19 @@ def join_small_files(plan: WritePlan, adds: Sequence[Body], staged: StagedFiles)
         wanted = OPTIMIZE_WRITE.of(plan.state.properties)
     if not wanted:
         return list(adds)
-    out: list[Body] = []
+    out: list[AddFile] = []
     for group in _groups(adds, plan.files.target_file_size or _TARGET_BYTES):
         out += group if len(group) == 1 else _join(plan, group, staged)
     return out
 
 
-def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
+def _groups(adds: Sequence[AddFile], target: int) -> Iterator[list[AddFile]]:
     """Files of one partition, so many at a time as fit into one file of the target size."""
-    by_partition: dict[tuple[Any, ...], list[Body]] = {}
+    by_partition: dict[tuple[Any, ...], list[AddFile]] = {}
     for add in adds:
         by_partition.setdefault(tuple(sorted(add["partitionValues"].items())), []).append(add)
     for files in by_partition.values():
-        group: list[Body] = []
+        group: list[AddFile] = []
         size = 0
         for add in sorted(files, key=lambda body: int(body["size"])):
             if group and size + add["size"] > target:
@@ -66,7 +65,7 @@ def _groups(adds: Sequence[Body], target: int) -> Iterator[list[Body]]:
         yield group
 
 
-def _join(plan: WritePlan, group: Sequence[Body], staged: StagedFiles) -> list[Body]:
+def _join(plan: WritePlan, group: Sequence[AddFile], staged: StagedFiles) -> list[AddFile]:
     names = plan.state.physical_partition_columns
     reading = ReadPlan.of(plan.state, timezone=plan.files.timezone)
     slices = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.actions import AddCDCFile, AddFile
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
@@ -45,8 +46,8 @@ class RemovedFiles:
         How many rows are gone, and how many were only copied; None where not counted.
     """
 
-    adds: list[dict[str, Any]] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
+    adds: list[AddFile] = field(default_factory=list)
+    changes: list[AddCDCFile] = field(default_factory=list)
     files: int = 0
     size: int = 0
     deleted: int | None = None
@@ -57,7 +58,7 @@ def remove_replaced(
     plan: WritePlan,
     transaction: Transaction,
     snapshot: Snapshot,
-    adds: Sequence[dict[str, Any]],
+    adds: Sequence[AddFile],
     staged: StagedFiles,
 ) -> RemovedFiles:
     """Remove what the write replaces, and record what was read to know it.
@@ -95,7 +96,7 @@ def _remove(
     return RemovedFiles(files=chosen.num_rows, size=pc.sum(chosen["size"]).as_py() or 0)
 
 
-def _distinct(partitions: Sequence[dict[str, str | None]]) -> list[dict[str, str | None]]:
+def _distinct(partitions: Sequence[Mapping[str, str | None]]) -> list[Mapping[str, str | None]]:
     return list({tuple(sorted(p.items())): p for p in partitions}.values())
 
 
@@ -206,7 +207,7 @@ class _Rewriter:
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(list(range(self._width)))
 
-    def close(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def close(self) -> tuple[list[AddFile], list[AddCDCFile]]:
         return self._files.close(), self._changes.close() if self._changes else []
 
     def abort(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.actions import AddCDCFile, AddFile
 from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.write.change_files import ChangeWriter
@@ -30,8 +30,8 @@ class TaskResult:
         The session time zone, which the commit has to go by as well; None where nothing was written.
     """
 
-    adds: list[dict[str, Any]] = field(default_factory=list)
-    changes: list[dict[str, Any]] = field(default_factory=list)
+    adds: list[AddFile] = field(default_factory=list)
+    changes: list[AddCDCFile] = field(default_factory=list)
     rows: int = 0
     identity_marks: dict[str, int] = field(default_factory=dict)
     timezone: str | None = None

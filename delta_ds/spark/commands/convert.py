@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.conditions.schema import NOT_A_PARTITION_SCHEMA, PARTITION_SCHEMA_UNREADABLE
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
@@ -94,7 +95,7 @@ class _Job:
         self._spark = spark
         self._path = path
 
-    def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[dict[str, Any]]:
+    def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[AddFile]:
         if len(files) < _WORTH_A_JOB:
             return conversion.adds(open_storage(self._path), files)
         groups = list(_groups(conversion, files))

@@ -11,6 +11,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
@@ -178,7 +179,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     phase(spark, f"OPTIMIZE {handle.where}: planning")
     plan, server_cores = fetch(log, _plan_on_server, request)
     cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
-    adds: list[dict[str, Any]] = []
+    adds: list[AddFile] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         with staging(handle.where) as staged:
@@ -198,7 +199,7 @@ def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePl
     return plan_optimize(log, request), os.cpu_count() or 1
 
 
-def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[dict[str, Any]]:
+def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[AddFile]:
     large = [
         number
         for number, files in enumerate(plan.bins)

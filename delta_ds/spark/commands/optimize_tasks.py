@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
     from delta_ds.kernel.data.read.plan import FileSlice
 
-Body = dict[str, Any]
 _Batches = Iterable[pa.RecordBatch]
 
 TASK_BYTES = 128 << 20
@@ -33,7 +33,7 @@ _FILE_COST = 1 << 20
 _SAMPLE_TASKS = 16
 
 
-def rewrite_small(spark: SparkSession, plan: OptimizePlan, numbers: Sequence[int]) -> list[Body]:
+def rewrite_small(spark: SparkSession, plan: OptimizePlan, numbers: Sequence[int]) -> list[AddFile]:
     """Rewrite bins, each within one task; small ones share a task.
 
     Parameters
@@ -81,7 +81,7 @@ def _rewrite_task(
     return work
 
 
-def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) -> list[Body]:
+def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) -> list[AddFile]:
     """Arrange the rows of a bin along a curve, by all tasks there are.
 
     Parameters

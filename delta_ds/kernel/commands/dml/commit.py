@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.data.values.statistics_json import json_members, with_wide_bounds
@@ -167,7 +168,7 @@ class _Marked:
         How many of the first had a vector before.
     """
 
-    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    bodies: dict[str, AddFile] = field(default_factory=dict)
     emptied: list[str] = field(default_factory=list)
     updated: int = 0
 
@@ -176,9 +177,7 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
     if not deleted:
         return _Marked()
     found = _bodies(snapshot, list(deleted))
-    before = {
-        path: vector_descriptor(_vector_or_none(body.get("deletionVector"))) for path, body in found.items()
-    }
+    before = {path: vector_descriptor(body.get("deletionVector")) for path, body in found.items()}
     records = {path: _physical_rows(snapshot, body) for path, body in found.items()}
     vectors: dict[str, npt.NDArray[np.uint64]] = {}
     emptied: list[str] = []
@@ -193,7 +192,7 @@ def _mark(snapshot: Snapshot, deleted: Mapping[str, npt.NDArray[np.uint64]], sta
         written = write_vectors(snapshot.storage, vectors, files)
     finally:
         staged.add(files)
-    new = {
+    new: dict[str, AddFile] = {
         path: {
             **found[path],
             "deletionVector": as_action(vector),
@@ -213,15 +212,10 @@ def _rows(snapshot: Snapshot, paths: Sequence[str]) -> pa.Int64Array:
     return rows.cast(pa.int64())
 
 
-def _vector_or_none(vector: dict[str, Any] | None) -> dict[str, Any] | None:
-    names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
-    return None if vector is None else {name: vector.get(name) for name in names}
-
-
-def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _bodies(snapshot: Snapshot, paths: Sequence[str]) -> dict[str, AddFile]:
     """The `add` actions of live files, by their paths."""
     wanted = texts(list(paths))
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, AddFile] = {}
     for table in _describe_files(snapshot, _rows(snapshot, paths), wanted):
         for body in add_bodies(table):
             found[body["path"]] = body
@@ -247,7 +241,7 @@ def _describe_files(snapshot: Snapshot, rows: pa.Int64Array, paths: pa.StringArr
     yield table.drop_columns([name for name in ("dataChange",) if name in table.column_names])
 
 
-def _physical_rows(snapshot: Snapshot, body: Mapping[str, Any]) -> int:
+def _physical_rows(snapshot: Snapshot, body: AddFile) -> int:
     records = json_members(body.get("stats") or "").get("numRecords", "")
     if records.isdecimal():
         return int(records)

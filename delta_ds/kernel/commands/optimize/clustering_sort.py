@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.optimize.rewriting import (
     Bin,
-    Body,
     RewritePlan,
     read_rows,
     with_columns,
@@ -93,7 +93,7 @@ def _every(batch: pa.RecordBatch, step: int) -> pa.RecordBatch:
     return batch.take(integers(np.arange(0, batch.num_rows, step, dtype=np.int64)))
 
 
-def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int = 0) -> list[Body]:
+def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int = 0) -> list[AddFile]:
     """Read the files of a bin, sort their rows along a curve, and write them; see `rewrite_files`."""
     table = pa.Table.from_batches(list(read_rows(plan, files.slices)), schema=file_columns(plan.files).rows)
     table = table.combine_chunks()
@@ -102,7 +102,7 @@ def arrange_in_memory(plan: RewritePlan, curve: ClusteringCurve, files: Bin, tas
     taken = pa.Table.from_arrays([c.take(few) for c in columns], names=[str(i) for i in range(len(columns))])
     order = np.argsort(ranges_of(curve, taken).keys_of(columns))
     bounds = np.linspace(0, len(order), (files.outputs or 1) + 1).astype(np.int64)
-    adds: list[Body] = []
+    adds: list[AddFile] = []
     with StagedFiles(plan.storage) as staged:
         for number, rows in enumerate(np.split(order, bounds[1:-1])):
             new = write_bin(plan, partial(_write, table, rows), files, task + number)
@@ -202,7 +202,7 @@ def blob_to_rows(blob: bytes) -> pa.Table:
 
 def write_pieces(
     plan: RewritePlan, cuts: Cuts, blobs: Iterable[tuple[int, bytes]], files: Bin, task: int = 0
-) -> list[Body]:
+) -> list[AddFile]:
     """Write the pieces of one new file.
 
     Parameters

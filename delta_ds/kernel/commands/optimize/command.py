@@ -11,11 +11,12 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
-from delta_ds.kernel.commands.optimize.rewriting import Bin, Body, RewritePlan, rewrite_files
+from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_files
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
@@ -86,7 +87,7 @@ def optimize(
     return OptimizeResult(version, result_metrics(plan, adds, started, time_ns() // 1_000_000, cores))
 
 
-def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
+def rewrite_all(plan: OptimizePlan, threads: int) -> list[AddFile]:
     """Rewrite the files of all bins.
 
     Returns
@@ -113,7 +114,7 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[Body]:
     return adds
 
 
-def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, task: int) -> list[Body]:
+def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, task: int) -> list[AddFile]:
     """Rewrite the files of one bin, in one task.
 
     Parameters
@@ -135,7 +136,7 @@ def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, ta
     return _arrange_on_disk(plan, curve, files, task)
 
 
-def _arrange_on_disk(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int) -> list[Body]:
+def _arrange_on_disk(plan: RewritePlan, curve: ClusteringCurve, files: Bin, task: int) -> list[AddFile]:
     taken = clustering_sort.sample_rows(plan, curve, clustering_sort.sample_slices(files.slices))
     cuts = clustering_sort.cuts_of(curve, taken, files)
     with tempfile.TemporaryDirectory(prefix="delta-ds-optimize-") as folder:
@@ -153,9 +154,9 @@ def _put(path: Path, blob: bytes) -> None:
 
 def _record_written(
     plan: RewritePlan, cuts: clustering_sort.Cuts, files: Bin, folder: Path, task: int
-) -> list[Body]:
+) -> list[AddFile]:
     names = sorted(path.name for path in folder.iterdir())
-    adds: list[Body] = []
+    adds: list[AddFile] = []
 
     def blobs(output: int) -> Iterator[tuple[int, bytes]]:
         for name in names:

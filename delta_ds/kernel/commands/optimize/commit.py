@@ -6,7 +6,7 @@ Source: conflict-matrix section 7; delta-spark, `OptimizeExecutor.commitAndRetry
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import operations
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
@@ -41,7 +42,7 @@ _PRESERVED = {"delta.rowTracking.preserved": "true"}
 def commit_optimize(
     log: DeltaLog,
     plan: OptimizePlan,
-    adds: Sequence[dict[str, Any]],
+    adds: Sequence[AddFile],
     *,
     engine_info: str | None = None,
     user_metadata: str | None = None,
@@ -95,7 +96,7 @@ def commit_optimize(
 def _commit(
     transaction: Transaction,
     plan: OptimizePlan,
-    adds: Sequence[dict[str, Any]],
+    adds: Sequence[AddFile],
     user_metadata: str | None,
     staged: StagedFiles,
 ) -> int:
@@ -168,11 +169,9 @@ def discard_staged(log: DeltaLog, folder: str) -> None:
 
 # --- metrics, and what the history says
 
-Body = Mapping[str, Any]
-
 
 def result_metrics(
-    plan: OptimizePlan, adds: Sequence[Body], started_ms: int, ended_ms: int, cores: int
+    plan: OptimizePlan, adds: Sequence[AddFile], started_ms: int, ended_ms: int, cores: int
 ) -> dict[str, Any]:
     """The struct `metrics` of the row that users get, under delta-spark's names.
 
@@ -285,7 +284,7 @@ def operation_parameters(plan: OptimizePlan) -> dict[str, Any]:
     return parameters | {"isFull": request.kind == FULL} if clustered else parameters
 
 
-def operation_metrics(plan: OptimizePlan, adds: Sequence[Body]) -> dict[str, int]:
+def operation_metrics(plan: OptimizePlan, adds: Sequence[AddFile]) -> dict[str, int]:
     """The `operationMetrics` of the commit."""
     sizes = sorted(int(add["size"]) for add in adds) or [0]
     removed = [piece.size for piece in plan.slices]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -25,8 +26,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.optimize.reorg import Description
     from delta_ds.kernel.snapshot import Snapshot
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def read_rows(plan: RewritePlan, slices: Sequence[FileSlice]) -> Iterator[pa.Rec
         yield row_tracking_as_columns(batch, plan.tracking)
 
 
-def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[Body]:
+def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[AddFile]:
     """Join the files of a bin, in their order, into one.
 
     Parameters
@@ -135,14 +134,14 @@ def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[Body]:
 
 def write_bin_rows(
     plan: RewritePlan, batches: Iterator[pa.RecordBatch], files: Bin, task: int = 0
-) -> list[Body]:
+) -> list[AddFile]:
     """Write rows to one file; parameters, result and errors as `rewrite_files`."""
     return write_bin(plan, lambda writer: _copy(batches, writer), files, task)
 
 
 def write_bin(
     plan: RewritePlan, action: Callable[[FileWriter], None], files: Bin, task: int = 0
-) -> list[Body]:
+) -> list[AddFile]:
     """What an action writes, as `add` actions of a bin; nothing is left behind where it fails."""
     writer = FileWriter(plan.storage, plan.files, task=task, folder=plan.folder)
     try:
@@ -159,9 +158,9 @@ def _copy(batches: Iterator[pa.RecordBatch], writer: FileWriter) -> None:
         writer.write(batch)
 
 
-def optimized_add(body: Body, files: Bin) -> Body:
+def optimized_add(body: AddFile, files: Bin) -> AddFile:
     """An `add` as OPTIMIZE commits it."""
-    more: Body = {"tags": dict(files.tags)} if files.tags else {}
+    more: AddFile = {"tags": dict(files.tags)} if files.tags else {}
     if files.clustering_provider is not None:
         more["clusteringProvider"] = files.clustering_provider
     return {**body, "dataChange": False, **more}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from delta_ds.kernel.actions import DeletionVector, without_nulls
 from delta_ds.kernel.data.values.deletion_vector import (
     DeletionVectorDescriptor,
     encode,
@@ -110,13 +111,13 @@ def _pack_vectors(deleted: Mapping[str, Positions]) -> Iterator[tuple[list[str],
         yield keys, payloads
 
 
-def as_action(descriptor: DeletionVectorDescriptor) -> dict[str, Any]:
+def as_action(descriptor: DeletionVectorDescriptor) -> DeletionVector:
     """The descriptor as an action has it."""
-    body: dict[str, Any] = {
+    body: DeletionVector = {
         "storageType": descriptor.storage_type,
         "pathOrInlineDv": descriptor.path_or_inline,
         "offset": descriptor.offset,
         "sizeInBytes": descriptor.size_in_bytes,
         "cardinality": descriptor.cardinality,
     }
-    return {name: value for name, value in body.items() if value is not None}
+    return without_nulls(body)

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_paths
 from delta_ds.kernel.data.write.partition_split import Partition
@@ -119,7 +120,7 @@ class PartitionFiles:
         self._pending_rows = self._pending_bytes = 0
         self._file: _File | None = None
         self._number = 0
-        self._adds: list[dict[str, Any]] = []
+        self._adds: list[AddFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take in rows, which are written once they fill a row group."""
@@ -187,7 +188,7 @@ class PartitionFiles:
             }
         )
 
-    def close(self) -> list[dict[str, Any]]:
+    def close(self) -> list[AddFile]:
         """Write the rest and return the bodies of the `add` actions."""
         self.flush()
         self._finish()

@@ -7,11 +7,12 @@ Source: PROTOCOL.md, "Data Files", "Add File and Remove File", "Per-file Statist
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from delta_ds.conditions.schema import METADATA_MISMATCH_OF_BATCH
+from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.partition_buffer import PartitionBuffer
 from delta_ds.kernel.data.write.partition_files import Output, PartitionFiles
@@ -108,7 +109,7 @@ class FileWriter:
             self._open[number] = PartitionFiles(self._output, self._index.partitions[number])
         return self._open[number]
 
-    def close(self) -> list[dict[str, Any]]:
+    def close(self) -> list[AddFile]:
         """Finish all files.
 
         Returns
@@ -121,7 +122,7 @@ class FileWriter:
         StorageError
             A file cannot be written; all files are deleted again.
         """
-        adds: list[dict[str, Any]] = []
+        adds: list[AddFile] = []
         try:
             if self._buffer is not None:
                 for number, pieces in self._buffer.drain():

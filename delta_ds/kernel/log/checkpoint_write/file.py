@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_ds.exceptions import CorruptLogFileError
+from delta_ds.kernel.actions import Action
 from delta_ds.kernel.arrow_buffers import integers, mask
 from delta_ds.kernel.log.checkpoint_write.schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_write.state import FileRows
@@ -58,7 +59,7 @@ class Counts:
         return self.adds + self.removes
 
 
-def single_table(actions: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+def single_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
     """Actions that are no file actions, as columns.
 
     Raises

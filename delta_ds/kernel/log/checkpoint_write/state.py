@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Metadata, Protocol
+from delta_ds.kernel.actions import (
+    SINGLE_ACTIONS,
+    Action,
+    DomainMetadata,
+    Metadata,
+    MetadataBody,
+    Protocol,
+    ProtocolBody,
+    SetTransaction,
+    without_nulls,
+)
 from delta_ds.kernel.arrow_buffers import flags, integers, mask
 from delta_ds.kernel.log.checkpoint import (
     CheckpointFiles,
@@ -91,12 +101,12 @@ class _Singles:
     """The reconciled actions that are no file actions, with all their fields."""
 
     reader: SingleActions = field(default_factory=SingleActions)
-    protocol: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    txns: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    domains: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    protocol: ProtocolBody = field(default_factory=ProtocolBody)
+    metadata: MetadataBody = field(default_factory=MetadataBody)
+    txns: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata] = field(default_factory=dict)
 
-    def apply(self, actions: Sequence[Mapping[str, Any]], where: str) -> None:
+    def apply(self, actions: Sequence[Action], where: str) -> None:
         self.reader.apply(actions, where)
         for action in actions:
             self.protocol = action.get("protocol") or self.protocol
@@ -185,7 +195,7 @@ class CheckpointState:
             if total <= _KEPT_BYTES:
                 self._kept |= {commit.file.path: commit for commit in commits}
 
-    def single_actions(self) -> list[dict[str, Any]]:
+    def single_actions(self) -> list[Action]:
         """The actions that are no file actions, as `{name: body}`: protocol, metadata, transactions, domains.
 
         Transactions that expired are left out, as are removed domains.
@@ -196,11 +206,11 @@ class CheckpointState:
             for txn in self._singles.txns.values()
             if since is None or (txn.get("lastUpdated") or 0) > since
         ]
-        out: list[dict[str, Any]] = [
+        out: list[Action] = [
             {"protocol": _protocol_row(self.table.protocol)},
             {"metaData": _metadata_row(self.table.metadata, self._singles.metadata)},
         ]
-        out += [{"txn": dict(txn)} for txn in txns]
+        out += [{"txn": txn} for txn in txns]
         domains = self._singles.domains.values()
         out += [
             {"domainMetadata": {"domain": d["domain"], "configuration": d.get("configuration") or "", "removed": False}}
@@ -346,15 +356,15 @@ def _tag_names(data: bytes, path: str) -> set[str]:
     return {name for action in actions for name in (action.get("add") or {}).get("tags") or ()}
 
 
-def _protocol_row(protocol: Protocol) -> dict[str, Any]:
+def _protocol_row(protocol: Protocol) -> ProtocolBody:
     """The protocol with lists exactly where its versions demand them (CKP-W-12)."""
     body = protocol.to_action()
     body["readerFeatures"] = body.get("readerFeatures", []) if protocol.min_reader >= 3 else None
     body["writerFeatures"] = body.get("writerFeatures", []) if protocol.min_writer >= 7 else None
-    return {name: value for name, value in body.items() if value is not None}
+    return without_nulls(body)
 
 
-def _metadata_row(metadata: Metadata, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata_row(metadata: Metadata, raw: MetadataBody) -> MetadataBody:
     body = metadata.to_action()
     form = raw.get("format") or {}
     options = {str(k): v for k, v in plain_map(form.get("options")).items()}

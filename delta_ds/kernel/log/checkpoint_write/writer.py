@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.actions import Action, Sidecar
 from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_write.file import (
     Counts,
@@ -199,8 +200,8 @@ def _write_v2(storage: Storage, state: CheckpointState, form: FileForm) -> Check
 
 def _write_sidecars(
     storage: Storage, state: CheckpointState, form: FileForm, counts: Counts, staged: StagedFiles
-) -> list[dict[str, Any]]:
-    sidecars: list[dict[str, Any]] = []
+) -> list[Sidecar]:
+    sidecars: list[Sidecar] = []
     schema = sidecar_schema(form.add)
     stream = _ahead(state.file_actions(parsed_statistics=form.struct))
     rows = next(stream, None)
@@ -225,7 +226,7 @@ def _write_manifest(
     state: CheckpointState,
     form: FileForm,
     counts: Counts,
-    sidecars: Sequence[Mapping[str, Any]],
+    sidecars: Sequence[Sidecar],
     staged: StagedFiles,
 ) -> CheckpointInfo:
     in_sidecars = sum(sidecar["sizeInBytes"] for sidecar in sidecars)
@@ -235,11 +236,15 @@ def _write_manifest(
         "numOfAddFiles": str(counts.adds),
         "sidecarFileSchema": spark_schema_text(sidecar_schema(form.add)),
     }
-    single = [*state.single_actions(), {"checkpointMetadata": {"version": state.version, "tags": tags}}]
+    single: list[Action] = [
+        *state.single_actions(),
+        {"checkpointMetadata": {"version": state.version, "tags": tags}},
+    ]
     schema = checkpoint_schema(add_type(stats=True), v2=True)
     name = f"{version_prefix(state.version)}.checkpoint.{uuid.uuid4()}.parquet"
     path = f"{LOG_DIRECTORY}/{name}"
-    table = single_table([*single, *({"sidecar": sidecar} for sidecar in sidecars)], schema)
+    listed: list[Action] = [{"sidecar": sidecar} for sidecar in sidecars]
+    table = single_table([*single, *listed], schema)
     with staged.publishing(), open_file(storage, path, schema, form.footer) as file:
         file.append_table(table)
     size = len(single) + len(sidecars) + counts.files
@@ -258,7 +263,7 @@ def _write_manifest(
     return CheckpointInfo(state.version, files, size, total, counts.adds, hint, summary)
 
 
-def _summary(single: Sequence[Mapping[str, Any]], counts: Counts) -> Summary:
+def _summary(single: Sequence[Action], counts: Counts) -> Summary:
     txns = {a["txn"]["appId"]: a["txn"] for a in single if "txn" in a}
     domains = {a["domainMetadata"]["domain"]: a["domainMetadata"] for a in single if "domainMetadata" in a}
     return Summary(counts.adds, counts.live_bytes, txns, domains)
