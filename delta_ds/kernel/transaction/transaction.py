@@ -335,7 +335,7 @@ class Transaction:
         changes_data
             Whether the operation counts as one that changes rows; as the operation says if None.
         retry
-            Whether another version than the next one will do; as the operation says if None.
+            Whether another version than the next one will do. If None: as the operation says; yes for a name.
         post_commit
             Whether checkpoints, checksums and clean-up may follow. Nothing of it fails the commit.
         staged
@@ -370,7 +370,8 @@ class Transaction:
         )  # fmt: skip
         in_commit_time.stamp(pending, now)
         staged = staged or Staging(self.storage.url)
-        retry = known.rebased if retry is None else retry
+        if retry is None:
+            retry = known.rebased if known is operation else True
         size = publish(self.storage, pending, staged, retry=retry, max_attempts=max_attempts)
         self._finished = f"is committed as version {pending.version}"
         actions = list(pending.actions())

@@ -24,6 +24,7 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
     VersionsNotContiguousError,
 )
+from delta_ds.kernel import operations
 from delta_ds.kernel.actions import Protocol
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage.local import LocalStorage
@@ -140,6 +141,16 @@ def test_command_that_cannot_be_repeated_names_who_was_first(tmp_path: Path) -> 
     ) as caught:
         transaction.commit("RESTORE", retry=False)
     assert (caught.value.winning_version, caught.value.winning_operation) == (1, "STREAMING UPDATE")
+
+
+def test_a_commit_by_name_is_tried_again_and_one_by_a_record_as_that_says(tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    by_name = log.start_transaction().add(add("a", 1))
+    by_record = log.start_transaction().add(add("b", 1))
+    log.start_transaction().add(add("c", 1)).commit("WRITE")
+    assert by_name.commit("RESTORE") == 2
+    with pytest.raises(ConcurrentWriteException):
+        by_record.commit(operations.RESTORE)
 
 
 def test_commit_is_given_up_after_so_many_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
