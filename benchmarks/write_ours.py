@@ -67,7 +67,7 @@ def checkpoint(table: str) -> None:
 
     from delta_ds.kernel.log.segment import find_segment
     from delta_ds.kernel.storage.open import open_storage
-    from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+    from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
     start = time.perf_counter()
     storage = open_storage(table)

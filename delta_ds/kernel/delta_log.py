@@ -241,7 +241,7 @@ class DeltaLog:
             The table needs something of writers that is not supported.
         """
         from delta_ds.kernel.log.segment import find_segment
-        from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+        from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
         segment = find_segment(self.storage, None)
         write_checkpoint(self.storage, segment)

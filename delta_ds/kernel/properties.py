@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -54,6 +54,12 @@ class TableProperty(Generic[T_co]):
     acts_on: Literal["read", "write", "both", "nothing", "refused"]
     meaning: str
     settable: bool = True
+    _default_value: T_co = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A property without a default is declared with None among its values.
+        value = cast("T_co", None) if self.default is None else self.type.parse(self.default)
+        object.__setattr__(self, "_default_value", value)
 
     def __str__(self) -> str:
         return self.name
@@ -66,9 +72,8 @@ class TableProperty(Generic[T_co]):
         InvalidOptionError
             The table holds a text that the property does not take.
         """
-        text = configuration.get(self.name, self.default)
-        # A property without a default is declared with None among its values.
-        return cast("T_co", None) if text is None else self.parse(text)
+        text = configuration.get(self.name)
+        return self._default_value if text is None else self.parse(text)
 
     def parse(self, text: str) -> T_co:
         """The value of a text; raises `InvalidOptionError` for one that the property does not take."""

@@ -8,7 +8,7 @@ from typing import Any
 from delta_ds import DeltaLog
 from delta_ds.kernel.log.cleanup import clean_up
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING
-from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from spark_tests.interop.tables_of_features import domain
 from spark_tests.interop.tables_of_types import FLAT, FLAT_ROWS, NESTED, NESTED_ROWS
 from spark_tests.interop.written import ALL_STEPS, Row, Written, case, struct

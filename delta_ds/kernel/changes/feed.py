@@ -28,8 +28,7 @@ from delta_ds.kernel.log.commit import parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
-from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES
-from delta_ds.kernel.scan.slices import pack
+from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, pack
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import DataType, StructType

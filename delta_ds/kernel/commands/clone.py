@@ -25,8 +25,7 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.data.write.paths import encode
-from delta_ds.kernel.data.write.written_files import list_written_files
+from delta_ds.kernel.data.write.paths import encode, list_written_files
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.properties import (

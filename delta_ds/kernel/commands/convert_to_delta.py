@@ -35,8 +35,8 @@ from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, distinct_form, log_text
 from delta_ds.kernel.data.write import paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics, read_footer
+from delta_ds.kernel.data.write.paths import Written, list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
-from delta_ds.kernel.data.write.written_files import Written, list_written_files
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.operations import CONVERT
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS

@@ -69,7 +69,7 @@ def _versions_using(log: DeltaLog, feature: str, shown: re.Pattern[bytes]) -> It
 
 def write_latest_checkpoint(log: DeltaLog) -> None:
     """Write a checkpoint of the newest version."""
-    from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+    from delta_ds.kernel.transaction.post_commit import write_checkpoint
 
     write_checkpoint(log.storage, log.snapshot().segment)
 

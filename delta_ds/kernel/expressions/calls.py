@@ -22,9 +22,8 @@ from delta_ds.kernel.expressions.coercion import (
     common_type_of,
     is_nested,
 )
-from delta_ds.kernel.expressions.intervals import interval_parts
 from delta_ds.kernel.expressions.signatures import FUNCTIONS, item_type
-from delta_ds.kernel.expressions.temporal import to_local, zone_of
+from delta_ds.kernel.expressions.temporal import interval_parts, to_local, zone_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.expressions.unwrap import unwrap_comparison, unwrap_in
 from delta_ds.kernel.schema.types import (

@@ -9,17 +9,19 @@ Source: delta-spark, `DeltaSink`; protocol-checklist TXN-W-02.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from delta_ds.exceptions import MetadataChangedException, StorageError
+from delta_ds.kernel.actions import Action
+from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
+from delta_ds.kernel.log.commit import read_commits
 from delta_ds.kernel.operations import STREAMING_UPDATE
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
-from delta_ds.kernel.streaming.last_batch import last_batch
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import OperationDetails, finish_write, staged_files
 from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
@@ -166,3 +168,38 @@ def _metrics(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
         "numOutputBytes": metrics["numOutputBytes"],
         "numAddedFiles": metrics["numFiles"],
     }
+
+
+# Commits read at once, newest first: the last batch is mostly in the last few.
+_COMMITS = 16
+
+
+def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
+    """The highest batch of a query that the version has; None for none.
+
+    Reads the commits after the checkpoint, newest first, up to the one that says so; else the transactions of the
+    checkpoint.
+    """
+    storage, segment = snapshot.storage, snapshot.segment
+    for end in range(len(segment.commits), 0, -_COMMITS):
+        files = segment.commits[max(0, end - _COMMITS) : end]
+        for commit in reversed(read_commits(storage, files)):
+            found = max(_batches(commit.find("txn"), query_id), default=None)
+            if found is not None:
+                return found
+    if segment.checkpoint is None:
+        return None
+    try:
+        return max(
+            _batches(read_single_actions(storage, segment.checkpoint, ("txn",)), query_id), default=None
+        )
+    except UnreadableCheckpointError:
+        # The snapshot knows how to do without it.
+        return snapshot.txns.get(query_id)
+
+
+def _batches(actions: Iterable[Action], query_id: str) -> Iterator[int]:
+    for action in actions:
+        txn = action.get("txn")
+        if isinstance(txn, Mapping) and txn.get("appId") == query_id and isinstance(txn.get("version"), int):
+            yield txn["version"]

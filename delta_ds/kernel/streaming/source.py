@@ -273,7 +273,7 @@ class StreamSource:
         Returns
         -------
         tuple
-            The plan and the slices for `read_slices`: one a file, in order. `scan.slices.pack` makes tasks of them.
+            The plan and the slices for `read_slices`: one a file, in order. `scan.scan.pack` makes tasks of them.
 
         Raises
         ------

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Action, DomainMetadata
+from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.log import checksum
+from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checkpoint_write import writer
+from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.checksum import EMPTY, Summary
+from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.operations import operation_named
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
 from delta_ds.kernel.storage.filesystem import Storage
@@ -190,7 +195,8 @@ def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
 
 def _write_checkpoint(storage: Storage, committed: Committed) -> bool:
     from delta_ds.kernel.log.segment import find_segment
-    from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+
+    pass
 
     segment = find_segment(storage, committed.version)
     if segment.checkpoint is not None and segment.checkpoint.version == committed.version:
@@ -224,3 +230,33 @@ def _update_manifests(storage: Storage, committed: Committed) -> bool:
     # As it is now: another commit may have followed, whose manifests must not be undone.
     symlink_manifest.update_after(open_snapshot(storage), committed.actions, everything=everything)
     return True
+
+
+def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | None = None) -> CheckpointInfo:
+    """Write a checkpoint of the segment's version; see `log.checkpoint_write.writer.write_checkpoint`.
+
+    Where the checkpoint that the segment starts from cannot be read, an older one serves.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The version's protocol is not supported: its state could hold more than is understood (CPR-W-01).
+    """
+
+    def columns(state: TableState) -> CheckpointColumns:
+        state.check_writable()
+        return typed_columns(state)
+
+    rejected: list[Checkpoint] = []
+    while True:
+        try:
+            return writer.write_checkpoint(storage, segment, columns, now_ms=now_ms)
+        except UnreadableCheckpointError as error:
+            if segment.checkpoint is None:
+                raise
+            logger.warning(
+                "checkpoint_passed_over table=%s version=%s reason=%s",
+                storage.url, segment.checkpoint.version, error.text,
+            )  # fmt: skip
+            rejected.append(segment.checkpoint)
+        segment = find_segment(storage, segment.version, rejected)

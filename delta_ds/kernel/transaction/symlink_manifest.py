@@ -18,8 +18,7 @@ from delta_ds.conditions.transaction import (
     UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING,
 )
 from delta_ds.kernel.actions import Action
-from delta_ds.kernel.data.write.paths import directory
-from delta_ds.kernel.data.write.written_files import list_written_files
+from delta_ds.kernel.data.write.paths import directory, list_written_files
 from delta_ds.kernel.storage.uri import has_scheme
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY, Text, distinct_form, log_text
 from delta_ds.kernel.data.write import paths as partition_paths
 from delta_ds.kernel.data.write.footer_statistics import FooterStatistics
+from delta_ds.kernel.data.write.paths import list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
-from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField

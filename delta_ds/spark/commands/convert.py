@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.data.write.written_files import Written
+    from delta_ds.kernel.data.write.paths import Written
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
 

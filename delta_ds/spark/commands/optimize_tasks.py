@@ -110,7 +110,7 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
 
 
 def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[list[FileSlice]]:
-    from delta_ds.kernel.scan.slices import pack
+    from delta_ds.kernel.scan.scan import pack
 
     return pack(slices, most_bytes, tasks)
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.scan.slices import pack
+from delta_ds.kernel.scan.scan import pack
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters

@@ -14,7 +14,7 @@ from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.schema.types import LONG, STRING, StructField, StructType
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.checkpoint import write_checkpoint
+from delta_ds.kernel.transaction.post_commit import write_checkpoint
 from delta_ds.testing import Action, TableBuilder
 
 SCHEMA = StructType((StructField("id", LONG), StructField("s", STRING), StructField("p", STRING)))

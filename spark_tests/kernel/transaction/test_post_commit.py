@@ -18,7 +18,7 @@ from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log import checksum, cleanup
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction import checkpoint
+from delta_ds.kernel.transaction import post_commit
 from delta_ds.kernel.transaction.post_commit import Committed, run
 from delta_ds.testing import Action, TableBuilder
 from spark_tests.full_form import examples
@@ -214,7 +214,7 @@ def test_unreadable_checkpoint_is_passed_over_for_an_older_state(tmp_path: Path)
 
 _STEPS: Mapping[str, tuple[Any, str]] = {
     "checksum": (checksum, "write_checksum"),
-    "checkpoint": (checkpoint, "write_checkpoint"),
+    "checkpoint": (post_commit, "write_checkpoint"),
     "clean_up": (cleanup, "clean_up"),
 }
 

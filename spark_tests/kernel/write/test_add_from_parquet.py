@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from delta_ds import DeltaLog
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.write.columns import file_columns
-from delta_ds.kernel.data.write.paths import directory, escape
+from delta_ds.kernel.data.write.paths import directory, escape, list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
-from delta_ds.kernel.data.write.written_files import list_written_files
 from delta_ds.kernel.schema.types import (
     BINARY,
     DATE,

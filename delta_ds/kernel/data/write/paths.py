@@ -1,4 +1,4 @@
-"""Names and directories of data files.
+"""Names, directories and listing of data files.
 
 Directories are escaped as Hive does, then the whole path is encoded as a URI; neither carries meaning, the log
 alone has the values. Source: PROTOCOL.md, "Data Files" (protocol-checklist LOG-W-08, PV-RW-04, PTH-W-03).
@@ -13,7 +13,10 @@ import uuid
 from collections.abc import Iterable
 from urllib.parse import quote
 
+import pyarrow.compute as pc
+
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
+from delta_ds.kernel.storage.filesystem import Storage
 
 _ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNCHANGED_IN_URI = "/=:@!$&'()*+,;-._~"
@@ -51,3 +54,33 @@ def file_name(prefix: str, task: int, number: int, codec: str) -> str:
     """A name that no other file has: `part-00003-<uuid>.c000.zstd.parquet`."""
     extension = _EXTENSIONS.get(codec, f".{codec}")
     return f"{prefix}-{task:05d}-{uuid.uuid4()}.c{number:03d}{extension}.parquet"
+
+
+# Path relative to the table and not encoded, bytes, modification time in ms.
+Written = tuple[str, int, int]
+
+_HIDDEN = ("_", ".")
+
+
+def list_written_files(storage: Storage, folder: str) -> list[Written]:
+    """The data files below a folder: path relative to the table, bytes, modification time in ms; in order of path.
+
+    What begins with `_` or `.` and is no partition is a marker, a checksum or an attempt that did not finish.
+    A folder that is not there has none: object stores do not know empty folders.
+
+    Raises
+    ------
+    StorageError
+        The store refused.
+    """
+    found: list[Written] = []
+    for batch in storage.list_below(folder, lambda inner: not _is_hidden(inner, folder)):
+        files = batch.filter(pc.invert(batch["is_folder"]))
+        columns = [files[name].to_pylist() for name in ("path", "size", "modified_ms")]
+        found += [file for file in zip(*columns, strict=True) if not _is_hidden(file[0], folder)]
+    return sorted(found)
+
+
+def _is_hidden(path: str, folder: str) -> bool:
+    below = path.removeprefix(folder.strip("/")).strip("/")
+    return any(name[0] in _HIDDEN and "=" not in name for name in below.split("/"))
