@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from delta_ds import exceptions
 from delta_ds._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -142,6 +143,15 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)
+
+
+def _sql_state_of(condition: str) -> str | None:
+    from delta_ds.conditions.index import sql_state  # all conditions: only programs that ask pay for them
+
+    return sql_state(condition)
+
+
+exceptions.sql_state_of = _sql_state_of
 
 
 def __getattr__(name: str) -> Any:

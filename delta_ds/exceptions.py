@@ -9,8 +9,16 @@ of the class of `pyspark.errors` that delta-spark raises.
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
 from typing import Any
+
+
+def _without_records(condition: str) -> str | None:
+    raise NotImplementedError(f"delta_ds/__init__.py hands in what finds the SQLSTATE of {condition}")
+
+
+# The SQLSTATE of a condition by its name. Handed in, as the records that know it are made of the classes below.
+sql_state_of: Callable[[str], str | None] = _without_records
 
 
 class DeltaError(Exception):
@@ -39,10 +47,7 @@ class DeltaError(Exception):
     @property
     def sql_state(self) -> str | None:
         """The SQLSTATE of the condition: five characters; None where it has none."""
-        # By its name: the records of conditions are made of these classes, and only programs that ask pay for them.
-        index = importlib.import_module("delta_ds.conditions.index")
-        state: str | None = index.sql_state(self.condition)
-        return state
+        return sql_state_of(self.condition)
 
     def __str__(self) -> str:  # the built-in classes that some inherit from have forms of their own
         return f"[{self.condition}] {self.text}"
