@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
@@ -27,8 +27,8 @@ logger = logging.getLogger("delta_ds")
 # On these nothing has to be tried.
 _TESTED = ("4.1.", "4.2.", "4.3.")
 _TRIAL_ROWS = 5
-# Sessions in which it was not allowed before.
-_pushing_down: WeakSet[SparkSession] = WeakSet()
+# What the user had set, in the sessions where `register` allowed it; None: nothing.
+_set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,14 @@ def unregister(spark: SparkSession) -> None:
     The data source stays known, as Spark has no way to forget one.
     """
     session.uninstall(spark)
-    if spark in _pushing_down:
+    if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         spark.dataSource.register(DeltaSource)
-        spark.conf.unset(PUSHDOWN_CONF)
-        _pushing_down.discard(spark)
+        before = _set_before.pop(spark)
+        if before is None:
+            spark.conf.unset(PUSHDOWN_CONF)
+        else:
+            spark.conf.set(PUSHDOWN_CONF, before)
     if not is_connect(spark):
         from delta_ds.spark.native import function, log_aggregates
         from delta_ds.spark.native.jvm import NotNative
@@ -171,8 +174,8 @@ def unregister(spark: SparkSession) -> None:
 
 def _allow_pushdown(spark: SparkSession) -> None:
     if spark.conf.get(PUSHDOWN_CONF, "false") != "true":
+        _set_before[spark] = spark.conf.getAll.get(PUSHDOWN_CONF)
         spark.conf.set(PUSHDOWN_CONF, "true")
-        _pushing_down.add(spark)
 
 
 def _attempt(install: Callable[[], str]) -> Capability:

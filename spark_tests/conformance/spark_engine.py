@@ -214,13 +214,16 @@ def _recording(spark: SparkSession) -> Iterator[Path]:
     """A file for a `RecordingSource` to write to, in a session that pushes filters."""
     from delta_ds.spark.filters import PUSHDOWN_CONF
 
-    before = str(spark.conf.get(PUSHDOWN_CONF, "false"))
+    before = spark.conf.getAll.get(PUSHDOWN_CONF)
     spark.conf.set(PUSHDOWN_CONF, "true")
     try:
         with tempfile.TemporaryDirectory(prefix="yardstick-plan-") as folder:
             yield Path(folder) / "plan.json"
     finally:
-        spark.conf.set(PUSHDOWN_CONF, before)
+        if before is None:
+            spark.conf.unset(PUSHDOWN_CONF)
+        else:
+            spark.conf.set(PUSHDOWN_CONF, before)
 
 
 def plan(df: DataFrame) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from delta_ds import DeltaTable, register, unregister
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.filters import PUSHDOWN_CONF
 from delta_ds.spark.hadoop_settings import with_session_settings
 
 Operation = Callable[[SparkSession, Path], Any]
@@ -189,6 +190,23 @@ def test_work_of_one_session_leaves_the_active_one_active(
     assert (state(spark), state(other)) == before
 
 
+@pytest.fixture(params=[None, "false"], ids=["as Spark has it", "set by the user"])
+def pushdown_setting(request: pytest.FixtureRequest, plain: SparkSession) -> Iterator[None]:
+    """Filters are not pushed to Python data sources: nobody has set it, or the user has."""
+    before = plain.conf.getAll.get(PUSHDOWN_CONF)
+    _set(plain, request.param)
+    yield
+    _set(plain, before)
+
+
+def _set(spark: SparkSession, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(PUSHDOWN_CONF)
+    else:
+        spark.conf.set(PUSHDOWN_CONF, value)
+
+
+@pytest.mark.usefixtures("pushdown_setting")
 def test_session_is_after_unregister_as_it_was_before_register(plain: SparkSession) -> None:
     owners = (
         DataFrameReader,
