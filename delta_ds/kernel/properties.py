@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -361,6 +360,8 @@ def check_property(name: str, value: str) -> str:
         return name
     known = _BY_LOWER_NAME.get(folded)
     if known is None:
+        import difflib  # opening a table asks for no such name
+
         near = difflib.get_close_matches(folded, _BY_LOWER_NAME, 1)
         hint = f"; did you mean {_BY_LOWER_NAME[near[0]].name}?" if near else ""
         raise UNKNOWN_CONFIGURATION(property=name, hint=hint)

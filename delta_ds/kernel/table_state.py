@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel import features, protocol_checks
 from delta_ds.kernel.actions import Metadata, Protocol, clustering_paths
 from delta_ds.kernel.features import COLUMN_MAPPING, ROW_TRACKING, TableFeature
 from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
-from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import DataType, StructType
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.schema.column_paths import Path
 
 
 @dataclass(frozen=True)
