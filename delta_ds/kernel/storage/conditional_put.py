@@ -1,4 +1,4 @@
-"""Put-if-absent on each kind of remote store, and the meaning of its errors.
+"""Put if absent on each kind of remote store, and the meaning of its errors.
 
 | store | how |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""Put-if-absent on local filesystems: whole, durable, and only if there is no such file.
+"""Put if absent on local filesystems: whole, durable, and only if there is no such file.
 
 The content is written and flushed to the device under no name, or a hidden temporary one, and then gets its
 name by a hard link, which fails if the name is taken. Whatever moment a process or machine dies at, the name

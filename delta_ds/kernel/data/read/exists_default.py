@@ -1,4 +1,4 @@
-"""The value of a column in files written before it was added: null, or its `EXISTS_DEFAULT`.
+"""The exists default of a column: its value in files written before it was added; `EXISTS_DEFAULT`, or null.
 
 Source: Spark, `ResolveDefaultColumns` (the metadata key and its SQL text); PROTOCOL.md, "Default Columns".
 """
