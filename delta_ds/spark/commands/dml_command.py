@@ -10,13 +10,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_IDEMPOTENT_WRITES_SETTINGS
+from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
-from delta_ds.kernel.options import values
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
@@ -194,29 +193,6 @@ def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     """The result of DELETE and UPDATE: the number of affected rows."""
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
-
-
-_TIME_ZONE = "spark.sql.session.timeZone"
-
-
-def is_set(spark: SparkSession, name: str, default: bool) -> bool:
-    """Whether a setting of the session is true.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is neither `true` nor `false`.
-    """
-    text = str(spark.conf.get(name, str(default).lower()))
-    try:
-        return values.boolean(text, values.zone_by_name("UTC"))
-    except ValueError as error:
-        raise INVALID_CONF_VALUE(setting=name, value=text, reason=error) from error
-
-
-def time_zone(spark: SparkSession) -> str:
-    """The session time zone: that of timestamps which users write without one."""
-    return str(spark.conf.get(_TIME_ZONE))
 
 
 def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
