@@ -344,6 +344,12 @@ PROPERTIES: dict[str, TableProperty[Any]] = {
 _BY_LOWER_NAME = {name.lower(): known for name, known in PROPERTIES.items()}
 
 
+def canonical_name(name: str) -> str:
+    """The spelling under which a property is stored; names that are no known property are as given."""
+    known = _BY_LOWER_NAME.get(name.lower())
+    return name if known is None else known.name
+
+
 def check_property(name: str, value: str) -> str:
     """Check a property that a user wants to set, and return the name to store it under.
 

@@ -21,7 +21,6 @@ from delta_ds.kernel.properties import (
     IGNORE_PROTOCOL_DEFAULTS,
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
-    PROPERTIES,
     check_property,
 )
 
@@ -100,11 +99,3 @@ def _check_status(key: str, text: str, feature: str) -> None:
         raise ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED(key=key, tableFeature=feature)
     if text.strip().lower() not in _ON:
         raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text)
-
-
-def canonical_name(name: str) -> str:
-    """The spelling under which a property is stored; names outside `delta.` are as given."""
-    return _BY_LOWER_NAME.get(name.lower(), name)
-
-
-_BY_LOWER_NAME = {name.lower(): name for name in PROPERTIES}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.protocol import ENGINE_PROPERTY_NOT_UNSET, FEATURE_PROPERTY_NOT_UNSET
 from delta_ds.conditions.tables import ADD_CONSTRAINTS, DROP_CONSTRAINTS
 from delta_ds.kernel.alter import row_tracking
-from delta_ds.kernel.alter.inputs import PropertyInputs, canonical_name, parse_properties
+from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import check_versions, implied_features
 from delta_ds.kernel.alter.table_metadata import finalize_metadata, with_metadata
 from delta_ds.kernel.operations import SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
@@ -24,6 +24,7 @@ from delta_ds.kernel.properties import (
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     PROPERTIES,
+    canonical_name,
 )
 
 if TYPE_CHECKING:

@@ -207,7 +207,6 @@ _ONLY_READ = {
     for option in READ_OPTIONS
     if option.name not in {known.name for known in WRITE_OPTIONS}
 }
-_PROPERTY_NAMES = {name.lower(): name for name in properties.PROPERTIES}
 WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
 
 
@@ -235,7 +234,7 @@ def parse_write_options(
     if not given.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
     # Spark hands names over to a data source in lower case.
-    named = {_PROPERTY_NAMES.get(name.lower(), name): text for name, text in given.properties.items()}
+    named = {properties.canonical_name(name): text for name, text in given.properties.items()}
     parsed = WriteOptions(storage_options=given.storage_options, properties=named, **given.values)
     _check_combination(parsed, overwrite)
     return parsed
