@@ -24,7 +24,6 @@ from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.data.write.paths import encode, list_written_files
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import CLONE
@@ -38,6 +37,7 @@ from delta_ds.kernel.properties import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
 )
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.table_state import TableState
@@ -276,13 +276,10 @@ def _full_path(path: str, storage: Storage, root: str) -> str:
 
 def _full_vector(vector: DeletionVector, storage: Storage, root: str) -> DeletionVector:
     """The descriptor of a deletion vector with the absolute path of its file."""
-    where = DeletionVectorDescriptor(
-        vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
-        vector["sizeInBytes"], vector["cardinality"],
-    ).path  # fmt: skip
-    if where is None:
+    descriptor = vector_descriptor(vector)
+    if descriptor is None or descriptor.path is None:
         return vector
-    return {**vector, "storageType": "p", "pathOrInlineDv": _full_path(where, storage, root)}
+    return {**vector, "storageType": "p", "pathOrInlineDv": _full_path(descriptor.path, storage, root)}
 
 
 def _authority(address: Address) -> str:

@@ -33,7 +33,6 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
-from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.file_actions import keys_of_files
@@ -47,6 +46,7 @@ from delta_ds.kernel.properties import (
     ICT_ENABLEMENT_VERSION,
     ROW_TRACKING_SUSPENDED,
 )
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
@@ -265,14 +265,9 @@ def _check_present(storage: Storage, adds: list[AddFile], version: int) -> None:
 
 def _files_of(add: AddFile) -> Iterator[str]:
     yield add["path"]
-    vector = add.get("deletionVector")
-    if vector:
-        where = DeletionVectorDescriptor(
-            vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"),
-            vector["sizeInBytes"], vector["cardinality"],
-        ).path  # fmt: skip
-        if where is not None:
-            yield where
+    descriptor = vector_descriptor(add.get("deletionVector"))
+    if descriptor is not None and descriptor.path is not None:
+        yield descriptor.path
 
 
 # --- description
