@@ -12,12 +12,12 @@ WHEEL_SPARK ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop
+NO_JVM := not spark and not connect and not stores and not interop and not dbt
 # Races, killed writers and failing storage take their time, however few.
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-matrix wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-dbt test-matrix wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
 	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)
 
+test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
+	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
+
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
@@ -76,6 +79,7 @@ test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every s
 wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
 	rm -rf .venv-wheel dist
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist distributions/delta-names
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
 	cd .venv-wheel && bin/python ../scripts/try_wheel.py
@@ -113,6 +117,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-interop/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-interop
 	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.0" "delta-spark==4.4.0" deltalake pytest hypothesis
+	@touch $@
+
+.venv-dbt/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-dbt
+	.venv-dbt/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.*" "dbt-core==1.11.*" "dbt-spark==1.10.*" pytest hypothesis
 	@touch $@
 
 .venv-%/.installed: pyproject.toml | check-python

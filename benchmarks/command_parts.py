@@ -19,6 +19,7 @@ from benchmarks.harness import HERE, WORK, WRITES, OnCopy, as_table, cost, in_tu
 from benchmarks.measure import MARK, Measurement
 
 WORKER = "benchmarks.command_worker"
+PEER = "benchmarks.command_peer"
 SMALL = 0.002
 # Command: on which tables it runs, and what else it reads.
 TABLES: dict[str, tuple[list[str], list[str]]] = {
@@ -30,6 +31,8 @@ TABLES: dict[str, tuple[list[str], list[str]]] = {
     "planning": (["log"], []),
     "vacuum": (["to vacuum"], []),
 }
+# What deltalake can do as well: on the same files, in a process without Spark.
+OF_PEER = frozenset(["delete", "update", "merge", "compaction"])
 ROW_CHANGES = {"plain": "copy-on-write", "vectors": "deletion vectors"}
 
 
@@ -96,7 +99,10 @@ def _through_spark(options: argparse.Namespace, folder: Path, chosen: Sequence[s
             settings = {**_settings(options, folder, [table, *more]), "command": command, "table": table}
             for fmt, python in formats.items():
                 settings |= {"format": fmt, "jars": options.delta_spark_jars}
-                _one_side(found, command, table, python, settings)
+                _one_side(found, command, table, [python, "-m", WORKER], settings)
+            if options.peer_python and command in OF_PEER and table != "vectors":
+                settings |= {"format": "deltalake"}
+                _one_side(found, command, table, [options.peer_python, "-m", PEER], settings)
     return found
 
 
@@ -111,10 +117,12 @@ def _settings(options: argparse.Namespace, folder: Path, tables: Sequence[str]) 
     }
 
 
-def _one_side(found: Found, command: str, table: str, python: str, settings: dict[str, Any]) -> None:
+def _one_side(
+    found: Found, command: str, table: str, worker: Sequence[str], settings: dict[str, Any]
+) -> None:
     who = str(settings["format"])
     try:
-        for record in _worker(python, settings):
+        for record in _worker(worker, settings):
             print(f"{command}, {table}, {who}: {json.dumps(record)}", file=sys.stderr, flush=True)
             if "spark" in record:
                 who = f"{settings['format']}, Spark {record['spark']}"
@@ -133,7 +141,7 @@ def _take(sides: dict[str, Taken], who: str, record: dict[str, Any]) -> None:
         taken.rounds.append(record)
 
 
-def _worker(python: str, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _worker(worker: Sequence[str], settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The records that a measured process prints, while it runs.
 
     Raises
@@ -143,7 +151,7 @@ def _worker(python: str, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]
     """
     with tempfile.TemporaryDirectory(dir=WORK) as scratch:
         errors = Path(scratch) / "stderr.txt"
-        command = [python, "-m", WORKER, json.dumps({**settings, "folder": scratch})]
+        command = [*worker, json.dumps({**settings, "folder": scratch})]
         with errors.open("w") as log:
             process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=HERE.parent
@@ -160,7 +168,8 @@ def rows_of(key: tuple[str, str, str], sides: Mapping[str, Taken]) -> list[list[
     """The lines of a case: this package first, ratios to delta-spark."""
     _, table, case = key
     yardstick = next((taken for who, taken in sides.items() if who.startswith("delta,")), Taken())
-    answers = {taken.answer for taken in sides.values() if not taken.failed}
+    # deltalake does not hash rows as Spark does.
+    answers = {taken.answer for who, taken in sides.items() if not taken.failed and who != "deltalake"}
     rows: list[list[object]] = []
     for who, taken in sides.items():
         ratios = [_ratio(taken, yardstick, what) for what in ("seconds", "cpu_s")]

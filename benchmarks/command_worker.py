@@ -204,7 +204,7 @@ def once(spark: SparkSession, settings: Settings, size: str, case: Case) -> dict
     copy = linked_copy(source, settings["folder"]) if case.changes else nullcontext(source)
     with copy as path, _confs(spark, case.confs):
         target = Target(spark, settings["format"], path, settings["sizes"][size], tables.get("source"))
-        _warm_cache(path)
+        warm_cache(path)
         os.sync()
         with Watch() as watch:
             result = case.run(target)
@@ -228,7 +228,7 @@ def _copied(source: str, target: str) -> None:
         os.link(source, target)
 
 
-def _warm_cache(path: str) -> None:
+def warm_cache(path: str) -> None:
     """Read all data files once, so that nobody waits for the device."""
     for file in data_files(Path(path)):
         with file.open("rb") as opened:

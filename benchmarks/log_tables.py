@@ -82,7 +82,7 @@ def _write_commits(log: Path, files: int, commits: int) -> None:
         added = FileRange(bounds[version], bounds[version + 1])
         lines = [commit_info(version)]
         if version == 0:
-            lines += _header_lines([])
+            lines += header_lines([])
         lines += add_lines(added)
         # The doomed are extra files of this commit, gone with the next one: `files` stay live in the end.
         doomed = (added.stop - added.start) // 50
@@ -130,7 +130,7 @@ def _write_v2_checkpoint(log: Path, version: int, files: FileRange, features: Se
         pq.write_table(add_table(part), sidecars / name, compression="snappy")
         size = (sidecars / name).stat().st_size
         rows.append({"path": name, "sizeInBytes": size, "modificationTime": CREATED_MS})
-    lines = [json.dumps({"checkpointMetadata": {"version": version}}), *_header_lines(features)]
+    lines = [json.dumps({"checkpointMetadata": {"version": version}}), *header_lines(features)]
     lines += [json.dumps({"sidecar": row}) for row in rows]
     name = f"{version:020d}.checkpoint.{stable_uuid(version, salt=8)}.json"
     (log / name).write_text("\n".join(lines) + "\n")
@@ -303,7 +303,8 @@ def metadata_line(properties: Mapping[str, str]) -> str:
     )
 
 
-def _header_lines(features: Sequence[str]) -> list[str]:
+def header_lines(features: Sequence[str]) -> list[str]:
+    """Protocol and metadata as lines of a commit."""
     return [
         json.dumps({"protocol": protocol(features)}),
         json.dumps({"metaData": metadata(log_fields(), [PARTITION])}),

@@ -1,10 +1,10 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
-    --only PART      imports, load, plan, scan, native, append, partitioned, commits, writers, checkpoint,
-                     commands or streams; may be repeated
-    --files N        files of the tables that are only a log (300,000)
+    --only PART      imports, start, load, plan, curve, kernel, scan, native, append, partitioned, copies,
+                     columns, commits, writers, checkpoint, commands, streams, sql or large; may be repeated
+    --files N        files of the tables that are only a log (300,000; 10,000,000 for large)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
-                     partitioned writes take a fifth and a fiftieth
+                     partitioned writes take a fifth and a fiftieth, sql a fifth
     --commits N      commits one after the other (200)
     --writers N      writers at the same time (8), with
     --appends N      appends each (25)
@@ -34,7 +34,19 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks import command_parts, native_parts, spark_parts, stream_parts, write_parts
+from benchmarks import (
+    command_parts,
+    copy_parts,
+    kernel_parts,
+    large_parts,
+    native_parts,
+    planning_parts,
+    spark_parts,
+    sql_parts,
+    start_parts,
+    stream_parts,
+    write_parts,
+)
 from benchmarks.harness import (
     HERE,
     OURS,
@@ -60,17 +72,24 @@ LAYOUTS = {
 def main() -> None:
     parts = {
         "imports": imports,
+        "start": start_parts.start,
         "load": load,
         "plan": plan,
+        "curve": planning_parts.curve,
+        "kernel": kernel_parts.kernel,
         "scan": spark_parts.scan,
         "native": native_parts.native,
         "append": spark_parts.append,
         "partitioned": spark_parts.partitioned,
+        "copies": copy_parts.copies,
+        "columns": copy_parts.columns,
         "commits": commits,
         "writers": writers,
         "checkpoint": write_parts.checkpoint,
         "commands": command_parts.commands,
         "streams": stream_parts.streams,
+        "sql": sql_parts.sql,
+        "large": large_parts.large,
     }
     options = _arguments(list(parts))
     print(f"# Benchmarks of delta_ds\n\n{_machine(options)}\n")
@@ -82,7 +101,7 @@ def main() -> None:
 def _arguments(parts: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", choices=parts)
-    parser.add_argument("--files", type=int, default=300_000)
+    parser.add_argument("--files", type=int)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--writers", type=int, default=8)
@@ -99,10 +118,11 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
 
 
 def _of_part(options: argparse.Namespace, part: str) -> argparse.Namespace:
-    """The options with the numbers of rows and rounds that the part takes unless told otherwise."""
-    rows = options.rows or (20_000_000 if part == "native" else 10_000_000)
+    """The options with the numbers of files, rows and rounds that the part takes unless told otherwise."""
+    rows = options.rows or (20_000_000 if part in ("native", "kernel") else 10_000_000)
     rounds = options.rounds or (1 if part == "commands" else 3)
-    return argparse.Namespace(**{**vars(options), "rows": rows, "rounds": rounds})
+    files = options.files or (10_000_000 if part == "large" else 300_000)
+    return argparse.Namespace(**{**vars(options), "rows": rows, "rounds": rounds, "files": files})
 
 
 def _machine(options: argparse.Namespace) -> str:

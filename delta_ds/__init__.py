@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
     from delta_ds.kernel.snapshot import Snapshot as Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction as Transaction
+    from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
     from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.register import Registration as Registration
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.table import DeltaTable as DeltaTable
 
 _HOMES = {
+    "install_as_delta": "delta_ds.spark.as_delta.install",
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
     "unregister": "delta_ds.spark.register",

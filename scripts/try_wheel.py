@@ -47,6 +47,10 @@ def environment() -> Iterator[str]:
         for file in (ROOT / "delta_ds").rglob(pattern):
             if not (installed / file.relative_to(ROOT / "delta_ds")).is_file():
                 yield f"the wheel lacks {file.relative_to(ROOT)}"
+    from delta.tables import DeltaTable  # of the distribution delta-ds-names
+
+    if DeltaTable is not delta_ds.DeltaTable:
+        yield f"the package 'delta' is another's: {DeltaTable.__module__}"
     for name in EXTRAS:
         if importlib.util.find_spec(name) is not None:
             yield f"{name} is installed, which a plain install does not bring"

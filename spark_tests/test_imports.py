@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -12,9 +13,16 @@ import grimp
 import pyarrow as pa
 import pytest
 
+import delta_ds
 from delta_ds.testing import TableBuilder
 
 HEAVY = {"pyspark", "pandas", "sqlglot", "pyarrow", "numpy", "fsspec", "pyarrow.dataset"}
+_NOT_FOR_PLANNING = {
+    "pandas", "sqlglot", "pyarrow.dataset", "pyspark", "fsspec", "dataclasses", "difflib",
+    *(f"delta_ds.kernel.{room}" for room in ("commands", "write", "transaction", "alter", "changes", "streaming",
+                                             "options", "data.read.reader", "expressions.functions")),
+}  # fmt: skip
+_MOST_MODULES = 95
 _REPORT = "import sys, json; print(json.dumps(sorted(sys.modules)))"
 
 
@@ -50,23 +58,47 @@ def tables(tmp_path: Path) -> list[str]:
     return [str(plain.path), str(stored.path)]
 
 
-@pytest.mark.parametrize("cache", ["off", "on"])
-def test_planning_a_read_loads_neither_pandas_nor_sqlglot_nor_the_dataset_module(
-    tables: list[str], cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("DELTA_DS_CACHE", "off" if cache == "off" else str(tmp_path / "cache"))
-    code = """
+_PLAN = """
 from delta_ds import DeltaLog
-from delta_ds.kernel.expressions.tree import Call, Column, Literal
-from delta_ds.kernel.schema.types import LONG, STRING
-predicate = Call("and", (Call(">=", (Column(("id",)), Literal(1, LONG))),
-                         Call("<>", (Column(("day",)), Literal("x", STRING)))))
 for path in sys.argv[1:]:
     snapshot = DeltaLog(path).snapshot()
     assert snapshot.scan().tasks()
-    snapshot.scan(predicate).tasks()
+    assert snapshot.scan("id >= 1").slices()
+    snapshot.scan("id >= 1 and day in ('d 1', 'd 2')").tasks()
+    assert snapshot.live_files().num_rows
+    snapshot.scan("day = 'd 1'").tasks()
 """
-    assert loaded(code, *tables) & {"pandas", "sqlglot", "pyarrow.dataset", "pyspark", "fsspec"} == set()
+
+
+@pytest.mark.parametrize("cache", ["off", "on"])
+def test_opening_and_planning_load_only_what_they_use(
+    tables: list[str], cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DELTA_DS_CACHE", "off" if cache == "off" else str(tmp_path / "cache"))
+    if cache == "on":
+        loaded(_PLAN, *tables)  # what the cache holds from now on is read
+    found = loaded(_PLAN, *tables)
+    assert found & _NOT_FOR_PLANNING == set()
+    ours = sorted(name for name in found if name.startswith("delta_ds."))
+    # A module costs a third of a millisecond at least: one more is for a reason.
+    assert len(ours) <= _MOST_MODULES, ours
+
+
+def test_the_data_source_loads_no_reader_of_files_to_answer_its_schema():
+    found = loaded("import delta_ds.spark.source, delta_ds.spark.batch")
+    needless = {"pyarrow", "sqlglot", "fsspec", "delta_ds.kernel.data.read.reader", "delta_ds.kernel.scan"}
+    assert found & needless == set()
+
+
+def test_classes_of_values_are_those_of_records():
+    home = Path(delta_ds.__file__).parent
+    with_others = [
+        str(file.relative_to(home))
+        for file in home.rglob("*.py")
+        if file.name != "records.py"
+        and re.search(r"from dataclasses import .*\b(dataclass|field|replace)\b", file.read_text("utf-8"))
+    ]
+    assert with_others == [], "see delta_ds/records.py"
 
 
 def test_no_chain_of_imports_leads_back_to_where_it_began():

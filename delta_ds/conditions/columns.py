@@ -88,6 +88,12 @@ GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE = ErrorCondition(
     GENERATED_COLUMNS_DATA_TYPE_MISMATCH.text,
     parameters=("column", "dependents"),
 )
+IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+    UnsupportedOperationError,
+    "429BQ",
+    "column {column} of {table} is no identity column, so there is nothing to be synced. Nothing was changed",
+)
 IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
     UnsupportedOperationError,
@@ -95,6 +101,21 @@ IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED = ErrorCondition(
     "{column} of {table} is an identity column, of which only the comment, the name and the place can be "
     "changed. Nothing was changed",
     parameters=("column",),
+)
+IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED = ErrorCondition(
+    "DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "429BQ",
+    "the columns of {table} cannot be replaced, it has identity columns; add, rename, drop and change columns one by "
+    "one. Nothing was changed",
+)
+UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP = ErrorCondition(
+    "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+    UnsupportedOperationError,
+    "0AKDC",
+    "the columns of {table} cannot be replaced: {details}. It has {oldSchema}, and {newSchema} was asked for. Nothing "
+    "was changed",
+    parameters=("details",),
 )
 NOT_SUPPORTED_CHANGE_COLUMN = ErrorCondition(
     "NOT_SUPPORTED_CHANGE_COLUMN",
@@ -110,6 +131,9 @@ UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP = ErrorCondition(
     "0AKDC",
     "{column} of {table} cannot be made {what}. Nothing was changed",
     parameters=("column",),
+)
+UNSUPPORTED_ALTER_TABLE = UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP.also(
+    "ALTER TABLE {table}: {change} is not supported. Nothing was changed",
 )
 UNSUPPORTED_TYPE_CHANGE = UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP.also(
     NOT_SUPPORTED_CHANGE_COLUMN.text,

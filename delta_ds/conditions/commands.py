@@ -52,6 +52,12 @@ CONVERSION_UNSUPPORTED_COLUMN_MAPPING = ErrorCondition(
     parameters=("config", "mode"),
     family="operation",
 )
+CLONE_PARQUET_WITHOUT_VERSIONS = ErrorCondition(
+    "DELTA_UNSUPPORTED_PARQUET_TIME_TRAVEL",
+    UnsupportedOperationError,
+    "0AKDC",
+    "{source} is a folder of Parquet files, which has no versions: clone it as it is. Nothing was written",
+)
 CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     TableExistsError,

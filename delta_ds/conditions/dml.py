@@ -35,6 +35,9 @@ CONFLICT_SET_COLUMN = ErrorCondition(
     "in any case. Nothing was written",
     parameters=("columns",),
 )
+ASSIGNED_TWICE = CONFLICT_SET_COLUMN.also(
+    "the statement on {table} sets {column} more than once. Nothing was written", parameters=("column",)
+)
 DATATYPE_MISMATCH_CAST_WITHOUT_SUGGESTION = ErrorCondition(
     "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
     SchemaError,

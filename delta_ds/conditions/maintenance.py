@@ -39,6 +39,10 @@ DATATYPE_MISMATCH_INVALID_ORDERING_TYPE = ErrorCondition(
     "written",
     parameters=("columnName", "dataType"),
 )
+INVALID_ORDERING_TYPE_OF_EXTREME = DATATYPE_MISMATCH_INVALID_ORDERING_TYPE.also(
+    "there is no {function} of {columnName} of {table}: values of type {dataType} have no order here",
+    parameters=("columnName", "dataType"),
+)
 INVALID_AUTO_COMPACT_TYPE = ErrorCondition(
     "DELTA_INVALID_AUTO_COMPACT_TYPE",
     InvalidOptionError,

@@ -96,7 +96,8 @@ TIMESTAMP_INVALID = ErrorCondition(
     "DELTA_TIMESTAMP_INVALID",
     InvalidOptionError,
     "42816",
-    "{timestamp!r} is no timestamp of table {table}: {reason}. Nothing was written",
+    "The provided timestamp ({timestamp!r}) cannot be converted to a valid timestamp of table {table}: {reason}. "
+    "Nothing was written",
     parameters=("timestamp",),
 )
 TIME_TRAVEL_INVALID_BEGIN_VALUE = ErrorCondition(

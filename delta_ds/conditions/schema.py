@@ -212,6 +212,9 @@ PARTITION_SCHEMA_UNREADABLE = PARSE_SYNTAX_ERROR.also(
 NOT_ONE_COLUMN = PARSE_SYNTAX_ERROR.also(
     "{after!r} must be one column of {struct}; give the struct it is in as parent. Nothing was changed",
 )
+STATEMENT_UNREADABLE = PARSE_SYNTAX_ERROR.also(
+    "{what} (line {line}, pos {position})\n\n== SQL ==\n{marked}", error=PredicateError
+)
 EXPRESSION_UNREADABLE = PARSE_SYNTAX_ERROR.also(
     "{reason}",
     error=PredicateError,

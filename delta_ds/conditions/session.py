@@ -43,6 +43,13 @@ DATA_SOURCE_NOT_FOUND = ErrorCondition(
     "read and written by format('pydelta'), as in spark.read.format('pydelta').load(path)",
     parameters=("provider",),
 )
+INSERT_COLUMN_MISMATCH = ErrorCondition(
+    "DELTA_INSERT_COLUMN_MISMATCH",
+    SchemaError,
+    "42802",
+    "the rows for {table} have no column {columnName}, which must have values. Nothing was written",
+    parameters=("columnName",),
+)
 INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition(
     "DELTA_INSERT_COLUMN_ARITY_MISMATCH",
     SchemaError,
@@ -50,6 +57,17 @@ INSERT_COLUMN_ARITY_MISMATCH = ErrorCondition(
     "insertInto goes by position: {where} has {columns} {what}, but the rows have {given}. Nothing was "
     "written",
     parameters=("table", "columns", "given"),
+)
+INSERT_LIST_ARITY_MISMATCH = INSERT_COLUMN_ARITY_MISMATCH.also(
+    "the INSERT into {table} names {columns} columns ({names:list}), but the rows have {given}. Nothing was "
+    "written",
+)
+INSERT_IF_PARTITION_NOT_EXISTS = ErrorCondition(
+    "UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
+    UnsupportedOperationError,
+    "0A000",
+    "INSERT ... PARTITION (...) IF NOT EXISTS is not supported for {table}. Nothing was written",
+    family="parse",
 )
 INVALID_SAVE_MODE = ErrorCondition(
     "INVALID_SAVE_MODE",
@@ -67,8 +85,8 @@ LEGACY_ERROR_TEMP_1189 = ErrorCondition(
 )
 MISSING_DELTA_TABLE = ErrorCondition("DELTA_MISSING_DELTA_TABLE", UnsupportedOperationError, "42P01")
 MISSING_DELTA_TABLE_NAME = MISSING_DELTA_TABLE.also(
-    "{tableName!r} is no table that can be found by its name: catalogs do not know the tables of this "
-    "package. Use DeltaTable.forPath(spark, path), or the name pydelta.`/path/of/the/table`",
+    "{tableName!r} is the name of no Delta table that can be found, and on Spark Connect catalogs do not know them. "
+    "Check the name, or use DeltaTable.forPath(spark, path)",
     parameters=("tableName",),
 )
 MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
@@ -89,6 +107,9 @@ OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
     "0AKDC",
     "bucketBy({bucket_by:list}) is not supported for Delta tables; use partitionBy or clusterBy. Nothing "
     "was written",
+)
+BUCKETS_NOT_ALLOWED = OPERATION_NOT_ALLOWED_DETAIL.also(
+    "tables have no buckets, and {buckets} was asked for; CLUSTER BY does what they are for. Nothing was written",
 )
 PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO = ErrorCondition(
     "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
@@ -128,6 +149,9 @@ TABLE_OR_VIEW_ALREADY_EXISTS = ErrorCondition(
     "42P07",
     "cannot create the table pydelta.`{path}`: {reason}",
 )
+TABLE_NAME_ALREADY_EXISTS = TABLE_OR_VIEW_ALREADY_EXISTS.also(
+    "cannot create the table {table}: a table or view of that name already exists",
+)
 UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",
     UnsupportedOperationError,
@@ -135,4 +159,12 @@ UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "Deep clone is not supported: {table} was not cloned to {target}, nothing was written. Clone it with "
     "isShallow=True, or write its rows to a new table",
     family="argument",
+)
+VIEW_OVER_PATH_NOT_ALLOWED = ErrorCondition(
+    "INVALID_TEMP_OBJ_REFERENCE",
+    UnsupportedOperationError,
+    "42K0F",
+    "a permanent view cannot be made over a table by its path in a session of Spark Connect whose server has no "
+    "catalog for Delta tables: the server could not read it. Make a temporary view, or start the server by "
+    "python -m delta_ds connect-server. Nothing was made",
 )

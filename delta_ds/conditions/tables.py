@@ -44,11 +44,11 @@ CANNOT_REPLACE_MISSING_TABLE = ErrorCondition(
     "DELTA_CANNOT_REPLACE_MISSING_TABLE",
     NotADeltaTableError,
     "42P01",
-    "there is no table at {tableName} to be replaced; use create or createOrReplace. Nothing was written",
+    "the table {tableName} cannot be replaced as it did not exist; use create or createOrReplace. Nothing was written",
     parameters=("tableName",),
 )
 CANNOT_REPLACE_MISSING_TABLE_AT_PATH = CANNOT_REPLACE_MISSING_TABLE.also(
-    "there is no table at {table} to be replaced; use create or createOrReplace. Nothing was written",
+    "the table {table} cannot be replaced as it did not exist; use create or createOrReplace. Nothing was written",
 )
 CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED = ErrorCondition(
     "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
@@ -88,6 +88,14 @@ CREATE_TABLE_WITH_DIFFERENT_PARTITIONING = ErrorCondition(
     "42KD7",
     "there is a table at {path} (version {version}) with other partitioning: {schema}, partitioned by "
     "({partition_columns:list}). Use replace to put another one in its place. Nothing was written",
+    parameters=("path",),
+)
+CREATE_TABLE_WITH_DIFFERENT_PROPERTY = ErrorCondition(
+    "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
+    TableExistsError,
+    "42KD7",
+    "there is a table at {path} (version {version}) with other properties: {found}, where {given} were asked for. "
+    "Leave them out to take the table as it is. Nothing was written",
     parameters=("path",),
 )
 DROP_CONSTRAINTS = ErrorCondition(

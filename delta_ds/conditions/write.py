@@ -31,8 +31,8 @@ NON_PARTITION_COLUMN_REFERENCE = ErrorCondition(
     "DELTA_NON_PARTITION_COLUMN_REFERENCE",
     PredicateError,
     "42P10",
-    "Predicate references non-partition column {columnName!r}. Only the partition columns of {table} may "
-    "be referenced: [{columnList:list}]. Nothing was written",
+    "Predicate references non-partition column {columnName!r}. Only the partition columns may be referenced: "
+    "[{columnList:list}]. Nothing was written to {table}",
     parameters=("columnName", "columnList"),
 )
 NON_PARTITION_COLUMN_IN_REPLACE_WHERE = NON_PARTITION_COLUMN_REFERENCE.also(

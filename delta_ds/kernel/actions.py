@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Actions".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -17,6 +16,7 @@ from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import StructType, parse_schema
+from delta_ds.records import dataclass, field
 
 CLUSTERING_DOMAIN = "delta.clustering"
 # The actions of a state that are no file actions.

@@ -114,3 +114,30 @@ def fields_of(values: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
         pc.struct_field(values, f.name).cast(f.type) if f.name in present else pa.nulls(len(values), f.type)
         for f in wanted
     ]
+
+
+def map_values(maps: pa.MapArray, key: str) -> pa.Array:
+    """The first value of a key in each map; null where there is none.
+
+    Maps that all have the same keys in the same order, as those of partition values do, are not searched one by one.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if not len(maps):
+        return maps.items.slice(0, 0)
+    offsets = np.frombuffer(maps.buffers()[1], np.int32)[maps.offset :][: len(maps) + 1]
+    width = int(offsets[1] - offsets[0])
+    if width and maps.null_count == 0 and (np.diff(offsets) == width).all():
+        keys = maps.keys.slice(offsets[0], len(maps) * width)
+        places = range(width)
+        first = [keys[place].as_py() for place in places]
+        columns = [integers(np.arange(place, len(keys), width)) for place in places]
+        same = all(
+            pc.all(pc.equal(keys.take(column), name)).as_py()
+            for column, name in zip(columns, texts(first), strict=True)
+        )
+        if same and key in first:
+            values = maps.items.slice(offsets[0], len(maps) * width)
+            return values if width == 1 else values.take(columns[first.index(key)])
+    return pc.map_lookup(maps, texts([key])[0], "first")

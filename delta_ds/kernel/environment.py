@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from delta_ds.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,17 @@ class EnvironmentVariable:
 
 CACHE = EnvironmentVariable(
     "DELTA_DS_CACHE", "",
-    "the folder for snapshots that the next process begins with, of one user alone (0700); `off`: none are kept. Where "
-    "it is not set, `delta_ds` in `XDG_CACHE_HOME`",
+    "the folder for snapshots, and classes of sessions, that the next process begins with, of one user alone (0700); "
+    "`off`: none are kept. Where it is not set, `delta_ds` in `XDG_CACHE_HOME`",
 )  # fmt: skip
 CACHE_SIZE = EnvironmentVariable(
     "DELTA_DS_CACHE_SIZE", str(1 << 30),
     "how many bytes that folder holds at most; what was not used for longest goes first",
+)  # fmt: skip
+KEPT_STATISTICS = EnvironmentVariable(
+    "DELTA_DS_KEPT_STATISTICS", str(64 << 20),
+    "how many bytes of statistics, parsed and compressed, a snapshot keeps in memory for the next filter on the same "
+    "columns; 0: none",
 )  # fmt: skip
 CACHE_HOME = EnvironmentVariable(
     "XDG_CACHE_HOME", "", "where programs keep what they can make again; `~/.cache` where it is not set"
@@ -45,4 +51,4 @@ TIME_ZONE = EnvironmentVariable(
     "TZ", "", "the time zone of this machine, where a session's is not known; else it is asked of the system"
 )  # fmt: skip
 
-VARIABLES = (CACHE, CACHE_SIZE, CACHE_HOME, TIME_ZONE)
+VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE)

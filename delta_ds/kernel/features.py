@@ -9,13 +9,13 @@ Source: PROTOCOL.md, "Table Features", "Appendix"; protocol-checklist sections 1
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from delta_ds.kernel import properties
 from delta_ds.kernel.properties import TableProperty
 from delta_ds.kernel.schema import field_metadata
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from delta_ds.records import dataclass
 
 READER_VERSIONS = (1, 2, 3)
 WRITER_VERSIONS = (1, 2, 3, 4, 5, 6, 7)

@@ -8,7 +8,7 @@ Source: delta-spark, `DeltaOperations`, `OptimisticTransaction`; conflict-matrix
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from delta_ds.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ UPGRADE_PROTOCOL = Operation("UPGRADE PROTOCOL")
 DROP_FEATURE = Operation("DROP FEATURE", may_lower_protocol=True)
 ADD_COLUMNS = Operation("ADD COLUMNS")
 CHANGE_COLUMN = Operation("CHANGE COLUMN")
+CHANGE_COLUMNS = Operation("CHANGE COLUMNS")
+REPLACE_COLUMNS = Operation("REPLACE COLUMNS")
 RENAME_COLUMN = Operation("RENAME COLUMN")
 DROP_COLUMNS = Operation("DROP COLUMNS")
 ADD_CONSTRAINT = Operation("ADD CONSTRAINT")

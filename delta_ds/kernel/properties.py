@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Table Properties"; delta-spark, `DeltaConfig.scala`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -19,6 +18,7 @@ from delta_ds.conditions.protocol import (
     VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED,
 )
 from delta_ds.kernel.value_types import BOOLEAN, INTERVAL, SIZE, TEXT, ValueType, integer, matching, one_of
+from delta_ds.records import dataclass, field
 
 PREFIX = "delta."
 FEATURE_PREFIX = "delta.feature."
@@ -104,7 +104,7 @@ APPEND_ONLY = TableProperty(
     "rows are only added: commits that change or remove rows are refused",
 )  # fmt: skip
 ISOLATION_LEVEL = TableProperty(
-    "delta.isolationLevel", "WriteSerializable", one_of("Serializable", "WriteSerializable"), "write",
+    "delta.isolationLevel", "Serializable", one_of("Serializable", "WriteSerializable"), "write",
     "how strictly a commit is checked against those that came in between: `WriteSerializable` lets blind appends pass",
 )  # fmt: skip
 ENABLE_CHANGE_DATA_FEED = TableProperty(
@@ -350,11 +350,16 @@ def canonical_name(name: str) -> str:
     return name if known is None else known.name
 
 
-def check_property(name: str, value: str) -> str:
+def check_property(name: str, value: str, *, unknown: bool = False) -> str:
     """Check a property that a user wants to set, and return the name to store it under.
 
     Names without `delta.` are the user's own; `delta.feature.*` and `delta.constraints.*` are checked where
     they are acted upon.
+
+    Parameters
+    ----------
+    unknown
+        Whether a `delta.` name may be one that there is not.
 
     Raises
     ------
@@ -365,6 +370,8 @@ def check_property(name: str, value: str) -> str:
     if not folded.startswith(PREFIX) or folded.startswith((FEATURE_PREFIX, CONSTRAINT_PREFIX)):
         return name
     known = _BY_LOWER_NAME.get(folded)
+    if known is None and unknown:
+        return name
     if known is None:
         import difflib  # opening a table asks for no such name
 

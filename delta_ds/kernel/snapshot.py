@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,12 +15,15 @@ from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.log.live_files import LiveFiles
+from delta_ds.kernel.log.file_selection import select_files
+from delta_ds.kernel.log.kept_columns import KeptColumns
+from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +66,7 @@ class Snapshot:
         self.segment = segment
         self.table_state = opened.table
         self._opened = opened
+        self._kept = KeptColumns()
         self.table_state.check_readable()
         for column in self.table_state.partition_columns:
             if self.schema.find(column) is None:
@@ -129,6 +132,11 @@ class Snapshot:
         """The configuration of each live metadata domain."""
         return dict(self.state.table.domains or {})
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the live files have been replayed."""
+        return "state" in vars(self)
+
     @cached_property
     def state(self) -> State:
         """The replayed state; from the cache where that is current.
@@ -139,10 +147,13 @@ class Snapshot:
             A file of the log is damaged, or a checksum file contradicts the log.
         """
         state = self._replay()
-        if replace(state.table, domains=None) != self.table_state:
-            raise CHECKSUM_MISMATCH(version=self.version, table=self.storage.url)
+        self._check_description(state.table)
         self._report_checksum(state)
         return state
+
+    def _check_description(self, replayed: TableState) -> None:
+        if replace(replayed, domains=None) != self.table_state:
+            raise CHECKSUM_MISMATCH(version=self.version, table=self.storage.url)
 
     def _replay(self) -> State:
         def replay(segment: LogSegment) -> State:
@@ -187,6 +198,40 @@ class Snapshot:
     def live_files(self) -> LiveFiles:
         """The live files as the kernel sees them; see `LiveFiles`."""
         return self.state.files
+
+    @property
+    def _state_at_hand(self) -> bool:
+        """Whether the files are known, or take a few commits to know."""
+        return "state" in self.__dict__ or self._opened.base is not None
+
+    def select_files(self, keep: FileFilter) -> LiveFiles:
+        """The live files that a filter keeps.
+
+        Where the files are not at hand yet, those of a checkpoint are looked at part by part, and no others than
+        those kept are held in memory.
+
+        Parameters
+        ----------
+        keep
+            Tells of some files the ascending numbers of those to keep; called from several threads.
+
+        Raises
+        ------
+        LogError
+            As `state`.
+        """
+        if not self._state_at_hand:
+            try:
+                selected = select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
+            except (UnreadableCheckpointError, LogFileGoneError) as error:
+                # Replay knows what else the log may still have.
+                logger.warning("stream_given_up table=%s reason=%s", self.storage.url, error.text)
+            else:
+                if selected is not None:
+                    self._check_description(selected.table)
+                    return selected.files
+        files = self.live_files()
+        return files.take(keep(files))
 
     @cached_property
     def statistics_count_nan(self) -> bool:

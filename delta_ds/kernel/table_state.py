@@ -6,7 +6,6 @@ Source: PROTOCOL.md, "Protocol Evolution", "Column Mapping", "Table Features", "
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.schema.column_mapping import mapping_mode, physical_name
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.schema.types import DataType, StructType
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.schema.column_paths import Path

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
+
+from delta_ds.records import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.options.read import ReadOptions
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass, replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.metadata_column import METADATA, metadata_field
@@ -170,6 +169,8 @@ class DeltaReader(DataSourceReader):
         DataFileError
             A file is missing or damaged; the message names it, the table and the version.
         """
+        from delta_ds.kernel.data.read.reader import read_slices  # which the processes that plan do not need
+
         slices = partition.slices if isinstance(partition, SlicePartition) else ()
         if not slices:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql.types import DataType as SparkDataType
@@ -11,7 +10,10 @@ from pyspark.sql.types import StructField as SparkStructField
 from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.conditions.classes import CREATE_BY_NAME_NOT_ALLOWED
-from delta_ds.conditions.session import CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION
+from delta_ds.conditions.session import (
+    CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
+    TABLE_NAME_ALREADY_EXISTS,
+)
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.schema.field_metadata import (
@@ -22,11 +24,15 @@ from delta_ds.kernel.schema.field_metadata import (
     IDENTITY_STEP,
 )
 from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.records import dataclass, replace
 from delta_ds.spark import settings
 from delta_ds.spark.arguments import public_methods
-from delta_ds.spark.commands.handle import Handle, open_handle
+from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.session_conf import has_catalog
+from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +64,7 @@ class DeltaTableBuilder(Generic[_Table]):
         self._spark = spark
         self._mode = mode
         self._table_of = table_of
+        self._name: str | None = None
         self._location: str | None = None
         self._comment: str | None = None
         self._fields: list[StructField] = []
@@ -67,14 +74,21 @@ class DeltaTableBuilder(Generic[_Table]):
         self._options: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[_Table]:
-        """Refused: a table of this package is known by its path.
+        """The name of the table in the catalog, or ``delta.`/path` ``.
 
         Raises
         ------
         UnsupportedOperationError
-            Always.
+            The session's catalog does not know tables of this package.
         """
-        raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
+        source, path = format_and_path(_text("Table name", identifier))
+        if source in (FORMAT, DELTA):
+            self._location = path
+        elif is_connect(self._spark) or not has_catalog(self._spark):
+            raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
+        else:
+            self._name = identifier
+        return self
 
     def location(self, location: str) -> DeltaTableBuilder[_Table]:
         """The path or URL of the table."""
@@ -179,6 +193,8 @@ class DeltaTableBuilder(Generic[_Table]):
         DeltaError
             What was asked for is not possible; the message names the column or property.
         """
+        if self._name is not None:
+            return self._create_named(self._name)
         if self._location is None:
             raise CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION()
         run(
@@ -193,6 +209,28 @@ class DeltaTableBuilder(Generic[_Table]):
             defaults=default_properties(settings.session_settings(self._spark)),
         )
         return self._table_of(open_handle(self._spark, self._location, self._options))
+
+    def _create_named(self, name: str) -> _Table:
+        from delta_ds.spark.catalog.creation import NewTable, create_empty
+        from delta_ds.spark.catalog.places import CREATE, place_of
+
+        mode = CREATE if self._mode == create.IF_NOT_EXISTS else self._mode
+        place = place_of(self._spark, name, self._location, mode)
+        if place.entry is not None and self._mode == create.CREATE:
+            raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
+        if place.entry is None or self._mode != create.IF_NOT_EXISTS:
+            table = NewTable(
+                mode=mode,
+                schema=StructType(tuple(self._fields)),
+                partitioning=self._partitioning,
+                clustering=self._clustering or None,
+                properties=self._properties,
+                options=self._options,
+                comment=self._comment,
+            )
+            create_empty(self._spark, place, table)
+            place.register(self._spark)
+        return self._table_of(open_name(self._spark, name))
 
 
 def _generation(

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField as SparkStructField
 
 from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
-from delta_ds.kernel.alter import clustering, constraints
+from delta_ds.kernel.alter import clustering, constraints, identity
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.commands import drop_feature
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.options.settings import DROP_IF_EXISTS
+from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES, DROP_IF_EXISTS
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.char_varchar import declared_type
+from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.optimize import run_optimize
-from delta_ds.spark.connect_bridge import fetch, run
+from delta_ds.spark.connect_bridge import ask, fetch, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.session.reading import read
@@ -56,7 +56,8 @@ class TableDescription:
             properties = {name: text for name, text in properties.items() if name not in modes}
             if not properties:
                 return
-        run(self._handle.log, alter_properties.set_properties, properties)
+        unknown = is_set(self._handle.spark, ARBITRARY_PROPERTIES.full_name, False)
+        run(self._handle.log, alter_properties.set_properties, properties, unknown=unknown)
 
     def unsetProperties(self, keys: Sequence[str]) -> None:
         """Remove table properties, as `ALTER TABLE ... UNSET TBLPROPERTIES`.
@@ -171,6 +172,24 @@ class TableDescription:
             after=after,
         )
 
+    def syncIdentity(self, name: str) -> None:
+        """Let an identity column go on behind the values that rows brought with them, as `SYNC IDENTITY`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The column is no identity column.
+        """
+        from pyspark.sql import functions as F
+
+        spark, log = self._handle.spark, self._handle.log
+        step = ask(log, log_calls.identity_step, name)
+        rows = read(spark, self._handle.options)
+        furthest = F.max(name) if step > 0 else F.min(name)
+        with delta_errors():
+            value = rows.agg(furthest).collect()[0][0]
+        run(log, identity.sync_identity, name, value)
+
     # --- constraints and clustering
 
     def addConstraint(self, name: str, expression: str) -> None:
@@ -186,9 +205,9 @@ class TableDescription:
         self._check(read(spark, options), name, expression)
         log.run(log_calls.add_checked_constraint, name, expression, version)
 
-    def dropConstraint(self, name: str) -> None:
-        """Drop a CHECK constraint."""
-        if_exists = is_set(self._handle.spark, DROP_IF_EXISTS.full_name, False)
+    def dropConstraint(self, name: str, ifExists: bool = False) -> None:
+        """Drop a CHECK constraint; with `ifExists` one of that name may be missing, and the history says so."""
+        if_exists = ifExists or is_set(self._handle.spark, DROP_IF_EXISTS.full_name, False)
         run(self._handle.log, constraints.drop_constraint, name, if_exists=if_exists)
 
     def clusterBy(self, columns: Sequence[str]) -> None:

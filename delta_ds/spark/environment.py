@@ -12,12 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.session import DATA_SOURCE_NOT_FOUND, PYTHON_WORKERS_WITHOUT_PACKAGE
 from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.spark.engine import is_connect
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 # By the names that they are imported under.
@@ -27,6 +29,11 @@ _LOOK = (
     "import importlib.util, json, sys; "
     "print(json.dumps([list(sys.version_info[:2]), [n for n in sys.argv[1:] if importlib.util.find_spec(n) is None]]))"
 )
+_PROBE = f"""
+def probe(numbers):
+    from importlib.util import find_spec
+    return [all(find_spec(name) is not None for name in {_NEEDED!r})]
+"""
 _MISSING = re.compile(rf"ModuleNotFoundError: No module named '(?P<name>{'|'.join(_NEEDED)})\b")
 _NO_DELTA = re.compile(r"\[DATA_SOURCE_NOT_FOUND\] [^.]*: `?delta`?\. ")
 
@@ -43,6 +50,27 @@ def foreign_workers(spark: SparkSession) -> str | None:
         return None
     problem = _find_problem(found) if found is not None else "which is not there"
     return None if problem is None else f"Spark's Python workers run {python!r}, {problem}; {_advice()}"
+
+
+def workers_have_package(spark: SparkSession) -> bool:
+    """Whether tasks can run this package; on a cluster one small job asks the executors, once an application."""
+    if is_connect(spark):
+        return True  # the server's, where the package does its work
+    if foreign_workers(spark) is not None:
+        return False
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return True
+    return _ask_executors(context, context.applicationId)
+
+
+@functools.lru_cache(maxsize=8)
+def _ask_executors(context: SparkContext, application: str) -> bool:
+    names: dict[str, Any] = {}
+    # A function of this package would need the package to be unpickled.
+    exec(_PROBE, names)  # noqa: S102 - a constant
+    tasks = context.defaultParallelism
+    return all(context.parallelize(range(tasks), tasks).mapPartitions(names["probe"]).collect())
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH, UNSUPPORTED_DEEP_CLONE
@@ -11,12 +12,13 @@ from delta_ds.exceptions import (
     DeltaConcurrentModificationException,
     NotADeltaTableError,
 )
-from delta_ds.kernel.alter import constraints
-from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.alter import constraints, identity
+from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import read_commit_info
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 from delta_ds.spark.connect_bridge import open_log
 
 # How many commits of others may follow one before its metrics are asked for.
@@ -123,7 +125,9 @@ def metrics_of(log: DeltaLog, transaction: str) -> dict[str, str] | None:
     return None
 
 
-def clone_to(source: DeltaLog, target: str, options: Mapping[str, str], *, shallow: bool, **how: Any) -> None:
+def clone_to(
+    source: DeltaLog, target: str, options: Mapping[str, str], *, shallow: bool, **how: Any
+) -> CloneResult:
     """See `shallow_clone`; the target is a path, and `options` are for its filesystem.
 
     Raises
@@ -135,7 +139,24 @@ def clone_to(source: DeltaLog, target: str, options: Mapping[str, str], *, shall
         raise UNSUPPORTED_DEEP_CLONE(table=source.storage.url, target=target)
     destination = open_log(None, target, options)
     assert isinstance(destination, DeltaLog), "without a session, the log is one of this process"
-    shallow_clone(source, destination, **how)
+    return shallow_clone(source, destination, **how)
+
+
+def identity_step(log: DeltaLog, column: str) -> int:
+    """See `kernel.alter.identity.identity_step`, of the latest version."""
+    return identity.identity_step(log.snapshot().table_state, column)
+
+
+def is_shorter_retention(log: DeltaLog, hours: float) -> bool:
+    """Whether a retention of VACUUM is shorter than the table's own."""
+    kept = DELETED_FILE_RETENTION.of(log.snapshot().metadata.configuration)
+    return timedelta(hours=hours) < kept
+
+
+def metric_of_column(column: str) -> str:
+    """The metric of a column of an answer: `num_removed_files` is `numRemovedFiles` in the history."""
+    first, *others = column.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def unneeded_files(log: DeltaLog, *, inventory: bytes | None, **how: Any) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
 from delta_ds.spark.engine import is_connect
@@ -69,6 +69,8 @@ class Registration:
         `count(*)`, `min` and `max` are answered from the log where it knows them.
     sql_function
         `SELECT ... FROM pydelta('/path')`.
+    sql
+        Delta's statements, tables in the session catalog, and the name `delta`.
     workers
         Python workers can run this package, as far as the driver's machine shows. Off: all that needs them fails,
         such as change feeds and streams, and on Spark Connect everything.
@@ -86,10 +88,13 @@ class Registration:
     native_write: Capability
     log_aggregates: Capability
     sql_function: Capability
+    sql: Capability
     workers: Capability
     settings_without_effect: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        from dataclasses import fields
+
         head = f"{self.format} on Spark {self.spark_version} ({self.session})"
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         lines = [f"  {name}: {value}" for name, value in values.items() if isinstance(value, Capability)]
@@ -128,6 +133,10 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
+    if is_connect(spark):
+        from delta_ds.spark.connect_sql import client
+
+        client.install()
     native = _attempt(lambda: _native(spark))
     return Registration(
         format=FORMAT,
@@ -140,6 +149,11 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         native_write=_unless_off(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
+        sql=_sql_of_client(spark)
+        if is_connect(spark)
+        else _attempt(lambda: _sql(spark))
+        if native
+        else native,
         workers=_workers(spark),
         settings_without_effect=without_effect(session_settings(spark)),
     )
@@ -152,6 +166,10 @@ def unregister(spark: SparkSession) -> None:
     The data source stays known, as Spark has no way to forget one.
     """
     session.uninstall(spark)
+    if is_connect(spark):
+        from delta_ds.spark.connect_sql import client
+
+        client.uninstall()
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         spark.dataSource.register(DeltaSource)
@@ -163,8 +181,10 @@ def unregister(spark: SparkSession) -> None:
     if not is_connect(spark):
         from delta_ds.spark.native import function, log_aggregates
         from delta_ds.spark.native.jvm import NotNative
+        from delta_ds.spark.sql.install import uninstall
 
         try:
+            uninstall(spark)
             log_aggregates.uninstall(spark)
             function.unregister_function(spark)
         except NotNative as why:
@@ -237,6 +257,25 @@ def _function(spark: SparkSession) -> str:
 
     function.register_function(spark, insert_rows)
     return f"SELECT ... FROM {function.NAME}('/path', 'versionAsOf', 3)"
+
+
+def _sql(spark: SparkSession) -> str:
+    from delta_ds.spark.sql.install import install
+
+    installed = install(spark)
+    names = "delta and pydelta" if not installed.delta else f"pydelta ({installed.delta})"
+    tables = "tables in the session catalog" if not installed.catalog else installed.catalog
+    return f"Delta's statements; {tables}; sources {names}"
+
+
+def _sql_of_client(spark: SparkSession) -> Capability:
+    from delta_ds.spark.connect_sql.client import server_knows_delta
+
+    if server_knows_delta(spark):
+        return Capability(True, "the server's: all of its sessions have a catalog for Delta tables")
+    return Capability(
+        True, "Delta's statements, rows and queries of tables by their path; names need the server"
+    )
 
 
 def _workers(spark: SparkSession) -> Capability:

@@ -12,7 +12,6 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from delta_ds.kernel.schema.types import (
     parse_schema,
     schema_to_json,
 )
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -45,6 +45,7 @@ MARK = "pydelta-violation:"
 _WIDE = Context(prec=76)  # Python's own has 28 digits
 _RAISED = re.compile(r"(?:\[USER_RAISED_EXCEPTION\] |Exception: )" + re.escape(MARK))
 _VALUES, _VALUE, _MESSAGE = "values", "value", "message"
+_FOUND = ', "found": '
 _JSON_OPTIONS = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -89,19 +90,45 @@ def error_column(error: DeltaError, values: Mapping[str, ReportedValue] | None =
     """
     from pyspark.sql import functions as F
 
-    start, end = _split_message(error, list(values or ()))
+    kinds = {name: value.kind for name, value in (values or {}).items()}
+    if not values:
+        return F.raise_error(F.lit(_marker(error, kinds)))
+    texts = F.to_json(F.array(*(v.text for v in values.values())))
+    return F.raise_error(F.concat(F.lit(_marker(error, kinds)[:-1] + _FOUND), texts, F.lit("}")))
+
+
+def error_sql(error: DeltaError, values: Mapping[str, str] | None = None) -> str:
+    """The same as SQL for Spark's parser with its default settings.
+
+    Parameters
+    ----------
+    values
+        The row's values, none of them nested, as SQL.
+    """
+    marker = _marker(error, dict.fromkeys(values or ()))
+    if not values:
+        return f"raise_error({_text_literal(marker)})"
+    texts = ", ".join(f"CAST({value} AS STRING)" for value in values.values())
+    return f"raise_error(concat({_text_literal(marker[:-1] + _FOUND)}, to_json(array({texts})), '}}'))"
+
+
+def _text_literal(text: str) -> str:
+    # Spark puts in values for ${...} anywhere in a statement.
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("$", "\\u0024")
+    return f"'{escaped}'"
+
+
+def _marker(error: DeltaError, kinds: Mapping[str, DataType | None]) -> str:
+    """What `raise_error` says of an error, as far as no value of the row is needed."""
+    start, end = _split_message(error, list(kinds))
     report: dict[str, Any] = {
         "text": [start, end],
         "condition": error.condition,
         "parameters": error.parameters,
-        "names": list(values or ()),
-        "types": [_schema_text(v.kind) for v in (values or {}).values()],
+        "names": list(kinds),
+        "types": [_schema_text(kind) for kind in kinds.values()],
     }
-    marker = MARK + json.dumps(report)
-    if not values:
-        return F.raise_error(F.lit(marker))
-    texts = F.to_json(F.array(*(v.text for v in values.values())))
-    return F.raise_error(F.concat(F.lit(marker[:-1] + ', "found": '), texts, F.lit("}")))
+    return MARK + json.dumps(report)
 
 
 def _split_message(error: DeltaError, names: list[str]) -> tuple[str, str]:

@@ -6,7 +6,6 @@ import difflib
 import inspect
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType as SparkStructType
@@ -29,6 +28,7 @@ from delta_ds.kernel.schema.types import (
     parse_schema,
     schema_to_json,
 )
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +80,15 @@ def _public_type(data_type: DataType) -> DataType:
 def quoted(name: str) -> str:
     """A column's name as `col` takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """A name of several parts as SQL has it.
+
+    >>> dotted(["db", "a b"])
+    '`db`.`a b`'
+    """
+    return ".".join(map(quoted, parts))
 
 
 def quoted_list(names: Sequence[str]) -> str:

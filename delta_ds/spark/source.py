@@ -157,11 +157,17 @@ class PushdownSource(DeltaSource):
     pushdown: ClassVar[bool] = True
 
 
-def open_read(options: ReadOptions, pin: Pin | None, session_time_zone: str | None = None) -> Rows | Changes:
+def open_read(
+    options: ReadOptions,
+    pin: Pin | None,
+    session_time_zone: str | None = None,
+    *,
+    without_columns: bool = False,
+) -> Rows | Changes:
     """The table, or the changes, that options ask for.
 
     A path that is no table may end in `@v5` or `@yyyyMMddHHmmssSSS`, in the session's time zone (None where it
-    is not known: the machine's).
+    is not known: the machine's). A table that has no columns yet is refused unless `without_columns`.
 
     Raises
     ------
@@ -169,15 +175,15 @@ def open_read(options: ReadOptions, pin: Pin | None, session_time_zone: str | No
         See `DeltaLog.snapshot` and `DeltaLog.changes`.
     """
     try:
-        return _open_read(options, pin)
+        return _open_read(options, pin, without_columns)
     except NotADeltaTableError:
         travelling = with_path_suffix(options, session_time_zone or machine_time_zone())
         if travelling == options:
             raise
-        return _open_read(travelling, pin)
+        return _open_read(travelling, pin, without_columns)
 
 
-def _open_read(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
+def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.spark.batch import Changes, Pin, Rows
 
@@ -194,7 +200,7 @@ def _open_read(options: ReadOptions, pin: Pin | None) -> Rows | Changes:
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
     snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)
-    if not snapshot.schema.fields:
+    if not snapshot.schema.fields and not without_columns:
         raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
@@ -88,6 +88,7 @@ class DeltaTable(TableDescription):
         sparkSession: SparkSession,
         identifier: str,
         partitionSchema: str | SparkStructType | None = None,
+        collectStatistics: bool | None = None,
     ) -> DeltaTable:
         """Make a folder of Parquet files a table; the files stay where they are.
 
@@ -97,6 +98,8 @@ class DeltaTable(TableDescription):
             ``parquet.`/path/of/the/folder` ``.
         partitionSchema
             The columns that its folders are named after, in their order: `year int, month int`, or a schema.
+        collectStatistics
+            Whether to look into the files for statistics; None: as the session's setting says. `NO STATISTICS` in SQL.
 
         Returns
         -------
@@ -114,7 +117,7 @@ class DeltaTable(TableDescription):
         """
         from delta_ds.spark.commands.convert import run_convert
 
-        return cls(run_convert(sparkSession, identifier, partitionSchema))
+        return cls(run_convert(sparkSession, identifier, partitionSchema, collectStatistics))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:

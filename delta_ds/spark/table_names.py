@@ -10,6 +10,11 @@ from delta_ds.conditions.classes import CREATE_IN_CATALOG_NOT_ALLOWED
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 
 FORMAT = "pydelta"
+# The name of delta-spark's source, which is ours as well where no other source has it.
+DELTA = "delta"
+_ours = {FORMAT}
+# Names of tables by path begin with either.
+FORMATS = (FORMAT, DELTA)
 
 _PATH_OPTIONS = ("path", "paths")
 # As Spark takes them: in any case, the format plain or quoted, the path quoted, the session's own catalog in front or
@@ -45,12 +50,40 @@ def path_of(identifier: object) -> str | None:
     True
     """
     source, path = format_and_path(identifier) if isinstance(identifier, str) else ("", "")
-    return path if source == FORMAT else None
+    return path if source in _ours else None
+
+
+def claim_delta(claimed: bool) -> None:
+    """Say whether the name `delta` is this package's in this process, too: no other source has it."""
+    if claimed:
+        _ours.add(DELTA)
+    else:
+        _ours.discard(DELTA)
+
+
+def our_names() -> list[str]:
+    """The names of data sources that stand for this package."""
+    return sorted(_ours)
+
+
+def path_of_parts(name: Sequence[str]) -> str | None:
+    """The path in a table's name given by its parts, of either format; None for a table of a catalog.
+
+    >>> path_of_parts(("delta", "/data/sales"))
+    '/data/sales'
+    >>> path_of_parts(("sales",)) is None
+    True
+    """
+    parts = [*name[:-1]]
+    if len(parts) == 2 and parts[0].lower() == "spark_catalog":
+        del parts[0]
+    # A schema may be called `delta`, too.
+    return name[-1] if len(parts) == 1 and parts[0].lower() in FORMATS and "/" in name[-1] else None
 
 
 def is_ours(source: str | None) -> bool:
     """Whether a data source's name is this package's, in any case."""
-    return source is not None and source.lower() == FORMAT
+    return source is not None and source.lower() in _ours
 
 
 def unknown_to_catalogs(name: object) -> UnsupportedOperationError:

@@ -6,7 +6,6 @@ Spark runs planning, each task and the commit in Python processes of their own; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -20,6 +19,7 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapshot
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult, write_rows
+from delta_ds.records import dataclass
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.timezone import task_time_zone

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.data_tables import write_data_table, z85
+from benchmarks.large_logs import live_files, write_large_log
 from benchmarks.log_tables import write_log_table
 from benchmarks.measure import failures, run_once
 from benchmarks.native_tables import WIDE, write_dimension, write_vector_table, write_wide_table
@@ -34,6 +35,15 @@ def test_filters_keep_the_same_files_in_every_layout(tmp_path: Path, layout: str
     assert snapshot.files("id BETWEEN 100000 AND 104999").num_rows == 5
 
 
+def test_large_log_holds_the_asked_number_of_files_and_filters_find_them(tmp_path: Path) -> None:
+    table = write_large_log(tmp_path / "table", files=400, commits=4)
+    snapshot = DeltaLog(table).snapshot()
+    assert snapshot.files("day = '2025-01-03'").num_rows == 2
+    assert snapshot.files("id BETWEEN 100000 AND 104999").num_rows == 5
+    assert snapshot.files("event_time = '2025-01-01 03:20:30'").num_rows == 1
+    assert snapshot.live_files().num_rows == live_files(400, 4) == 400
+
+
 def test_data_table_holds_the_asked_rows(tmp_path: Path) -> None:
     table = write_data_table(tmp_path / "table", rows=1000, files=4)
     rows = DeltaLog(table).snapshot().scan().to_arrow()
@@ -53,11 +63,18 @@ def test_z85_matches_the_published_example() -> None:
 
 def test_run_prints_tables_for_the_parts_without_spark() -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--files", "200", "--rounds", "1"]
-    command += ["--only", "imports", "--only", "load", "--only", "plan"]
+    command += ["--rows", "2000"]
+    for part in ("imports", "load", "plan", "curve", "kernel"):
+        command += ["--only", part]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for title in ("## Imports", "## Snapshot load, 200 files", "## Planning, 200 files"):
-        assert title in done.stdout
+    titles = ("Imports", "Snapshot load, 200 files", "Planning, 200 files", "Without Spark")
+    for title in (
+        *titles,
+        "Loading and planning by number of files",
+        "The same by commits since the checkpoint",
+    ):
+        assert f"## {title}" in done.stdout
 
 
 full_form = pytest.mark.skipif(
@@ -82,6 +99,14 @@ def test_run_prints_a_table_for_each_part_that_writes_without_spark(part: str, t
     assert done.returncode == 0, done.stderr
     assert title in done.stdout
     assert "| delta_ds |" in done.stdout
+
+
+@full_form
+def test_run_prints_what_fresh_processes_pay() -> None:
+    command = [sys.executable, "-m", "benchmarks.run", "--rounds", "1", "--only", "start"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "| statistics filter | delta_ds, from cache |" in done.stdout
 
 
 def test_small_table_of_the_write_benchmarks_is_a_table(tmp_path: Path) -> None:

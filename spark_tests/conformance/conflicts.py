@@ -264,16 +264,10 @@ def _compare_commit(case: Case, folder: Path, version: int) -> str | None:
     if version != expected["version"]:
         return f"committed version {version} instead of {expected['version']}"
     info = infos[0]
-    checked = ["isBlindAppend"] if _by_default(case, expected) else ["isBlindAppend", "isolationLevel"]
-    for key in checked:
+    for key in ("isBlindAppend", "isolationLevel"):
         if key in expected and info.get(key) != expected[key]:
             return f"{key} is {info.get(key)!r} instead of {expected[key]!r}"
     return _compare_rebased(expected, actions, info, folder)
-
-
-def _by_default(case: Case, expected: Mapping[str, Any]) -> bool:
-    """Whether the level is the default one, which differs from delta-spark's on purpose."""
-    return case["table"].get("isolation") is None and expected.get("isolationLevel") != "SnapshotIsolation"
 
 
 def _compare_rebased(

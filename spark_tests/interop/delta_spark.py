@@ -46,7 +46,7 @@ def start() -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("delta_ds interop")
-    for name, value in {**SETTINGS, **_jars(os.environ.get(JARS, ""))}.items():
+    for name, value in {**SETTINGS, **jars_at(os.environ.get(JARS, ""))}.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", tempfile.mkdtemp(prefix="interop-warehouse-"))
     session = builder.getOrCreate()
@@ -54,7 +54,8 @@ def start() -> SparkSession:
     return session
 
 
-def _jars(places: str) -> dict[str, str]:
+def jars_at(places: str) -> dict[str, str]:
+    """The setting for the jars of delta-spark: at some places, or by their coordinates where none are named."""
     found: list[str] = []
     for place in filter(None, places.split(os.pathsep)):
         inside = sorted(os.listdir(place)) if os.path.isdir(place) else [""]

@@ -57,6 +57,7 @@ def log(tmp_path: Path) -> DeltaLog:
         (lambda log: log.snapshot().scan(timezone=None), "timezone"),
         (lambda log: log.snapshot().scan(metadata_columns="file_path"), "metadata_columns"),
         (lambda log: log.snapshot().files(True), "predicate"),
+        (lambda log: log.snapshot().select_files("id = 1"), "keep"),
         (lambda log: log.snapshot().scan().tasks("1"), "max_partition_bytes"),
         (lambda log: log.start_transaction().add("x.parquet"), "body"),
         (lambda log: log.start_transaction().remove(None), "body"),

@@ -30,3 +30,18 @@ def plain(spark: SparkSession) -> Iterator[SparkSession]:
     delta_ds.unregister(spark)
     yield spark
     delta_ds.register(spark)
+
+
+@pytest.fixture(autouse=True)
+def no_other_session_stays_registered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A session that a test leaves registered keeps Spark's methods replaced in the tests after it."""
+    yield
+    if "spark" not in request.fixturenames:
+        return
+    from delta_ds.spark.session import integration
+
+    kept = request.getfixturevalue("spark")
+    left = [one for one in integration.installed_sessions(connect=False) if one is not kept]
+    for session in left:
+        integration.uninstall(session)
+    assert not left, "sessions stay registered: call delta_ds.unregister"

@@ -116,10 +116,8 @@ def test_arguments_of_the_wrong_kind_are_refused(arguments: dict[str, Any], erro
         builder_of(NO_SPARK).addColumn(**arguments)
 
 
-def test_a_table_has_no_name_and_needs_a_place() -> None:
+def test_a_table_needs_a_place() -> None:
     builder = builder_of(NO_SPARK).addColumn("a", T.LongType())
-    with pytest.raises(DeltaError, match=r"\.location"):
-        builder.tableName("db.t")
     with pytest.raises(DeltaError, match=r"\.location"):
         builder.execute()
 

@@ -319,6 +319,18 @@ class TestDeltaTable:
         assert len(here["history"]) > 15
         assert list(tmp_path.glob("there/_delta_log/*.checkpoint*.parquet"))
 
+    def test_identity_goes_on_behind_values_that_rows_brought(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> list[int]:
+            builder = DeltaTable.create(spark).location(path).addColumn("v", "string")
+            generator = IdentityGenerator(10, 5)
+            table = builder.addColumn("id", T.LongType(), generatedByDefaultAs=generator).execute()
+            write(spark.sql("SELECT 'a' AS v, 1000L AS id"), path)
+            table.syncIdentity("id")
+            write(spark.sql("SELECT 'b' AS v"), path)
+            return sorted(row.id for row in read(spark, path).collect())
+
+        assert client(program, str(tmp_path / "t")) == [1000, 1005]
+
     def test_builders_make_replace_and_leave_alone(self, client: Client, tmp_path: Path) -> None:
         def program(spark: SparkSession, path: str) -> list[Any]:
             def built(builder: DeltaTableBuilder, column: str) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import delta_ds
@@ -103,14 +102,3 @@ class TestFailures:
         assert (
             explain_failure(RuntimeError("in delta_ds: ModuleNotFoundError: No module named 'mine'")) is None
         )
-
-    @pytest.mark.spark
-    def test_of_format_delta_without_a_jar_name_the_format(self, spark: SparkSession, tmp_path: Path) -> None:
-        calls = [
-            lambda: spark.read.format("delta").load(str(tmp_path)),
-            lambda: spark.range(1).write.format("delta").save(str(tmp_path / "t")),
-        ]
-        for call in calls:
-            with pytest.raises(AnalysisException, match=r"format\('pydelta'\)") as caught:
-                call()
-            assert caught.value.getCondition() == "DATA_SOURCE_NOT_FOUND"

@@ -5,10 +5,9 @@ Source: delta-spark, `AlterTableChangeColumnDeltaCommand`; Spark, `CheckAnalysis
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.classes import NESTED_DEFAULT_NOT_ALLOWED
 from delta_ds.conditions.columns import (
@@ -29,6 +28,7 @@ from delta_ds.kernel.alter.definitions import check_default
 from delta_ds.kernel.alter.schema_change import (
     ChangeOf,
     SchemaChange,
+    commit,
     commit_if_needed,
     dry_run,
     field_in_history,
@@ -37,7 +37,7 @@ from delta_ds.kernel.alter.schema_change import (
 )
 from delta_ds.kernel.expressions.dependents import check_generated_type, check_unused
 from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
-from delta_ds.kernel.operations import CHANGE_COLUMN
+from delta_ds.kernel.operations import CHANGE_COLUMN, CHANGE_COLUMNS
 from delta_ds.kernel.schema.char_varchar import declared_type, length_limit, with_declared_type
 from delta_ds.kernel.schema.column_paths import (
     Path,
@@ -62,6 +62,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -133,6 +134,47 @@ def alter_column(
         dry_run(log, changes)
     versions = [commit_if_needed(log, change) for change in changes]
     return max((v for v in versions if v is not None), default=None)
+
+
+def change_columns(log: TableLog, changes: Mapping[str, Mapping[str, Any]]) -> int:
+    """Change columns or nested fields, all in one commit, as `ALTER TABLE ... ALTER COLUMN` does.
+
+    Parameters
+    ----------
+    changes
+        By column, what becomes of it: the keywords of `alter_column`. They are made in this order, which counts for
+        their places.
+
+    Returns
+    -------
+    int
+        The version committed.
+
+    Raises
+    ------
+    DeltaError
+        As `alter_column`.
+    """
+    plans = {name: plan_column_changes(name, **what) for name, what in changes.items()}
+    return commit(log, lambda state: _plan_together(state, plans))
+
+
+def _plan_together(state: TableState, plans: Mapping[str, Sequence[ChangeOf]]) -> SchemaChange:
+    columns: list[dict[str, Any]] = []
+    for name, changes in plans.items():
+        told: dict[str, Any] = {
+            "column": field_in_history(*resolve(state.schema, parse_path(name), state.table))
+        }
+        for change in changes:
+            planned = change(state)
+            if planned is not None:
+                state = replace(state, metadata=planned.metadata)
+                told |= planned.parameters
+        columns.append(told)
+    if len(columns) == 1:
+        return SchemaChange(state.metadata, CHANGE_COLUMN, columns[0])
+    shown = [{**told.pop("column"), **told} for told in columns]
+    return SchemaChange(state.metadata, CHANGE_COLUMNS, {"columns": shown})
 
 
 def plan_column_changes(

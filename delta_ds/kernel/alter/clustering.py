@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.schema import CLUSTERING_COLUMN_NOT_FOUND, DUPLICATE_CLUSTERING_COLUMNS
@@ -26,6 +25,7 @@ from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
 from delta_ds.kernel.schema.column_paths import Path, parse_path, show
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.classes import ADD_COLUMNS_OPTIONS
@@ -55,11 +54,32 @@ from delta_ds.kernel.schema.column_paths import (
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import STRING, DataType, StructField, StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
 
-__all__ = ["add_columns", "alter_column", "drop_columns", "rename_column"]
+__all__ = ["NewColumn", "add_columns", "alter_column", "drop_columns", "place_columns", "rename_column"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column or nested field to be added.
+
+    Attributes
+    ----------
+    field
+        With a plain name.
+    parent
+        The struct that gets it (`s`, `l.element`); None: the table itself.
+    first, after
+        Before all others, or behind an existing one; at the end if neither is given.
+    """
+
+    field: StructField
+    parent: str | None = None
+    first: bool = False
+    after: str | None = None
 
 
 def add_columns(
@@ -100,30 +120,29 @@ def add_columns(
 
     Source: protocol-checklist DEF-W-02.
     """
-    return commit(log, lambda state: plan_added_columns(state, fields, first, after, parent))
+    return place_columns(log, [NewColumn(field, parent, first, after) for field in fields])
 
 
-def plan_added_columns(
-    state: TableState,
-    fields: StructType,
-    first: bool = False,
-    after: str | None = None,
-    parent: str | None = None,
-) -> SchemaChange:
-    """The change that `add_columns` commits."""
-    if not len(fields) or (first and after is not None):
+def place_columns(log: TableLog, columns: Sequence[NewColumn]) -> int:
+    """Add columns, each in a place of its own, as one commit; returns and raises as `add_columns`."""
+    return commit(log, lambda state: plan_added_columns(state, columns))
+
+
+def plan_added_columns(state: TableState, wanted: Sequence[NewColumn]) -> SchemaChange:
+    """The change that `place_columns` commits."""
+    if not wanted or any(column.first and column.after is not None for column in wanted):
         raise ADD_COLUMNS_OPTIONS()
-    _check_addable(state, fields)
-    above = resolve(state.schema, parse_path(parent), state.table)[0] if parent is not None else ()
-    behind = parse_path(after) if after is not None else None
-    if behind is not None and len(behind) != 1:
-        raise NOT_ONE_COLUMN(after=after, struct=show(above) or state.table)
+    _check_addable(state, wanted)
     schema = state.schema
     columns = []
-    for field in fields:
-        schema = _insert(state, schema, above, field, first, behind[0] if behind else None)
-        column = {"column": _in_history((*above, field.name), field)}
-        position = "FIRST" if first else f"AFTER {behind[0]}" if behind else None
+    for new in wanted:
+        above = resolve(schema, parse_path(new.parent), state.table)[0] if new.parent is not None else ()
+        behind = parse_path(new.after) if new.after is not None else None
+        if behind is not None and len(behind) != 1:
+            raise NOT_ONE_COLUMN(after=new.after, struct=show(above) or state.table)
+        schema = _insert(state, schema, above, new.field, new.first, behind[0] if behind else None)
+        column = {"column": _in_history((*above, new.field.name), new.field)}
+        position = "FIRST" if new.first else f"AFTER {behind[0]}" if behind else None
         columns.append(column if position is None else {**column, "position": position})
     return SchemaChange(with_schema(state.metadata, schema), ADD_COLUMNS, {"columns": columns})
 
@@ -134,8 +153,10 @@ def _in_history(path: Path, field: StructField) -> dict[str, Any]:
     return shown if field.type != STRING else {**shown, "type": declared_type(field) or shown["type"]}
 
 
-def _check_addable(state: TableState, fields: StructType) -> None:
-    twice = [name for name, count in Counter(n.lower() for n in fields.names).items() if count > 1]
+def _check_addable(state: TableState, wanted: Sequence[NewColumn]) -> None:
+    fields = StructType(tuple(column.field for column in wanted))
+    names = Counter(((column.parent or "").lower(), column.field.name.lower()) for column in wanted)
+    twice = [name for (_, name), count in names.items() if count > 1]
     if twice:
         raise COLUMN_ALREADY_EXISTS(table=state.table, columns=twice)
     if any(not f.nullable for _, f in walk(fields)):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.definitions import (
@@ -19,6 +18,7 @@ from delta_ds.kernel.alter.definitions import check_constraint
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.operations import ADD_CONSTRAINT, DROP_CONSTRAINT
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -93,7 +93,7 @@ def normalise_expression(expression: str) -> str:
     return " ".join(token[0] for token in _TOKEN.finditer(expression) if token["hidden"] is None)
 
 
-def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int | None:
+def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int:
     """Drop a CHECK constraint.
 
     Parameters
@@ -107,8 +107,8 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
 
     Returns
     -------
-    int or None
-        The version committed; None where there was nothing to drop.
+    int
+        The version committed, also where there was nothing to drop: the history tells, as delta-spark's does.
 
     Raises
     ------
@@ -118,16 +118,16 @@ def drop_constraint(log: TableLog, name: str, *, if_exists: bool = False) -> int
     txn = log.start_transaction()
     configuration = dict(txn.metadata.configuration)
     key = _find_constraint(configuration, name)
+    if key is None and if_exists:
+        return txn.commit(DROP_CONSTRAINT, {"name": name, "existed": "false"})
     if key is None:
-        if if_exists:
-            return None
         there = sorted(k[len(CONSTRAINT_PREFIX) :] for k in configuration if k.startswith(CONSTRAINT_PREFIX))
         raise CONSTRAINT_DOES_NOT_EXIST(
             table=log.storage.url, constraintName=name, there=", ".join(there) or "none"
         )
     expression = configuration.pop(key)
     txn.set_metadata(replace(txn.metadata, configuration=configuration))
-    return txn.commit(DROP_CONSTRAINT, {"name": name, "expr": expression})
+    return txn.commit(DROP_CONSTRAINT, {"name": name, "expr": expression, "existed": "true"})
 
 
 def _find_constraint(configuration: Mapping[str, str], name: str) -> str | None:

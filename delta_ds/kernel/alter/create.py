@@ -11,7 +11,6 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import CLUSTER_BY_WITH_PARTITIONED_BY
@@ -19,6 +18,7 @@ from delta_ds.conditions.tables import (
     CANNOT_REPLACE_MISSING_TABLE,
     CREATE_TABLE_SCHEME_MISMATCH,
     CREATE_TABLE_WITH_DIFFERENT_PARTITIONING,
+    CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
     SCHEMA_NOT_PROVIDED,
 )
 from delta_ds.exceptions import TableExistsError
@@ -26,7 +26,7 @@ from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
-from delta_ds.kernel.alter.inputs import parse_properties
+from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import minimal_protocol, weakest_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
@@ -40,6 +40,7 @@ from delta_ds.kernel.schema.column_mapping import mapping_mode, strip, transform
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -50,11 +51,13 @@ logger = logging.getLogger("delta_ds")
 
 # A table that is replaced keeps it unless told otherwise, as with delta-spark.
 
-CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE = (
+CREATE, IF_NOT_EXISTS, REPLACE, CREATE_OR_REPLACE, ADOPT, REPLACE_OR_CREATE = (
     "create",
     "create_if_not_exists",
     "replace",
     "create_or_replace",
+    "adopt",
+    "replace_or_create",
 )
 
 
@@ -75,15 +78,9 @@ class TableDefinition:
         """The metadata domains to set, by name."""
         return self.state.domains or {}
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self, *, managed: bool = False) -> dict[str, Any]:
         """The `operationParameters` of the commit, as delta-spark writes them."""
-        return {
-            "partitionBy": list(self.state.partition_columns),
-            "clusterBy": [".".join(path) for path in self.state.clustering_columns],
-            "description": self.state.metadata.description,
-            "isManaged": "false",
-            "properties": json.dumps(dict(self.state.properties), separators=(",", ":"), ensure_ascii=False),
-        }
+        return creation_parameters(self.state, managed=managed)
 
     def put_into(self, txn: Transaction) -> None:
         """Put protocol, metadata and domains into the transaction that creates or replaces the table."""
@@ -92,6 +89,23 @@ class TableDefinition:
             txn.set_protocol(self.state.protocol)
         txn.set_metadata(self.state.metadata)
         set_domains(txn, self.domains, replaces_table=True)
+
+
+def creation_parameters(state: TableState, *, managed: bool = False) -> dict[str, Any]:
+    """The `operationParameters` of a commit that makes a table, as delta-spark writes them.
+
+    Parameters
+    ----------
+    managed
+        Whether the table's folder belongs to a catalog.
+    """
+    return {
+        "partitionBy": list(state.partition_columns),
+        "clusterBy": [".".join(path) for path in state.clustering_columns],
+        "description": state.metadata.description,
+        "isManaged": str(managed).lower(),
+        "properties": json.dumps(dict(state.properties), separators=(",", ":"), ensure_ascii=False),
+    }
 
 
 def set_domains(txn: Transaction, domains: Mapping[str, str], *, replaces_table: bool) -> None:
@@ -113,6 +127,8 @@ def new_table(
     cluster_by: Sequence[str] = (),
     table: str = "the table",
     replacing: Snapshot | None = None,
+    without_columns: bool = False,
+    unknown: bool = False,
 ) -> TableDefinition:
     """Check the description of a new table, and decide its protocol, ids and physical names.
 
@@ -132,6 +148,10 @@ def new_table(
         The table's address, for messages.
     replacing
         The version it takes the place of: its id stays, its features stay supported.
+    without_columns
+        Whether it may have none, which it is given later.
+    unknown
+        Whether `delta.` names among the properties may be some that there are not.
 
     Returns
     -------
@@ -143,12 +163,13 @@ def new_table(
     DeltaError
         Naming the column, property or feature in the way; nothing was written.
     """
-    inputs = parse_properties(properties or {})
+    inputs = parse_properties(properties or {}, unknown=unknown)
     stored = dict(inputs.stored)
     description = stored.pop("comment", description)
     mode = COLUMN_MAPPING_MODE.of(stored)
     schema = strip(schema)
-    _check_has_columns(schema, table)
+    if not without_columns:
+        _check_has_columns(schema, table)
     check_new_schema(schema, partition_columns, mode, table, properties=stored)
     partitioning = tuple(found.name for c in partition_columns if (found := schema.find(c)))
     _check_constraints(stored, schema, table)
@@ -225,6 +246,9 @@ def create_table(
     description: str | None = None,
     cluster_by: Sequence[str] = (),
     defaults: Mapping[str, str] | None = None,
+    managed: bool = False,
+    without_columns: bool = False,
+    unknown: bool = False,
 ) -> int | None:
     """Create a table without rows, or replace one.
 
@@ -235,10 +259,15 @@ def create_table(
     schema, partition_columns, properties, name, description, cluster_by
         What it shall be; see `new_table`.
     mode
-        `create`, `create_if_not_exists`, `replace` or `create_or_replace`. The last leaves a table of the same
-        columns and partitioning as it is and refuses any other, as delta-spark does for tables by path.
+        `create`, `create_if_not_exists`, `replace`, `create_or_replace`, `adopt` or `replace_or_create`.
+        `create_or_replace` and `adopt` leave a table of the same columns and partitioning as it is and refuse any
+        other, as delta-spark does for tables by path; `replace_or_create` replaces it, whatever it is.
     defaults
         Properties that the table has where `properties` do not name them.
+    managed
+        Whether the table's folder belongs to a catalog, which the history tells.
+    without_columns, unknown
+        See `new_table`.
 
     Returns
     -------
@@ -261,7 +290,8 @@ def create_table(
     if txn.snapshot is None:
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=table)
-        operation = CREATE_OR_REPLACE_TABLE if mode == CREATE_OR_REPLACE else CREATE_TABLE
+        creates = mode in (CREATE, IF_NOT_EXISTS, ADOPT)
+        operation = CREATE_TABLE if creates else CREATE_OR_REPLACE_TABLE
     elif mode == CREATE:
         raise TableExistsError(
             f"there is a table at {table} already (version {txn.read_version}); use createIfNotExists, replace or "
@@ -270,24 +300,31 @@ def create_table(
         )
     elif mode == IF_NOT_EXISTS:
         return None
-    elif mode == CREATE_OR_REPLACE:
-        _check_same(txn.snapshot, schema, partition_columns)
+    elif mode in (CREATE_OR_REPLACE, ADOPT):
+        if schema.fields:
+            _check_same(txn.snapshot, schema, partition_columns)
+        if mode == ADOPT:
+            _check_same_properties(txn.snapshot, parse_properties(properties or {}, unknown=unknown))
         logger.warning("create_or_replace_kept table=%s version=%s", table, txn.read_version)
         return None
     else:
-        operation = REPLACE_TABLE
-    given = {name.lower() for name in properties or {}}
-    defaulted = {key: text for key, text in (defaults or {}).items() if key.lower() not in given}
-    merged = {**defaulted, **(properties or {})}
+        operation = REPLACE_TABLE if mode == REPLACE else CREATE_OR_REPLACE_TABLE
+    merged = with_defaults(properties or {}, defaults or {})
     definition = new_table(
         schema, partition_columns, merged, name=name, description=description, cluster_by=cluster_by,
-        table=table, replacing=txn.snapshot,
+        table=table, replacing=txn.snapshot, without_columns=without_columns, unknown=unknown,
     )  # fmt: skip
     if txn.snapshot is not None:
         txn.read_whole_table()
         txn.remove_live(None)
     definition.put_into(txn)
-    return txn.commit(operation, definition.parameters())
+    return txn.commit(operation, definition.parameters(managed=managed))
+
+
+def with_defaults(properties: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a new table with those that it has where they are not named, in any case."""
+    given = {name.lower() for name in properties}
+    return {**{key: text for key, text in defaults.items() if key.lower() not in given}, **properties}
 
 
 def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Sequence[str]) -> None:
@@ -304,6 +341,15 @@ def _check_same(snapshot: Snapshot, schema: StructType, partition_columns: Seque
                 schema=snapshot.schema,
                 partition_columns=snapshot.partition_columns,
             )
+
+
+def _check_same_properties(snapshot: Snapshot, wanted: PropertyInputs) -> None:
+    """Refuse properties for a table that is there, unless they are the ones it has."""
+    found = {name: text for name, text in snapshot.properties.items() if name != COLUMN_MAPPING_MAX_ID.name}
+    if wanted.stored and dict(wanted.stored) != found:
+        raise CREATE_TABLE_WITH_DIFFERENT_PROPERTY(
+            path=snapshot.storage.url, version=snapshot.version, given=dict(wanted.stored), found=found
+        )
 
 
 def _shape(schema: StructType) -> StructType:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from delta_ds.conditions.data import (
     IDENTITY_COLUMNS_AS_PARTITION,
@@ -53,6 +52,7 @@ from delta_ds.kernel.schema.field_metadata import (
     IDENTITY_STEP,
 )
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, VOID, DataType, StructField, StructType
+from delta_ds.records import dataclass
 
 _AGGREGATES = frozenset([
     "any", "any_value", "approx_count_distinct", "array_agg", "avg", "bool_and", "bool_or", "collect_list",

@@ -6,7 +6,6 @@ Source: protocol-checklist MD-RW-05, MD-W-06.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from delta_ds.conditions.tables import (
     ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED,
@@ -23,6 +22,7 @@ from delta_ds.kernel.properties import (
     MIN_WRITER_VERSION,
     check_property,
 )
+from delta_ds.records import dataclass
 
 _VERSIONS = (MIN_READER_VERSION.name, MIN_WRITER_VERSION.name)
 _ON = ("supported", "enabled")
@@ -54,8 +54,15 @@ class PropertyInputs:
     writer: int | None
 
 
-def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
+def parse_properties(properties: Mapping[str, str], *, unknown: bool = False) -> PropertyInputs:
     """Check the properties that a user gives.
+
+    Parameters
+    ----------
+    properties
+        Names to texts.
+    unknown
+        Whether `delta.` names may be some that there are not.
 
     Raises
     ------
@@ -69,14 +76,14 @@ def parse_properties(properties: Mapping[str, str]) -> PropertyInputs:
     features: set[str] = set()
     versions: dict[str, int] = {}
     for name, value in properties.items():
-        key, text = check_property(name, value), str(value)
+        key, text = check_property(name, value, unknown=unknown), str(value)
         folded = key.lower()
         if folded in _RESERVED:
             raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)
         if folded.startswith(FEATURE_PREFIX):
             feature = known_feature(key[len(FEATURE_PREFIX) :])
             _check_status(key, text, feature.name)
-            key = FEATURE_PREFIX + feature.name
+            key = FEATURE_PREFIX + feature.name.lower()
             features.add(feature.name)
         elif folded.startswith(CONSTRAINT_PREFIX):
             stored[key := CONSTRAINT_PREFIX + folded[len(CONSTRAINT_PREFIX) :]] = text

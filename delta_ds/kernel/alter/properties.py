@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.protocol import ENGINE_PROPERTY_NOT_UNSET, FEATURE_PROPERTY_NOT_UNSET
@@ -26,6 +25,7 @@ from delta_ds.kernel.properties import (
     PROPERTIES,
     canonical_name,
 )
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _COMMENT = "comment"  # stored as the table's description
 
 
-def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
+def set_properties(log: TableLog, properties: Mapping[str, str], *, unknown: bool = False) -> int:
     """Set table properties, and upgrade the protocol as far as they need it.
 
     Parameters
@@ -44,6 +44,8 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
     properties
         Names to texts. `delta.` names in any case; `comment` sets the description. `delta.minReaderVersion`,
         `delta.minWriterVersion` and `delta.feature.<name>` only upgrade the protocol.
+    unknown
+        Whether `delta.` names may be some that there are not.
 
     Returns
     -------
@@ -59,7 +61,7 @@ def set_properties(log: TableLog, properties: Mapping[str, str]) -> int:
     SchemaError, UnsupportedOperationError
         It does not go with the table's columns, or with what it was until now.
     """
-    inputs = parse_properties(_texts(properties))
+    inputs = parse_properties(_texts(properties), unknown=unknown)
     _check_settable(inputs)
     txn = log.start_transaction()
     if ENABLE_ROW_TRACKING.of(inputs.stored) and not ENABLE_ROW_TRACKING.of(txn.metadata.configuration):
@@ -81,6 +83,7 @@ def _change_metadata(txn: Transaction, inputs: PropertyInputs, *, apply: bool = 
             inputs.reader or txn.protocol.min_reader,
             inputs.writer or txn.protocol.min_writer,
         )
+        check_versions(*versions)
         wanted |= implied_features(*versions)
     new = replace(old, description=description, configuration={**old.configuration, **stored})
     after = with_metadata(txn.table_state, new, wanted)
@@ -92,8 +95,6 @@ def _check_settable(inputs: PropertyInputs) -> None:
     constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
     if constraints:
         raise ADD_CONSTRAINTS(property=constraints[0])
-    if inputs.reader is not None and inputs.writer is not None:
-        check_versions(inputs.reader, inputs.writer)
 
 
 def unset_properties(log: TableLog, names: Sequence[str]) -> int:

@@ -25,6 +25,7 @@ from delta_ds.kernel.features import (
     required_features,
     supported_features,
 )
+from delta_ds.kernel.properties import FEATURE_PREFIX, MIN_READER_VERSION, MIN_WRITER_VERSION
 
 _DEFAULT_VERSIONS = (1, 2)  # of tables that ask for nothing
 
@@ -155,3 +156,14 @@ def known_feature(name: str) -> TableFeature:
             configs=f"delta.feature.{name}",
         )
     return feature
+
+
+def protocol_properties(protocol: Protocol) -> dict[str, str]:
+    """A protocol in the form of table properties, as delta-spark shows it."""
+    found = {
+        MIN_READER_VERSION.name: str(protocol.min_reader),
+        MIN_WRITER_VERSION.name: str(protocol.min_writer),
+    }
+    for name in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())}):
+        found[FEATURE_PREFIX + name] = "supported"
+    return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from delta_ds.kernel.properties import (
     ROW_ID_COLUMN,
     ROW_TRACKING_SUSPENDED,
 )
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Protocol

@@ -6,7 +6,6 @@ Source: delta-spark, `AlterDeltaTableCommand` and `OptimisticTransaction.updateM
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import UnsupportedOperationError
@@ -16,6 +15,7 @@ from delta_ds.kernel.features import TYPE_WIDENING
 from delta_ds.kernel.operations import Operation
 from delta_ds.kernel.properties import DATA_SKIPPING_STATS_COLUMNS, ENABLE_TYPE_WIDENING
 from delta_ds.kernel.schema.column_paths import Path, parse_path_list, quote, show
+from delta_ds.kernel.schema.field_metadata import EXISTS_DEFAULT
 from delta_ds.kernel.schema.new_schema import check_new_schema
 from delta_ds.kernel.schema.types import (
     ArrayType,
@@ -25,6 +25,7 @@ from delta_ds.kernel.schema.types import (
     schema_to_json,
 )
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
@@ -146,7 +147,7 @@ def field_in_history(path: Path, field: StructField) -> dict[str, Any]:
         "name": show(path),
         "type": kind,
         "nullable": field.nullable,
-        "metadata": dict(field.metadata),
+        "metadata": {key: value for key, value in field.metadata.items() if key != EXISTS_DEFAULT},
     }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import replace
 
 from delta_ds.conditions.protocol import VARIANT_SHREDDING_NOT_WRITTEN
 from delta_ds.conditions.tables import (
@@ -39,6 +38,7 @@ from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.new_schema import CHANGE_COLUMNS, INVALID_NAME_CHARACTERS
 from delta_ds.kernel.schema.types import StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import replace
 
 
 def finalize_metadata(

@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Change Data Files" and "Add CDC File"; protocol-checklist 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import ChangeDataError
@@ -24,6 +23,7 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

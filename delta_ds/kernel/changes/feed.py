@@ -21,8 +21,9 @@ from delta_ds.conditions.streaming import (
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
+from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import output_schema, read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.commit import parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.commands import CREATE_TABLE_WITH_NON_EMPTY_LOCATION, UNSUPPORTED_NON_EMPTY_CLONE
@@ -42,6 +41,7 @@ from delta_ds.kernel.schema.types import schema_to_json
 from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.commit_info import as_text
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,9 +122,9 @@ def shallow_clone(
     """
     inputs = _inputs(properties or {})
     snapshot = snapshot_at(source, version, timestamp, timezone)
-    _check_reachable(snapshot.storage.address, target.storage)
+    check_reachable(snapshot.storage.address, target.storage)
     txn = target.start_transaction(create=True)
-    _check_target(txn, replace_existing)
+    check_target(txn, replace_existing)
     state = _description(snapshot, txn.snapshot, inputs, target.storage.url)
     adds = list(_adds(snapshot))
     txn.read_whole_table()
@@ -132,13 +132,13 @@ def shallow_clone(
     _put_clustering(txn, snapshot)
     size = sum(add["size"] for add in adds)
     result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
-    where = _address_text(snapshot.storage.address)
+    where = address_text(snapshot.storage.address)
     parameters = {"source": f"delta.`{where}`", "sourceVersion": snapshot.version}
-    committed = txn.commit(CLONE, parameters, _metrics(result))
+    committed = txn.commit(CLONE, parameters, clone_metrics(result))
     return replace(result, version=committed)
 
 
-def _metrics(result: CloneResult) -> dict[str, int]:
+def clone_metrics(result: CloneResult) -> dict[str, int]:
     return {
         "removedFilesSize": result.removed_files_size,
         "numRemovedFiles": result.num_removed_files,
@@ -162,7 +162,7 @@ def _inputs(properties: Mapping[str, str]) -> PropertyInputs:
     return inputs
 
 
-def _check_reachable(source: Address, target: Storage) -> None:
+def check_reachable(source: Address, target: Storage) -> None:
     if not same_filesystem(target.address, source):
         raise StorageError(
             f"a clone at {target.url} could not read the files of {source}: a table may only name files on the "
@@ -171,7 +171,7 @@ def _check_reachable(source: Address, target: Storage) -> None:
         )
 
 
-def _check_target(txn: Transaction, replace_existing: bool) -> None:
+def check_target(txn: Transaction, replace_existing: bool) -> None:
     table = txn.storage.url
     if not replace_existing and (txn.snapshot is not None or list_written_files(txn.storage, "")):
         what = "a table" if txn.snapshot is not None else "files that belong to no table"
@@ -237,7 +237,7 @@ def _put_clustering(txn: Transaction, source: Snapshot) -> None:
 
 def _adds(source: Snapshot) -> Iterator[AddFile]:
     """The source's files as `add` actions with absolute paths and fresh row ids."""
-    root = _address_uri(source.storage.address)
+    root = address_uri(source.storage.address)
     for table in live_adds(source):
         table = table.drop_columns([name for name in table.column_names if name in _NO_ROW_IDS])
         column = table.column_names.index("path")
@@ -288,10 +288,10 @@ def _authority(address: Address) -> str:
     return "memory:/" if address.scheme == "memory" else f"{address.scheme}://{address.authority}"
 
 
-def _address_uri(address: Address) -> str:
+def address_uri(address: Address) -> str:
     """An address as the root of URI-encoded paths."""
     return _authority(address) + encode(address.path)
 
 
-def _address_text(address: Address) -> str:
+def address_text(address: Address) -> str:
     return _authority(address) + address.path

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.commands import (
@@ -76,6 +75,7 @@ from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.types import StructField, schema_to_json
 from delta_ds.kernel.transaction.feature_removal import trace_of
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog

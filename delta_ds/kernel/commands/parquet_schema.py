@@ -8,7 +8,6 @@ Source: Spark, "Parquet Files" (data type mapping); Apache Parquet, LogicalTypes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,6 +32,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     parse_schema,
 )
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

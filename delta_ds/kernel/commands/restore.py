@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -50,6 +49,7 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK, IDENTITY_STEP
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,6 @@ skipping looks for: column on the left, `NOT` pushed inwards, casts moved from c
 from __future__ import annotations
 
 import datetime
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -40,6 +39,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     StructType,
 )
+from delta_ds.records import replace
 
 # Of a tree that all that walks one, several calls a level, can take; chains of AND and OR count as one level.
 _DEEPEST = 200

@@ -6,20 +6,20 @@ Each function takes bound arguments and gives a bound expression.
 from __future__ import annotations
 
 import datetime
-import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_LITERAL
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_IN_PREDICATE
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.coercion import (
+    INTEGER_BITS,
     INTEGRAL,
     TEMPORAL,
     arithmetic_type,
     can_cast,
     common_type,
     common_type_of,
+    in_range,
     is_nested,
 )
 from delta_ds.kernel.expressions.signatures import FUNCTIONS, item_type
@@ -44,6 +44,7 @@ from delta_ds.kernel.schema.types import (
     MapType,
     StructType,
 )
+from delta_ds.records import dataclass, replace
 
 COMPARISONS = frozenset(["=", "<=>", "<>", "<", "<=", ">", ">="])
 _FLIPPED = {"=": "=", "<=>": "<=>", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -276,6 +277,9 @@ def cast(child: Expression, target: DataType, timezone: str, safe: bool = False)
         return child
     if isinstance(child, Literal) and child.value is None:
         return Literal(None, target)
+    value = child.value if isinstance(child, Literal) else None
+    if type(value) is int and target in INTEGER_BITS and in_range(value, target):
+        return Literal(value, target)
     other = child.type if target == TIMESTAMP else target if child.type == TIMESTAMP else None
     zoned = other in (STRING, DATE, TIMESTAMP_NTZ)
     return fold_constant(Cast(child, target, safe, timezone if zoned else None))
@@ -310,6 +314,8 @@ def fold_constant(node: Call | Cast) -> Expression:
 
 
 def unknown_column(column: Column, name: str, struct: StructType) -> PredicateError:
+    import difflib
+
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in struct.names], n=1, cutoff=0.5)
     nearest = next((n for n in struct.names if near and n.lower() == near[0]), None)
     hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(struct.names[:20])}"

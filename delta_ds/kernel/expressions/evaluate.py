@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions import functions
 from delta_ds.kernel.expressions.arrays import (
     FALSE,
     TRUE,
@@ -75,11 +74,16 @@ def unevaluable(bound: Expression) -> Expression | None:
         inner = unevaluable(child)
         if inner is not None:
             return inner
-    if bound.type is None or (
-        isinstance(bound, Call) and bound.name not in _OPERATORS | functions.RUN.keys()
-    ):
-        return bound
-    return None
+    known = bound.type is not None and (not isinstance(bound, Call) or _is_known(bound.name))
+    return None if known else bound
+
+
+def _is_known(name: str) -> bool:
+    if name in _OPERATORS:
+        return True
+    from delta_ds.kernel.expressions import functions  # most filters need none
+
+    return name in functions.RUN
 
 
 def constant(bound: Expression) -> Any:
@@ -117,6 +121,8 @@ def _value(node: Expression, batch: pa.RecordBatch) -> Value:
     operator = _OPERATORS.get(node.name)
     if operator is not None:
         return operator(node, batch)
+    from delta_ds.kernel.expressions import functions
+
     return functions.RUN[node.name](node, [_value(a, batch) for a in node.args])
 
 
@@ -259,6 +265,8 @@ def _in(node: Call, batch: pa.RecordBatch) -> Value:
 
 
 def _arithmetic(node: Call, batch: pa.RecordBatch) -> Value:
+    from delta_ds.kernel.expressions import functions
+
     left, right = (_value(a, batch) for a in node.args)
     types = [a.type for a in node.args if a.type is not None]
     assert node.type is not None

@@ -6,7 +6,6 @@ Arguments are dates or wall clock times: `bind` has already cast timestamps in t
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import re
 from collections.abc import Callable
@@ -36,6 +35,8 @@ def _day_of_week(node: Call, args: list[Any]) -> Value:
 
 def add_months(day: datetime.date, months: int) -> datetime.date:
     """The same day so many months on, or the last day of that month if it is shorter."""
+    import calendar
+
     total = day.year * 12 + day.month - 1 + months
     year, month = divmod(total, 12)
     return day.replace(year=year, month=month + 1, day=min(day.day, calendar.monthrange(year, month + 1)[1]))
@@ -44,11 +45,13 @@ def add_months(day: datetime.date, months: int) -> datetime.date:
 def _add_months(day: datetime.date, months: int) -> datetime.date:
     try:
         return add_months(day, months)
-    except (ValueError, calendar.IllegalMonthError) as error:
+    except ValueError as error:
         raise OverflowError(str(error)) from error
 
 
 def _last_day(day: datetime.date) -> datetime.date:
+    import calendar
+
     return day.replace(day=calendar.monthrange(day.year, day.month)[1])
 
 

@@ -15,7 +15,6 @@ import datetime
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
@@ -36,6 +35,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.records import dataclass, replace
 
 _log = logging.getLogger("delta_ds")
 _DAY = datetime.timedelta(days=1)

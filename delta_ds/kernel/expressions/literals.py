@@ -40,21 +40,35 @@ def normalise_literals(text: str) -> str:
             plain = f"{number:f}"
             scale = len(plain.partition(".")[2])
             return f"CAST({plain} AS DECIMAL({max(len(number.as_tuple().digits), scale)},{scale}))"
-        parts: list[str] = []
-        end, quote_before = None, ""
-        for part in _STRING.finditer(match["strings"]):
-            raw, quoted = part.groups()
-            value = quoted[1:-1] if raw else _ESCAPE.sub(_unescape, quoted[1:-1])
-            # A doubled quote, as in 'it''s', stands for one quote; literals further apart are joined.
-            if end == part.start() and quoted[0] == quote_before and not raw:
-                value = quoted[0] + value
-            parts.append(value)
-            end, quote_before = part.end(), quoted[0]
-        # Escapes may have given the two halves of a character; a half alone is none.
-        value = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        value = string_value(match["strings"])
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     return _TOKENS.sub(literal, text)
+
+
+def string_value(literals: str) -> str:
+    """What a string literal stands for, or several beside each other: without quotes and escapes.
+
+    >>> string_value("'it''s' ' here'")
+    "it's here"
+
+    Raises
+    ------
+    PredicateError
+        An escape names no character.
+    """
+    parts: list[str] = []
+    end, quote_before = None, ""
+    for part in _STRING.finditer(literals):
+        raw, quoted = part.groups()
+        value = quoted[1:-1] if raw else _ESCAPE.sub(_unescape, quoted[1:-1])
+        # A doubled quote, as in 'it''s', stands for one quote; literals further apart are joined.
+        if end == part.start() and quoted[0] == quote_before and not raw:
+            value = quoted[0] + value
+        parts.append(value)
+        end, quote_before = part.end(), quoted[0]
+    # Escapes may have given the two halves of a character; a half alone is none.
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescape(match: re.Match[str]) -> str:

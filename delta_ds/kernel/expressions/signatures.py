@@ -7,7 +7,6 @@ One table serves both sides: `bind` casts arguments by it, `evaluate` runs the f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from delta_ds.kernel.expressions.coercion import (
@@ -37,6 +36,7 @@ from delta_ds.kernel.schema.types import (
     DecimalType,
     MapType,
 )
+from delta_ds.records import dataclass
 
 Slot: TypeAlias = "Callable[[DataType], DataType | None]"
 Result: TypeAlias = "DataType | Callable[[Sequence[DataType]], DataType | None]"

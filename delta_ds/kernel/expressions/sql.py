@@ -1,9 +1,9 @@
 """Parse Spark SQL expressions into expression trees.
 
-sqlglot's Spark dialect does the grammar. Two things are taken off its hands because they decide answers:
-string literals (Spark's escapes, `''` and neighbouring literals) are normalised before it reads the text, and
-functions keep the names and arguments they were written with instead of sqlglot's dialect-neutral forms.
-Where sqlglot groups operators otherwise than Spark, parentheses are asked for.
+Plain filters are read by `plain_filters.py`; for all else sqlglot's Spark dialect does the grammar. Two things are
+taken off its hands because they decide answers: string literals (Spark's escapes, `''` and neighbouring literals) are
+normalised before it reads the text, and functions keep the names and arguments they were written with instead of
+sqlglot's dialect-neutral forms. Where sqlglot groups operators otherwise than Spark, parentheses are asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.literals import constant_cast, normalise_literals, number_literal
 from delta_ds.kernel.expressions.names import ALIASES, CAST_FUNCTIONS, DATE_PARTS, TYPE_NAMES
+from delta_ds.kernel.expressions.plain_filters import plain_filter
 from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -49,10 +50,16 @@ def parse_predicate(text: str) -> Expression:
     >>> str(parse_predicate("i BETWEEN 1 AND 2 OR s LIKE 'a%'"))
     "(((i >= 1) AND (i <= 2)) OR (s LIKE 'a%'))"
     """
-    from sqlglot import errors, exp
-
     if not isinstance(text, str) or not text.strip():
         raise PredicateError(f'a predicate must be SQL text such as "id = 1", not {text!r}')
+    plain = plain_filter(text)
+    return _parse(text) if plain is None else plain
+
+
+def _parse(text: str) -> Expression:
+    """What `parse_predicate` gives, for any text, by sqlglot."""
+    from sqlglot import errors, exp
+
     try:
         node = _dialect()().parse_into(exp.Condition, normalise_literals(text))
         if len(node) == 1 and node[0] is not None:

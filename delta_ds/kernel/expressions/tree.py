@@ -11,10 +11,10 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.kernel.schema.types import BOOLEAN, DataType, DecimalType
+from delta_ds.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import datetime
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
@@ -32,6 +31,7 @@ from delta_ds.kernel.schema.types import (
     DataType,
     DecimalType,
 )
+from delta_ds.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,8 @@ import logging
 import os
 import stat
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +128,8 @@ def _fingerprint(files: Sequence[LogFile]) -> list[list[Any]]:
 
 
 def _write(folder: Path, segment: LogSegment, state: State) -> None:
+    import tempfile
+
     import pyarrow as pa
     import pyarrow.ipc as ipc
 
@@ -152,9 +152,8 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
     try:
         with pa.OSFile(temporary, "wb") as sink, ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        with pa.memory_map(temporary) as written:
-            size = written.size()
-            body["blocks"] = _checksums(written.read_buffer(size))
+        size = os.path.getsize(temporary)
+        body["blocks"] = _checksums(temporary, size)
         text = json.dumps(body).encode()
         with open(temporary, "ab") as file:
             file.write(text + _END.pack(_MAGIC, size, len(text), zlib.crc32(text)))
@@ -166,15 +165,20 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
         raise
 
 
-def _checksums(data: pa.Buffer) -> list[int]:
-    """The CRC-32 of each block."""
-    blocks = [
-        data.slice(start, min(_BLOCK_BYTES, data.size - start)) for start in range(0, data.size, _BLOCK_BYTES)
-    ]
-    if len(blocks) < 2:
-        return [zlib.crc32(block) for block in blocks]
+def _checksums(path: str | Path, size: int) -> list[int]:
+    """The CRC-32 of each block of the first `size` bytes; read, so that a mapping holds only what is used of it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def checksum(start: int) -> int:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return zlib.crc32(file.read(min(_BLOCK_BYTES, size - start)))
+
+    starts = range(0, size, _BLOCK_BYTES)
+    if len(starts) < 2:
+        return list(map(checksum, starts))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(zlib.crc32, blocks))
+        return list(pool.map(checksum, starts))
 
 
 def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> State | None:
@@ -196,7 +200,7 @@ def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> St
         if not _still_true(body["files"], segment, version):
             return None
         data = whole.slice(0, size)
-        if _checksums(data) != body["blocks"]:
+        if _checksums(path, size) != body["blocks"]:
             raise ValueError("its content is damaged")
         table = ipc.open_file(data).read_all()
         os.utime(path)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import unquote
 
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Sidecar
-from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
+from delta_ds.kernel.arrow_buffers import fields_of, integers, map_values
 from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
 from delta_ds.kernel.log.json_actions import find_actions, is_whole
 from delta_ds.kernel.log.segment import Checkpoint
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +33,13 @@ class UnreadableCheckpointError(CorruptLogFileError):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFiles:
-    """The Parquet files that hold the file actions, in the order that row numbers count through."""
+    """The Parquet files that hold the file actions, in the order that row numbers count through.
+
+    With `groups` only those row groups of the one file.
+    """
 
     paths: tuple[str, ...]
+    groups: tuple[int, ...] | None = None
 
 
 def read_single_actions(
@@ -55,14 +58,27 @@ def read_single_actions(
             out += find_actions(_read_manifest(storage, file.path), names, file.path)
             continue
         with open_file(storage, file.path) as parquet:
-            present = [n for n in names if n in parquet.schema_arrow.names]
-            if not present:
-                continue
-            table = read_columns(storage, file.path, parquet, present)
-        for name in present:
-            column = table[name].drop_null()
-            out += [cast("Action", {name: _plain(body)}) for body in column.to_pylist()]
+            for name in names:
+                groups = _groups_with(parquet.metadata, name)
+                if groups:
+                    column = read_columns(storage, file.path, parquet, [name], groups)[name].drop_null()
+                    out += [cast("Action", {name: _plain(body)}) for body in column.to_pylist()]
     return out
+
+
+def _groups_with(footer: pq.FileMetaData, name: str) -> list[int]:
+    """The row groups that may hold actions of a name: of most the footer says that they hold files only."""
+    schema = footer.schema
+    leaves = [n for n in range(len(schema)) if schema.column(n).path.split(".")[0] == name]
+
+    def may_hold(group: pq.RowGroupMetaData) -> bool:
+        for leaf in map(group.column, leaves):
+            found = leaf.statistics
+            if found is None or not found.has_null_count or found.null_count < leaf.num_values:
+                return True
+        return False
+
+    return [group for group in range(footer.num_row_groups) if may_hold(footer.row_group(group))]
 
 
 def _plain(value: Any) -> Any:
@@ -81,13 +97,17 @@ def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | 
     """
     sidecars = read_single_actions(storage, checkpoint, ("sidecar",))
     if sidecars:
-        return CheckpointFiles(tuple(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars))
+        # A sidecar that is named twice still holds each of its files once.
+        paths = dict.fromkeys(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars)
+        return CheckpointFiles(tuple(paths))
     if checkpoint.files[0].is_json:
         return None
     return CheckpointFiles(tuple(file.path for file in checkpoint.files))
 
 
 def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> str:
+    from urllib.parse import unquote
+
     path = sidecar.get("path")
     if not isinstance(path, str) or not path:
         raise UnreadableCheckpointError(
@@ -109,18 +129,20 @@ def read_adds(
         The columns of `LiveFiles.table` without `stats`, and `row`: the int64 number of the row, counted
         through all files in order.
     """
+    import numpy as np
     import pyarrow as pa
 
     base = 0
     for path in files.paths:
         with open_file(storage, path) as parquet:
-            rows = parquet.metadata.num_rows
+            rows = rows_of(parquet, files.groups)
             table = pa.table({})
             if "add" in parquet.schema_arrow.names:
-                columns = _add_leaves(parquet.schema_arrow.field("add").type)
-                table = read_columns(storage, path, parquet, columns)
+                columns = add_leaves(parquet.schema_arrow.field("add").type)
+                table = read_columns(storage, path, parquet, columns, files.groups)
+            row = integers(np.arange(base, base + rows))
             yield with_checkpoint_errors(
-                storage, path, functools.partial(_conform_adds, table, partition_columns, base)
+                storage, path, functools.partial(conform_adds, table, partition_columns, row)
             )
         base += rows
 
@@ -131,7 +153,8 @@ _ADD_FIELDS = (
 )  # fmt: skip
 
 
-def _add_leaves(add: pa.StructType) -> list[str]:
+def add_leaves(add: pa.StructType) -> list[str]:
+    """The columns of a checkpoint file from which `conform_adds` makes live files."""
     present = {f.name for f in add}
     if "path" not in present:
         raise UnreadableCheckpointError("the add column of a checkpoint has no path")
@@ -141,8 +164,8 @@ def _add_leaves(add: pa.StructType) -> list[str]:
     return names
 
 
-def _conform_adds(table: pa.Table, partition_columns: Sequence[str], base: int) -> pa.Table:
-    import numpy as np
+def conform_adds(table: pa.Table, partition_columns: Sequence[str], row: pa.Int64Array) -> pa.Table:
+    """The adds among some rows of a checkpoint file, in a table of `files_schema`; `row` numbers the rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -152,7 +175,7 @@ def _conform_adds(table: pa.Table, partition_columns: Sequence[str], base: int) 
     add = table["add"]
     path = pc.struct_field(add, "path")
     live = pc.is_valid(path)
-    number = pa.chunked_array([integers(np.arange(base, base + add.length()))])
+    number = pa.chunked_array([row])
     if not pc.all(live, min_count=0).as_py():
         add, path, number = add.filter(live), path.filter(live), number.filter(live)
     present = {f.name for f in add.type}
@@ -181,7 +204,7 @@ def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.D
     for chunk in add.chunks:
         if "partitionValues" in present:
             values = pc.struct_field(chunk, "partitionValues")
-            fields = [pc.map_lookup(values, texts([name])[0], "first").cast(pa.string()) for name in columns]
+            fields = [map_values(values, name).cast(pa.string()) for name in columns]
         elif "partitionValues_parsed" in present:
             fields = fields_of(pc.struct_field(chunk, "partitionValues_parsed"), wanted)
         else:
@@ -204,75 +227,6 @@ def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type=wanted)
 
 
-def read_leaves(storage: Storage, files: CheckpointFiles, leaves: Sequence[str]) -> pa.Table | None:
-    """Columns inside `add`, named by dotted paths, for every row of the files (file order).
-
-    Leaves that no file has are left out; files that lack one give nulls. None if no leaf was found.
-    """
-    import pyarrow as pa
-
-    pieces: list[dict[str, pa.ChunkedArray | int]] = []
-    types: dict[str, pa.DataType] = {}
-    for path in files.paths:
-        with open_file(storage, path) as parquet:
-            schema = parquet.schema_arrow
-            found = [leaf for leaf in leaves if _leaf_type(schema, leaf) is not None]
-            columns = [f"add.{leaf}" for leaf in found]
-            piece: dict[str, Any] = {"": parquet.metadata.num_rows}
-            if columns:
-                table = read_columns(storage, path, parquet, columns)
-                for leaf in found:
-                    piece[leaf] = _descend(table["add"], leaf.split("."))
-                    types.setdefault(leaf, piece[leaf].type)
-            pieces.append(piece)
-    if not types:
-        return None
-    out = {}
-    for leaf, kind in types.items():
-        chunks: list[pa.Array] = []
-        for piece in pieces:
-            if leaf in piece:
-                chunks += _cast_or_null(piece[leaf], kind).chunks
-            else:
-                chunks.append(pa.nulls(piece[""], kind))
-        out[leaf] = pa.chunked_array(chunks, type=kind)
-    return pa.table(out)
-
-
-def _cast_or_null(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    if column.type == kind:
-        return column
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        # Parts written under different schemas: without a common type there are no bounds to use.
-        return pa.chunked_array([pa.nulls(len(column), kind)])
-
-
-def _leaf_type(schema: pa.Schema, leaf: str) -> pa.DataType | None:
-    import pyarrow as pa
-
-    if "add" not in schema.names:
-        return None
-    kind = schema.field("add").type
-    for name in leaf.split("."):
-        index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
-        if index < 0:
-            return None
-        kind = kind.field(index).type
-    return None if pa.types.is_nested(kind) else kind
-
-
-def _descend(column: pa.ChunkedArray, path: Sequence[str]) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
-    for name in path:
-        column = pc.struct_field(column, name)
-    return column
-
-
 def inline_actions(storage: Storage, checkpoint: Checkpoint) -> bytes | None:
     """The bytes of a JSON manifest, whose file actions may stand inline; None for Parquet."""
     file = checkpoint.files[0]
@@ -289,12 +243,28 @@ def _read_manifest(storage: Storage, path: str) -> bytes:
     return data
 
 
-def open_file(storage: Storage, path: str) -> pq.ParquetFile:
+def open_file(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Open a Parquet file of a checkpoint.
+
+    Parameters
+    ----------
+    footer
+        Its footer, where it has been read before.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        The file is missing, damaged, or holds what are no actions.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def open_() -> pq.ParquetFile:
-        file = pq.ParquetFile(storage.open(path), coerce_int96_timestamp_unit="us")
+        file = pq.ParquetFile(
+            storage.open(path),
+            metadata=footer,
+            coerce_int96_timestamp_unit="us",
+        )
         for field in file.schema_arrow:
             if not pa.types.is_struct(field.type):
                 raise ValueError(f"its column {field.name} is {field.type}, not an action")
@@ -303,8 +273,30 @@ def open_file(storage: Storage, path: str) -> pq.ParquetFile:
     return with_checkpoint_errors(storage, path, open_)
 
 
-def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+def rows_of(parquet: pq.ParquetFile, groups: Sequence[int] | None) -> int:
+    """How many rows a file has, or some row groups of it."""
+    if groups is None:
+        return int(parquet.metadata.num_rows)
+    return sum(parquet.metadata.row_group(group).num_rows for group in groups)
+
+
+def read_columns(
+    storage: Storage,
+    path: str,
+    parquet: pq.ParquetFile,
+    columns: Sequence[str],
+    groups: Sequence[int] | None = None,
+    *,
+    threads: bool = True,
+) -> pa.Table:
     """Columns of a file of a checkpoint, named by dotted paths, every text in them checked to be text.
+
+    Parameters
+    ----------
+    groups
+        Row groups to read; None for all.
+    threads
+        Whether on all cores, or in this thread alone.
 
     Raises
     ------
@@ -313,9 +305,13 @@ def read_columns(storage: Storage, path: str, parquet: pq.ParquetFile, columns: 
     """
 
     def read() -> pa.Table:
-        table = parquet.read(columns=columns)
-        if table.num_rows != parquet.metadata.num_rows:
-            raise ValueError(f"it has {table.num_rows} rows, its footer says {parquet.metadata.num_rows}")
+        if groups is None:
+            table = parquet.read(columns=columns, use_threads=threads)
+        else:
+            table = parquet.read_row_groups(groups, columns, use_threads=threads)
+        expected = rows_of(parquet, groups)
+        if table.num_rows != expected:
+            raise ValueError(f"it has {table.num_rows} rows, its footer says {expected}")
         table.validate(full=True)  # Arrow takes any bytes of a file for text
         return table
 

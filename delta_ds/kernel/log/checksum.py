@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.exceptions import CorruptLogFileError
@@ -20,6 +19,7 @@ from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 logger = logging.getLogger("delta_ds")
 

@@ -6,8 +6,6 @@ Source: PROTOCOL.md, "Delta Log Entries".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -27,6 +25,7 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import cut_off, find_actions, is_whole, parse_file_actions
 from delta_ds.kernel.log.segment import read_log_files
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,6 +168,8 @@ def read_in_batches(storage: Storage, files: Sequence[LogFile]) -> Iterator[list
     LogFileGoneError
         One is not there any more.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     batches = list(in_batches(files))
     if len(batches) < 2:
         yield from (read_commits(storage, batch) for batch in batches)
@@ -206,7 +207,7 @@ def parse_each(commits: Sequence[Commit], schema: pa.Schema) -> tuple[pa.Table, 
     import pyarrow as pa
 
     if not commits:
-        return schema.empty_table(), []
+        return pa.Table.from_batches([], schema), []
     together = pa.concat_tables(parse_commits(commits, schema))
     counts = [_lines(commit.data) for commit in commits]
     if together.num_rows != sum(counts):

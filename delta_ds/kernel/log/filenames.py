@@ -6,10 +6,10 @@ Source: PROTOCOL.md, "File Types"; names that match nothing here are not part of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
 from delta_ds.kernel.storage.filesystem import FileStatus
+from delta_ds.records import dataclass
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = f"{LOG_DIRECTORY}/_sidecars"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeGuard
 
@@ -29,6 +28,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 _FIRST, _LAST = (timestamp.replace(tzinfo=timezone.utc) for timestamp in (datetime.min, datetime.max))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

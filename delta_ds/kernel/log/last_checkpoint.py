@@ -6,13 +6,11 @@ Source: PROTOCOL.md, "Last Checkpoint File"; protocol-checklist LCP-*.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
@@ -29,19 +27,33 @@ def read_hint(storage: Storage) -> int | None:
     None where the file is missing, torn, fails its checksum or makes no sense: the caller then lists the
     whole log, so a wrong hint costs time and never an answer.
     """
+    hint = _read(storage)
+    return None if hint is None else hint[0]
+
+
+def adds_by_hint(storage: Storage, version: int) -> int | None:
+    """How many files the checkpoint of a version has by the hint; None where it does not say, or of another version.
+
+    Not by its `size`, as writers do not agree whether it counts what is in sidecars.
+    """
+    hint = _read(storage)
+    return None if hint is None or hint[0] != version else hint[1]
+
+
+def _read(storage: Storage) -> tuple[int, int | None] | None:
     try:
         data = storage.read(LAST_CHECKPOINT)
     except FileNotFoundError:
         return None
-    version, problem = _parse(data)
+    hint, problem = _parse(data)
     if problem:
         logger.warning("%s table=%s %s", problem[0], storage.url, problem[1])
-    return version
+    return hint
 
 
 @functools.lru_cache(maxsize=16)
-def _parse(data: bytes) -> tuple[int | None, tuple[str, str] | None]:
-    """The version in the content of a hint; what is wrong with it where there is none.
+def _parse(data: bytes) -> tuple[tuple[int, int | None] | None, tuple[str, str] | None]:
+    """Version and number of files in the content of a hint; what is wrong with it where there is no version.
 
     Remembered, since computing the checksum of a long schema costs more than reading the file.
     """
@@ -55,7 +67,8 @@ def _parse(data: bytes) -> tuple[int | None, tuple[str, str] | None]:
         return None, ("last_checkpoint_unreadable", f"reason=version={version!r}")
     if wanted is not None and wanted != checksum(hint):
         return None, ("last_checkpoint_checksum_mismatch", "")
-    return version, None
+    adds = hint.get("numOfAddFiles")
+    return (version, adds if isinstance(adds, int) else None), None
 
 
 def checksum(hint: dict[str, Any]) -> str:
@@ -63,6 +76,8 @@ def checksum(hint: dict[str, Any]) -> str:
 
     Source: PROTOCOL.md, "JSON checksum"; empty objects and arrays contribute nothing (LCP-R-05).
     """
+    import hashlib
+
     body = {key: value for key, value in hint.items() if key != "checksum"}
     pairs = sorted(_leaves(body, ()), key=lambda pair: pair[0].encode())
     text = ",".join(f"{path}={value}" for path, value in pairs)
@@ -82,6 +97,8 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _quoted(text: str) -> str:
+    from urllib.parse import quote
+
     if _UNRESERVED.fullmatch(text):
         return f'"{text}"'
     return '"' + quote(text, safe="-._~") + '"'

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.arrow_buffers import fields_of, flags, integers
@@ -20,11 +18,18 @@ from delta_ds.kernel.arrow_buffers import mask as as_mask
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, working_schema
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.checkpoint import CheckpointFiles
+
+
+# Of the actions of a commit nearly all are live adds in a row, mostly: these are used as they were parsed. More than a
+# third of them dead, or runs shorter than this, and the live ones are copied instead.
+_LIVE_TO_SHARE = 1.5
+_ROWS_OF_RUN = 64
 
 
 @dataclass(slots=True)
@@ -69,9 +74,9 @@ def reconcile(
     columns
         Every physical partition column that the log has had.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     schema = working_schema(columns)
     adds: list[pa.Table] = []
@@ -79,7 +84,7 @@ def reconcile(
     if parsed:
         key = join_keys([file_keys(t, storage) for t in parsed])
         newest = newest_rows(key)
-        touched = key.filter(as_mask(newest)) if older.tables else None
+        touched = keys_at(key, newest) if older.tables else None
         del key
         ends = np.cumsum([table.num_rows for table in parsed])
         masks = np.split(newest, ends[:-1])
@@ -92,14 +97,50 @@ def reconcile(
 
         with ThreadPoolExecutor(os.cpu_count()) as workers:
             adds = list(workers.map(live, range(len(masks))))
+    return files_of_tables(
+        storage, [*untouched(older.tables, touched, storage), *adds], older.checkpoint, schema
+    )
+
+
+def newest_keys(storage: Storage, parsed: Sequence[pa.Table]) -> pa.StringArray:
+    """The keys of all files that some parsed commits add or remove, each once."""
+    if not parsed:
+        import pyarrow as pa
+
+        return pa.nulls(0, pa.string())
+    key = join_keys([file_keys(t, storage) for t in parsed])
+    return keys_at(key, newest_rows(key))
+
+
+def keys_at(keys: pa.ChunkedArray, mask: Any) -> pa.StringArray:
+    """The keys of the rows that a mask is true of, in one piece."""
+    import pyarrow as pa
+
+    return pa.concat_arrays(keys.filter(as_mask(mask)).chunks or [pa.nulls(0, pa.string())])
+
+
+def untouched(tables: Sequence[pa.Table], touched: pa.StringArray | None, storage: Storage) -> list[pa.Table]:
+    """The rows of tables that have the fields of an `add`, but those whose keys are touched; None: by none."""
+    import pyarrow.compute as pc
+
     survivors = []
-    for table in older.tables:
+    for table in tables:
         if touched is not None and len(touched):
             dead = pc.is_in(keys_of_files(table, storage), value_set=touched)
             if pc.any(dead).as_py():
                 table = table.filter(pc.invert(dead))
         survivors.append(table)
-    whole = pa.concat_tables([*survivors, *adds]) if survivors or adds else pa.Table.from_batches([], schema)
+    return survivors
+
+
+def files_of_tables(
+    storage: Storage, tables: Sequence[pa.Table], checkpoint: CheckpointFiles | None, schema: pa.Schema
+) -> LiveFiles:
+    """Live files from tables of `working_schema`; where they have a row, it counts in the checkpoint."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
     for name in ("size", "modificationTime"):
         if whole[name].null_count:
             whole = whole.set_column(
@@ -108,7 +149,7 @@ def reconcile(
                 pc.fill_null(whole[name], integers([0])[0]),
             )
     base = whole.drop_columns(["stats", "row"])
-    return LiveFiles(storage, base, whole["stats"], whole["row"], older.checkpoint)
+    return LiveFiles(storage, base, whole["stats"], whole["row"], checkpoint)
 
 
 def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
@@ -118,31 +159,53 @@ def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
 
     live = pc.and_(as_mask(newest), pc.is_valid(add).combine_chunks())
     if not pc.all(live, min_count=0).as_py():
-        add = pc.filter(add, live, memory_pool=pa.system_memory_pool())
+        add = _runs(add, live) or pc.filter(add, live, memory_pool=pa.system_memory_pool())
     return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
 
 
-def join_keys(keys: list[pa.ChunkedArray]) -> pa.StringArray:
+def _runs(rows: pa.ChunkedArray, live: pa.BooleanArray) -> pa.ChunkedArray | None:
+    """The live rows, not copied; None where they come in many runs, or too many others would stay in memory."""
+    import numpy as np
     import pyarrow as pa
 
-    chunks = [chunk for key in keys for chunk in key.chunks]
-    # From the allocator that parsing used (see `parse_file_actions`): what that freed is used again.
-    return pa.concat_arrays(chunks, memory_pool=pa.system_memory_pool())
+    if _LIVE_TO_SHARE * live.true_count < len(live):
+        return None
+    edges = np.flatnonzero(np.diff(flags(live), prepend=False, append=False))
+    if len(edges) > 2 * (len(live) // _ROWS_OF_RUN + rows.num_chunks):
+        return None
+    runs = [rows.slice(start, end - start) for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    return pa.chunked_array([chunk for run in runs for chunk in run.chunks], rows.type)
 
 
-def newest_rows(keys: pa.StringArray) -> Any:
+def join_keys(keys: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """The keys of several tables as one column, none of them copied."""
+    import pyarrow as pa
+
+    return pa.chunked_array([chunk for key in keys for chunk in key.chunks], pa.string())
+
+
+def newest_rows(keys: pa.ChunkedArray) -> Any:
     """A mask of the last row of each key; rows without a key are False."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # From the allocator that parsing used (see `parse_file_actions`): what that freed is used again.
     encoded = pc.dictionary_encode(keys, memory_pool=pa.system_memory_pool())
-    codes = encoded.indices
-    numbers = np.frombuffer(codes.buffers()[1], dtype=np.int32)[codes.offset : codes.offset + len(codes)]
-    rows = np.flatnonzero(flags(pc.is_valid(codes)))
-    last = np.full(len(encoded.dictionary), -1, dtype=np.int64)
+    # All chunks have one dictionary; -1 stands for rows without a key.
+    codes = np.concatenate([np.empty(0, np.int32), *map(_codes, encoded.chunks)])
+    rows = np.flatnonzero(codes >= 0)
+    last = np.full(codes.max(initial=-1) + 1, -1, dtype=np.int64)
     # With repeated indices the last assignment stays, which is the newest row.
-    last[numbers[rows]] = rows
-    mask = np.zeros(len(keys), dtype=bool)
+    last[codes[rows]] = rows
+    mask = np.zeros(len(codes), dtype=bool)
     mask[last] = True
     return mask
+
+
+def _codes(encoded: pa.DictionaryArray) -> Any:
+    import numpy as np
+
+    codes = encoded.indices
+    found = np.frombuffer(codes.buffers()[1], dtype=np.int32)[codes.offset :][: len(codes)]
+    return np.where(flags(codes.is_valid()), found, np.int32(-1)) if codes.null_count else found

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
@@ -33,16 +32,23 @@ from delta_ds.kernel.log.commit import (
 from delta_ds.kernel.log.file_actions import actions_schema, working_schema
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.reconcile import OlderFiles, align, reconcile
+from delta_ds.kernel.log.reconcile import (
+    OlderFiles,
+    align,
+    newest_keys,
+    reconcile,
+)
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.filenames import LogFile
 
 logger = logging.getLogger("delta_ds")
 
@@ -212,32 +218,89 @@ def load_state(
     start = base.version if base else segment.checkpoint.version if segment.checkpoint else -1
     single = SingleActions()
     checkpoint: CheckpointFiles | None = None
-    manifest: bytes | None = None
     if base is not None:
         state = base.state
         single.protocol, single.metadata = state.table.protocol, state.table.metadata
         single.txns, single.domains = dict(state.txns), dict(state.table.domains or {})
         single.partition_columns = list(state.partition_columns)
-    elif segment.checkpoint is not None:
-        origin = full_name(storage, segment.checkpoint.files[0])
-        single.apply(read_single_actions(storage, segment.checkpoint), origin)
-        checkpoint = locate_files(storage, segment.checkpoint)
-        if checkpoint is None:
-            manifest = inline_actions(storage, segment.checkpoint)
+        parsed: list[pa.Table] = []
+    else:
+        checkpoint, parsed = _read_checkpoint_head(storage, segment, single)
     newer = [file for file in segment.commits if file.end > start]
-    parsed: list[pa.Table] = []
-    if manifest is not None and segment.checkpoint is not None:
-        # Values of partition columns that only come later cannot be in it, nor in the commits.
-        schema = actions_schema(single.partition_columns)
-        parsed += parse_file_actions([(full_name(storage, segment.checkpoint.files[0]), manifest)], schema)
-    for commits in read_in_batches(storage, newer):
-        _take_in(commits, single, found or {})
-        parsed += parse_commits(commits, actions_schema(single.partition_columns))
+    parsed += _read_newer(storage, newer, single, found or {})
     table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
     columns = tuple(single.partition_columns)
-    older = _older_parts(storage, base.state if base else None, checkpoint, columns)
+    older = _base_files(base.state, columns) if base else _read_older_files(storage, checkpoint, columns)
     files = reconcile(storage, older, parsed, columns)
     return State(table, single.txns, files, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayHead:
+    """A version as its log has it but for the file actions in the Parquet files of its checkpoint.
+
+    Attributes
+    ----------
+    state
+        Its files are those of the commits after the checkpoint.
+    checkpoint
+        Where the other file actions are; None for nowhere.
+    touched
+        The keys of the files that the commits after the checkpoint add or remove: no row of it counts for them.
+    """
+
+    state: State
+    checkpoint: CheckpointFiles | None
+    touched: pa.StringArray
+
+
+def load_head(storage: Storage, segment: LogSegment, found: FoundActions | None = None) -> ReplayHead:
+    """Replay a segment but for the file actions of its checkpoint, which `select_in_checkpoint` replays in parts.
+
+    Parameters
+    ----------
+    found
+        What `load_table_state` found in the same files.
+
+    Raises
+    ------
+    CorruptLogFileError, LogError
+        As `load_state`.
+    """
+    single = SingleActions()
+    checkpoint, parsed = _read_checkpoint_head(storage, segment, single)
+    parsed += _read_newer(storage, segment.commits, single, found or {})
+    table = table_state(storage, segment.version, single.protocol, single.metadata, single.domains)
+    columns = tuple(single.partition_columns)
+    touched = newest_keys(storage, parsed)
+    files = reconcile(storage, OlderFiles([], None), parsed, columns)
+    return ReplayHead(State(table, single.txns, files, columns), checkpoint, touched)
+
+
+def _read_checkpoint_head(
+    storage: Storage, segment: LogSegment, single: SingleActions
+) -> tuple[CheckpointFiles | None, list[pa.Table]]:
+    """Where the file actions of the segment's checkpoint are, or the file actions where they stand in its manifest."""
+    if segment.checkpoint is None:
+        return None, []
+    origin = full_name(storage, segment.checkpoint.files[0])
+    single.apply(read_single_actions(storage, segment.checkpoint), origin)
+    checkpoint = locate_files(storage, segment.checkpoint)
+    manifest = inline_actions(storage, segment.checkpoint) if checkpoint is None else None
+    if manifest is None:
+        return checkpoint, []
+    # Values of partition columns that only come later cannot be in it, nor in the commits.
+    return None, parse_file_actions([(origin, manifest)], actions_schema(single.partition_columns))
+
+
+def _read_newer(
+    storage: Storage, newer: Sequence[LogFile], single: SingleActions, found: FoundActions
+) -> list[pa.Table]:
+    parsed: list[pa.Table] = []
+    for commits in read_in_batches(storage, newer):
+        _take_in(commits, single, found)
+        parsed += parse_commits(commits, actions_schema(single.partition_columns))
+    return parsed
 
 
 def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActions) -> None:
@@ -248,20 +311,23 @@ def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActio
         single.apply(commit.find(*SINGLE_ACTIONS) if known is None else known, commit.where)
 
 
-def _older_parts(
-    storage: Storage, base: State | None, checkpoint: CheckpointFiles | None, columns: Sequence[str]
+def _base_files(base: State, columns: Sequence[str]) -> OlderFiles:
+    stats, row, source = base.files.parts
+    table = base.files.table.append_column("stats", stats).append_column("row", row)
+    return OlderFiles([align(table, working_schema(columns))], source)
+
+
+def _read_older_files(
+    storage: Storage, checkpoint: CheckpointFiles | None, columns: Sequence[str]
 ) -> OlderFiles:
+    """The adds of a checkpoint."""
     import pyarrow as pa
 
-    schema = working_schema(columns)
-    if base is not None:
-        stats, row, source = base.files.parts
-        table = base.files.table.append_column("stats", stats).append_column("row", row)
-        return OlderFiles([align(table, schema)], source)
     if checkpoint is None:
         return OlderFiles([], None)
+    names = working_schema(columns).names
     tables = []
     for adds in read_adds(storage, checkpoint, columns):
         stats = pa.nulls(adds.num_rows, pa.string())
-        tables.append(adds.append_column("stats", stats).select(schema.names))
+        tables.append(adds.append_column("stats", stats).select(names))
     return OlderFiles(tables, checkpoint)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
 from delta_ds.exceptions import (
@@ -27,6 +26,7 @@ from delta_ds.kernel.log.filenames import (
 from delta_ds.kernel.log.last_checkpoint import read_hint
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
+from delta_ds.records import dataclass, field
 
 # Commits looked for one by one where a listing has gaps; a log that lacks more than a few has lost them.
 _LOOKED_FOR = 32

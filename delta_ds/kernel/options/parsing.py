@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -18,8 +17,14 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.values import zone_by_name
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
 from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.records import dataclass, field
 
 STORAGE_PREFIX = "storage."
+
+
+def is_of_store(name: str) -> bool:
+    """Whether an option goes to the filesystem, and may be a secret."""
+    return name.lower().startswith(STORAGE_PREFIX) or is_hadoop_setting(name)
 
 
 @dataclass(frozen=True, slots=True)

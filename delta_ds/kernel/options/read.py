@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 
@@ -33,6 +32,7 @@ from delta_ds.kernel.options.values import (
     zone_by_name,
 )
 from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.records import dataclass, field, replace
 
 METADATA_COLUMNS = ("file_path", "file_name", "file_size", "row_index", "row_id", "row_commit_version")
 DEFAULT_MAX_PARTITION_BYTES = 128 * 1024 * 1024

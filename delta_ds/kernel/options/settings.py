@@ -6,7 +6,8 @@ Source: delta-spark 4.4, `DeltaSQLConf`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from delta_ds.records import dataclass
 
 SETTING_PREFIX = "spark.databricks.delta."
 
@@ -109,21 +110,28 @@ ZORDER_CHECK_STATISTICS = Setting(
 RETENTION_CHECK = Setting(
     "retentionDurationCheck.enabled", "true", "VACUUM refuses a retention shorter than the table's"
 )
+RETENTION_IGNORED = Setting(
+    "vacuum.retentionWindowIgnore.enabled", "true",
+    "VACUUM in SQL keeps to the table's retention where RETAIN says a shorter one, but for 0 hours",
+)  # fmt: skip
 VACUUM_LOGGING = Setting("vacuum.logging.enabled", "true", "VACUUM leaves two entries in the history")
 RESTORE_PROTOCOL_DOWNGRADE = Setting(
     "restore.protocolDowngradeAllowed", "false", "RESTORE takes the protocol back too"
 )
+ARBITRARY_PROPERTIES = Setting(
+    "allowArbitraryProperties.enabled", "false",
+    "tables may be given properties `delta.*` that do not exist, and that nothing acts on",
+)  # fmt: skip
 COLLECT_STATISTICS = Setting("stats.collect", "true", "convertToDelta collects statistics; writes always do")
 DROP_IF_EXISTS = Setting(
     "constraints.assumesDropIfExists.enabled", "false",
-    "`dropConstraint` of a constraint that is not there does nothing",
+    "`dropConstraint` of a constraint that is not there only makes a commit that says so",
 )  # fmt: skip
 
 HONOURED = tuple(known for known in tuple(globals().values()) if isinstance(known, Setting))
 
 # What is so whatever they say
 WITHOUT_EFFECT: tuple[Setting, ...] = (
-    _ignored("allowArbitraryProperties.enabled", "false", "properties `delta.*` that do not exist are refused"),
     _ignored("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
     _ignored(
         "write.txnVersion.autoReset.enabled", "false",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -21,6 +20,7 @@ from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS
 from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.records import dataclass, field
 
 logger = logging.getLogger("delta_ds")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
@@ -19,9 +19,46 @@ from delta_ds.kernel.options.read import READ_OPTIONS
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, parse_settings
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.records import dataclass, field
 
 ERROR, IGNORE = "error", "ignore"
+DEFINITION_OPTION = "newTable"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTableOptions:
+    """What `CREATE TABLE ... AS SELECT` and its like say beyond the options of a write.
+
+    Attributes
+    ----------
+    operation
+        As the history has it: `CREATE TABLE AS SELECT` and so on.
+    properties
+        All properties of the table, those of users among them.
+    description
+        The comment of the table.
+    managed
+        Whether the table's folder belongs to a catalog.
+    """
+
+    operation: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+    managed: bool = False
+
+    def text(self) -> str:
+        """The form in which it travels as an option."""
+        from dataclasses import asdict
+
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def _definition(text: str, zone: tzinfo) -> NewTableOptions:
+    try:
+        return NewTableOptions(**json.loads(text))
+    except (TypeError, ValueError):
+        raise ValueError("it is a JSON object with the fields of NewTableOptions") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +106,8 @@ class WriteOptions:
         clustering and properties are those of the write.
     settings
         What the session says of new tables and of auto compaction; see `session_settings`.
+    definition
+        What a statement says of the table that it makes with these rows; None for a write by any other way.
     """
 
     path: str = field(repr=False)
@@ -91,6 +130,7 @@ class WriteOptions:
     if_exists: str | None = None
     replace_table: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+    definition: NewTableOptions | None = None
 
     @property
     def txn(self) -> tuple[str, int] | None:
@@ -195,6 +235,10 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         "replaceTable", "boolean", "false", "an overwrite brings schema, layout and properties of its own",
         "replace_table", boolean,
+    ),
+    Option(
+        DEFINITION_OPTION, "JSON", None, "what a statement says of the table that it makes with its rows",
+        "definition", _definition,
     ),
     Option(
         SETTINGS_OPTION, "JSON", None, "settings of delta-spark by their names, for processes without a session",

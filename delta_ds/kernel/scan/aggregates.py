@@ -1,4 +1,4 @@
-"""Count, minimum and maximum of all live rows from statistics alone, where they are exact.
+"""Count, minimum and maximum of all live rows from statistics alone, where they are exact; and from the rows.
 
 Statistics bound the values of a file; whether a bound *is* a value depends on its type and its writer. Only what
 holds for every writer that keeps to the protocol is used:
@@ -16,13 +16,13 @@ A bound that is not a value still bounds: where another file has a value at leas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.maintenance import INVALID_ORDERING_TYPE_OF_EXTREME
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import Path, Statistics, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
@@ -31,7 +31,17 @@ from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import LONG, STRING, DataType, DecimalType, PrimitiveType
+from delta_ds.kernel.schema.field_metadata import COLLATIONS
+from delta_ds.kernel.schema.types import (
+    LONG,
+    STRING,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    arrow_type,
+)
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
@@ -117,6 +127,44 @@ def exact_aggregates(
             return None
         answers.append(found)
     return answers
+
+
+def check_order(field: StructField, function: str, table: str) -> None:
+    """Refuse a column whose values have no order here.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        It is of a nested type, a variant, or a string with a collation.
+    """
+    ordered = isinstance(field.type, DecimalType) or str(field.type) in _ORDERED | {"binary"}
+    if not ordered or COLLATIONS in field.metadata:
+        raise INVALID_ORDERING_TYPE_OF_EXTREME(
+            function=function, columnName=field.name, table=table, dataType=field.type
+        )
+
+
+def extreme_of(
+    function: Literal["min", "max"], batches: Iterator[pa.RecordBatch], field: StructField
+) -> pa.Scalar:
+    """The least or greatest value of the only column of batches, in Spark's order; null if there is none."""
+    kind = arrow_type(field.type)
+    found = [_extreme_in(function, batch.column(0)) for batch in batches if batch.num_rows]
+    return _extreme_in(function, pa.concat_arrays([pa.array([], kind), *found]))[0]
+
+
+def _extreme_in(function: str, values: pa.Array) -> pa.Array:
+    """The least or greatest of some values, as an array of length one."""
+    values = values.drop_null()
+    if pa.types.is_floating(values.type):
+        odd = pc.is_nan(values)
+        numbers = values.filter(pc.invert(odd))
+        if odd.true_count and (function == "max" or not len(numbers)):
+            return values.filter(odd)[:1]
+        values = numbers
+    if not len(values):
+        return pa.nulls(1, values.type)
+    return pa.repeat(pc.min(values) if function == "min" else pc.max(values), 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ their UTF-8 bytes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from delta_ds.kernel.schema.types import (
     PrimitiveType,
     arrow_type,
 )
+from delta_ds.records import dataclass
 
 DAY_US = 86_400_000_000
 _INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}

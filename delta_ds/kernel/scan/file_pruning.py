@@ -7,7 +7,6 @@ may be, and a comparison may be false where its opposite may be true. Null is ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +33,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )  # fmt: skip
+from delta_ds.records import dataclass, field
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "<=>": "<!=>"}
 _PARTITION_VALUES, _MIN_MAX, _NULL_COUNT = "partition values", "min/max", "null count"

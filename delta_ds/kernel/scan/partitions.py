@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,9 +17,10 @@ from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
 from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shift_instants
 from delta_ds.kernel.schema.types import LONG, TIMESTAMP, VOID, DataType
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.live_files import FilesToPrune
 
 _LOGGER = logging.getLogger("delta_ds")
 
@@ -120,12 +120,12 @@ def _needs_zone(expression: Expression) -> bool:
 
 
 def partition_tuples(
-    files: LiveFiles,
+    files: FilesToPrune,
     wanted: Mapping[str, tuple[str, DataType]],
     opaque: frozenset[str],
     timezone: str | None,
 ) -> PartitionTuples:
-    """Find the distinct partition tuples of all live files.
+    """Find the distinct partition tuples of some files.
 
     Cost is linear in files; only distinct texts are given a type.
 
@@ -143,7 +143,7 @@ def partition_tuples(
     values: list[pa.Array] = []
     inexact = set(opaque)
     for name, (physical, data_type) in wanted.items():
-        encoded = _texts(files, physical).dictionary_encode()
+        encoded = files.partition_texts(physical).dictionary_encode()
         if data_type == TIMESTAMP and timezone is None and not _all_zoned(encoded.dictionary):
             inexact.add(name)
         values.append(_typed(encoded.dictionary, data_type, timezone))
@@ -157,15 +157,6 @@ def partition_tuples(
     arrays = [v.take(p) for v, p in zip(values, picked, strict=True)]
     table = pa.Table.from_arrays(arrays, names=list(wanted)) if wanted else _ONE_ROW
     return PartitionTuples(table, code, frozenset(inexact), timezone)
-
-
-def _texts(files: LiveFiles, physical: str) -> pa.StringArray:
-    if "partitionValues" in files.table.column_names:
-        column = files.table["partitionValues"]
-        if column.type.get_field_index(physical) >= 0:
-            texts = pc.struct_field(column, physical).cast(pa.string())
-            return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    return pa.nulls(files.num_rows, pa.string())
 
 
 def _typed(texts: pa.StringArray, data_type: DataType, timezone: str | None) -> pa.Array:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, cast
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
@@ -15,18 +13,24 @@ from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import DeletionVector
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import output_schema, read_slices
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
-from delta_ds.kernel.expressions.tree import Expression, columns
-from delta_ds.kernel.scan.skipping import Pruning, prune
+from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.scan.skipping import Pruning, SkippingRules, row_numbers, skipping_rules
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.data.read.data_file import Batches
+    from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.scan.table_version import TableVersion
 
 DEFAULT_PARTITION_BYTES = 128 << 20
+DEFAULT_AHEAD_BYTES = 128 << 20
+# Larger files are read by several threads, row groups apart.
+_PIECE_BYTES = 64 << 20
 
 
 @checked
@@ -64,10 +68,17 @@ class Scan:
 
     @cached_property
     def pruning(self) -> Pruning:
-        """The files that may hold matching rows, and the rule that skips each of the others."""
+        """Of all live files, those that may hold matching rows, and the rule that skips each of the others."""
+        files = self.snapshot.live_files()
+        rules = self._rules
+        return Pruning(row_numbers(files.num_rows)) if rules is None else rules.apply(files)
+
+    @cached_property
+    def _rules(self) -> SkippingRules | None:
         snapshot = self.snapshot
-        return prune(
-            snapshot.live_files(),
+        if self.predicate is None:
+            return None
+        return skipping_rules(
             self.predicate,
             schema=snapshot.schema,
             partition_columns=snapshot.partition_columns,
@@ -76,25 +87,28 @@ class Scan:
             counts_nan=lambda: snapshot.statistics_count_nan,
         )
 
+    @cached_property
+    def matching(self) -> LiveFiles:
+        """The files that may hold matching rows, in log order; of a checkpoint no others are held in memory."""
+        rules = self._rules
+        if rules is None:
+            return self.snapshot.live_files()
+        if "pruning" in self.__dict__:
+            return self.snapshot.live_files().take(self.pruning.rows)
+        return self.snapshot.select_files(lambda files: rules.apply(files).rows)
+
     def files(self) -> pa.Table:
         """The files that may hold matching rows: the columns of `LiveFiles.table`, and `stats`."""
-        files = self.snapshot.live_files()
-        if self.predicate is None:
-            return files.table.append_column("stats", files.stats_json())
-        rows = self.pruning.rows
-        return files.table.take(rows).append_column("stats", files.stats_json(rows))
+        return self.matching.table.append_column("stats", self.matching.stats_json())
 
     @property
     def num_files(self) -> int:
         """How many files may hold matching rows."""
-        return len(self.pruning.rows) if self.predicate is not None else self.snapshot.live_files().num_rows
+        return self.matching.num_rows
 
     def slices(self) -> list[FileSlice]:
         """One slice a file: whole files, in log order."""
-        table = self.snapshot.live_files().table
-        if self.predicate is not None:
-            table = table.take(self.pruning.rows)
-        return file_slices(table, self.snapshot.physical_partition_columns)
+        return file_slices(self.matching.table, self.snapshot.physical_partition_columns)
 
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
@@ -133,8 +147,16 @@ class Scan:
             predicate=self.predicate,
         )
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The matching rows, as batches of the projected columns; one file after the other.
+    def to_batches(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> Iterator[pa.RecordBatch]:
+        """The matching rows, as batches of the projected columns, file by file in log order.
+
+        Threads read ahead, as many as there are CPUs.
+
+        Parameters
+        ----------
+        max_bytes
+            About so many bytes of rows wait to be taken at most, beside the batch, and on stores the row group, that
+            each thread is at.
 
         Raises
         ------
@@ -143,46 +165,96 @@ class Scan:
         DataFileError
             A file is missing or damaged; the message names it.
         """
-        plan, project = self._reading()
-        for piece in self.slices():
-            for batch in read_slices(self.snapshot.storage, plan, [piece]):
-                yield from project(batch)
+        yield from self._batches(max_bytes)
 
     def to_arrow(self) -> pa.Table:
-        """The matching rows as one Arrow table; files are read in parallel. Errors as `to_batches`."""
+        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has."""
         import pyarrow as pa
 
-        plan, project = self._reading()
-        storage = self.snapshot.storage
+        from delta_ds.kernel.data.read.file_columns import output_schema
 
-        def read(piece: FileSlice) -> list[pa.RecordBatch]:
-            return [out for batch in read_slices(storage, plan, [piece]) for out in project(batch)]
+        return pa.Table.from_batches(self._batches(float("inf")), schema=output_schema(self.plan))
 
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            batches = [batch for part in pool.map(read, self.slices()) for batch in part]
-        return pa.Table.from_batches(batches, schema=output_schema(self.plan))
+    def count(self) -> int:
+        """How many rows match: from the log without a predicate where it is certain, else by reading.
 
-    def _reading(self) -> tuple[ReadPlan, Any]:
-        """The plan to read with, predicate columns included, and the step from its batches to the result."""
-        plan = self.plan
-        predicate = self.predicate
-        if predicate is None:
-            return plan, lambda batch: (batch,)
-        from delta_ds.kernel.expressions.evaluate import evaluate
+        What is read is footers, deletion vectors and the columns of the predicate. Errors as `to_batches`.
+        """
+        from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 
-        have = set(self.schema.names)
-        extra = dict.fromkeys(c.path[0] for c in columns(predicate) if c.path[0] not in have)
-        found = [self.snapshot.schema.find(name) for name in extra]
-        wide = StructType((*self.schema.fields, *(f for f in found if f is not None)))
-        reading = self._plan_for(wide) if len(wide) > len(self.schema) else plan
-        names = output_schema(plan).names
+        if self.predicate is None:
+            found = exact_aggregates(self.snapshot, [Aggregate("count")], timezone=self.timezone)
+            if found is not None:
+                return int(found[0].as_py())
+        return sum(batch.num_rows for batch in self._columns_alone(StructType()))
 
-        def project(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-            kept = batch.filter(evaluate(predicate, batch))
-            if kept.num_rows:
-                yield kept.select(names)
+    def min(self, column: str) -> pa.Scalar:
+        """The least value of a column in the rows that match, in Spark's order: NaN is the greatest, null no value.
 
-        return reading, project
+        Without a predicate the log answers where it is certain, else the column is read.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Returns
+        -------
+        pyarrow.Scalar
+            In the column's Arrow type; null where there is no value.
+
+        Raises
+        ------
+        SchemaError
+            There is no such column.
+        UnsupportedOperationError
+            Its values have no order here: structs, arrays, maps, variants.
+        DataFileError, PredicateError
+            As `to_batches`.
+        """
+        return self._extreme("min", column)
+
+    def max(self, column: str) -> pa.Scalar:
+        """The greatest value of a column in the rows that match; see `min`."""
+        return self._extreme("max", column)
+
+    def _extreme(self, function: Literal["min", "max"], column: str) -> pa.Scalar:
+        from delta_ds.kernel.scan.aggregates import Aggregate, check_order, exact_aggregates, extreme_of
+
+        schema = _project(self.snapshot, [column])
+        (field,) = schema
+        check_order(field, function, self.snapshot.storage.url)
+        # The log has the texts of `char(n)` as they are stored, without the blanks that belong to them.
+        if self.predicate is None and compares_by_bytes(field):
+            request = Aggregate(function, (field.name,))
+            found = exact_aggregates(self.snapshot, [request], timezone=self.timezone)
+            if found is not None:
+                return found[0]
+        return extreme_of(function, self._columns_alone(schema), field)
+
+    def _columns_alone(self, schema: StructType) -> Iterator[pa.RecordBatch]:
+        """The matching rows as batches of these columns, whatever was asked for."""
+        return self._batches(DEFAULT_AHEAD_BYTES, replace(self._plan_for(schema), metadata_columns=()))
+
+    def _batches(self, max_bytes: float, plan: ReadPlan | None = None) -> Iterator[pa.RecordBatch]:
+        # A process that only plans reads nothing.
+        from delta_ds.kernel.data.read.ahead import in_order, threads_for
+        from delta_ds.kernel.data.read.file_columns import Layouts
+        from delta_ds.kernel.data.read.matching import Matching
+        from delta_ds.kernel.data.read.reader import read_slice
+
+        storage, plan = self.snapshot.storage, plan or self.plan
+        pieces = [part for piece in self.slices() for part in _split(piece, _PIECE_BYTES)]
+        workers = threads_for(storage)
+        read: Callable[..., Batches]
+        if self.predicate is None:
+            read = partial(read_slice, storage, Layouts(plan), batch_rows=None)
+        else:
+            read = partial(Matching(plan, self.snapshot.schema).read, storage)
+        alone = len(pieces) < workers  # then columns are decoded side by side
+        return in_order(
+            [partial(read, piece=piece, use_threads=alone) for piece in pieces], workers, max_bytes
+        )
 
     def explain(self) -> pa.Table:
         """Why each file is read or skipped.

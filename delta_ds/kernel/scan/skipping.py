@@ -9,8 +9,7 @@ Source: PROTOCOL.md, "Per-file Statistics" and "Partition Value Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,13 +25,15 @@ from delta_ds.kernel.scan.file_pruning import (
     find_statistics_column,
     without_nan,
 )
-from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
+from delta_ds.kernel.scan.partitions import partition_tuples
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import LONG, DataType, StructType
+from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
+from delta_ds.kernel.schema.types import LONG, DataType, StructField, StructType
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.live_files import FilesToPrune
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.
 _MOST_LETTERS = 200
@@ -66,28 +67,72 @@ class Pruning:
     undecided: tuple[Reason, ...] = ()
 
 
-def prune(
-    files: LiveFiles,
-    predicate: Expression | None,
+@dataclass(frozen=True, slots=True)
+class SkippingRules:
+    """What a predicate asks of files; made once, applied to any number of sets of files.
+
+    Attributes
+    ----------
+    by_partition, by_data
+        Its conjuncts: those that partition values decide, and the others.
+    partitions
+        Logical name -> physical name and type of the partition columns that they read.
+    opaque
+        Logical names of those whose strings are not compared by their bytes.
+    leaves
+        By logical path the data columns that have statistics.
+    timezone, counts_nan
+        See `skipping_rules`.
+    """
+
+    by_partition: Sequence[Expression]
+    by_data: Sequence[Expression]
+    partitions: Mapping[str, tuple[str, DataType]]
+    opaque: frozenset[str]
+    leaves: Mapping[tuple[str, ...], StatisticsColumnRef]
+    timezone: str | None
+    counts_nan: Callable[[], bool]
+
+    def apply(self, files: FilesToPrune) -> Pruning:
+        """Drop the files that cannot hold a row for which the predicate is true.
+
+        Conjuncts over partition columns go first, evaluated on the distinct partition tuples; statistics are
+        parsed only for the files left, and only of the columns that the other conjuncts name. No Python object
+        per file: cost is linear in files, a few vector operations a node of the predicate.
+        """
+        tuples = partition_tuples(files, self.partitions, self.opaque, self.timezone)
+        first = _Steps(row_numbers(files.num_rows))
+        first.apply(self.by_partition, FilePruning(tuples))
+        left = first.kept_rows()
+        if not self.by_data or len(left) == 0:
+            return Pruning(left, tuple(first.reasons))
+        statistics = load_statistics(files, left, [(leaf.path, leaf.type) for leaf in self.leaves.values()])
+        second = _Steps(left)
+        second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
+        numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, self.by_data))
+        evidence = FilePruning(
+            tuples.take(left), statistics, self.leaves, numbers=numbers, counts_nan=self.counts_nan
+        )
+        second.apply(self.by_data, evidence)
+        undecided = second.undecided(self.by_data, evidence)
+        return Pruning(second.kept_rows(), (*first.reasons, *second.reasons), undecided)
+
+
+def skipping_rules(
+    predicate: Expression,
     *,
     schema: StructType,
     partition_columns: Sequence[str],
     mapping_mode: str,
     timezone: str | None = None,
     counts_nan: Callable[[], bool] = lambda: False,
-) -> Pruning:
-    """Drop the files that cannot hold a row for which the predicate is true.
-
-    Conjuncts over partition columns go first, evaluated on the distinct partition tuples; statistics are
-    parsed only for the files left, and only of the columns that the other conjuncts name. No Python object
-    per file: cost is linear in files, a few vector operations a node of the predicate.
+) -> SkippingRules:
+    """What a predicate asks of the files of a table.
 
     Parameters
     ----------
-    files
-        The live files of a version.
     predicate
-        Bound to `schema`; None keeps all files.
+        Bound to `schema`.
     schema, partition_columns, mapping_mode
         Of the table at that version; column names are logical.
     timezone
@@ -97,25 +142,44 @@ def prune(
 
     Source: PROTOCOL.md, "Per-file Statistics"; protocol-checklist ST-R-02 to ST-R-12, PV-RW-01 to 03.
     """
-    everyone = row_numbers(files.num_rows)
-    if predicate is None:
-        return Pruning(everyone)
     by_partition, by_data = _split(predicate, schema, partition_columns, timezone)
-    tuples = _tuples(files, [*by_partition, *by_data], schema, partition_columns, mapping_mode, timezone)
-    first = _Steps(everyone)
-    first.apply(by_partition, FilePruning(tuples))
-    left = first.kept_rows()
-    leaves = _leaves(by_data, schema, partition_columns, mapping_mode)
-    if not by_data or len(left) == 0:
-        return Pruning(left, tuple(first.reasons))
-    statistics = load_statistics(files, left, [(leaf.path, leaf.type) for leaf in leaves.values()])
-    second = _Steps(left)
-    second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
-    numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, by_data))
-    evidence = FilePruning(tuples.take(left), statistics, leaves, numbers=numbers, counts_nan=counts_nan)
-    second.apply(by_data, evidence)
-    undecided = second.undecided(by_data, evidence)
-    return Pruning(second.kept_rows(), (*first.reasons, *second.reasons), undecided)
+    fields = _partition_fields([*by_partition, *by_data], schema, partition_columns)
+    return SkippingRules(
+        by_partition,
+        by_data,
+        {f.name: (physical_name(f, mapping_mode), f.type) for f in fields},
+        frozenset(f.name for f in fields if not compares_by_bytes(f)),
+        _leaves(by_data, schema, partition_columns, mapping_mode),
+        timezone,
+        counts_nan,
+    )
+
+
+def prune(
+    files: FilesToPrune,
+    predicate: Expression | None,
+    *,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    mapping_mode: str,
+    timezone: str | None = None,
+    counts_nan: Callable[[], bool] = lambda: False,
+) -> Pruning:
+    """Drop the files that cannot hold a row for which a predicate is true; None keeps all files.
+
+    See `skipping_rules` for the arguments, and `SkippingRules.apply`.
+    """
+    if predicate is None:
+        return Pruning(row_numbers(files.num_rows))
+    rules = skipping_rules(
+        predicate,
+        schema=schema,
+        partition_columns=partition_columns,
+        mapping_mode=mapping_mode,
+        timezone=timezone,
+        counts_nan=counts_nan,
+    )
+    return rules.apply(files)
 
 
 def _split(
@@ -128,7 +192,11 @@ def _split(
     for part in conjuncts(predicate):
         reads_data = any(column.path[0].lower() not in partitioned for column in columns(part))
         (by_data if reads_data else by_partition).append(part)
-    if partition_columns and by_data:
+    generated_too = any(
+        field is not None and GENERATION_EXPRESSION in field.metadata
+        for field in map(schema.find, partition_columns)
+    )
+    if by_data and generated_too:
         from delta_ds.kernel.expressions import generated
 
         derived = generated.derive_partition_filters(predicate, schema, partition_columns, timezone)
@@ -137,21 +205,12 @@ def _split(
     return by_partition, by_data
 
 
-def _tuples(
-    files: LiveFiles,
-    parts: Sequence[Expression],
-    schema: StructType,
-    partition_columns: Sequence[str],
-    mapping_mode: str,
-    timezone: str | None,
-) -> PartitionTuples:
+def _partition_fields(
+    parts: Sequence[Expression], schema: StructType, partition_columns: Sequence[str]
+) -> list[StructField]:
+    """The partition columns that the conjuncts read."""
     used = {column.path[0].lower() for part in parts for column in columns(part)}
-    fields = [f for f in map(schema.find, partition_columns) if f is not None and f.name.lower() in used]
-    wanted: dict[str, tuple[str, DataType]] = {
-        f.name: (physical_name(f, mapping_mode), f.type) for f in fields
-    }
-    opaque = frozenset(f.name for f in fields if not compares_by_bytes(f))
-    return partition_tuples(files, wanted, opaque, timezone)
+    return [f for f in map(schema.find, partition_columns) if f is not None and f.name.lower() in used]
 
 
 def _leaves(

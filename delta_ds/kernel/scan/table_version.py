@@ -7,7 +7,7 @@ from typing import Protocol as Interface
 
 if TYPE_CHECKING:
     from delta_ds.kernel.actions import Metadata
-    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
     from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.table_state import TableState
@@ -38,6 +38,8 @@ class TableVersion(Interface):
     def physical_partition_columns(self) -> tuple[str, ...]: ...
 
     def live_files(self) -> LiveFiles: ...
+
+    def select_files(self, keep: FileFilter) -> LiveFiles: ...
 
     @property
     def statistics_count_nan(self) -> bool: ...

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE, COLLATIONS
@@ -20,6 +19,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     parse_schema,
 )
+from delta_ds.records import replace
 
 _CHAR_VARCHAR = re.compile(r"(char|varchar)\(\s*(\d+)\s*\)")
 _HOLDS_CHAR = re.compile(r"\bchar(acter)?\(", re.IGNORECASE)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from delta_ds.conditions.schema import MISSING_COLUMN_ID, MISSING_PHYSICAL_NAME, UNKNOWN_COLUMN_MAPPING_MODE
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.field_metadata import COLUMN_MAPPING_PREFIX, FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.records import replace
 
 
 def mapping_mode(properties: Mapping[str, str], supported: bool) -> str:

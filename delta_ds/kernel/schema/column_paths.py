@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from delta_ds.conditions.schema import (
     INVALID_FIELD_NAME,
@@ -19,6 +18,7 @@ from delta_ds.conditions.schema import (
 )
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.records import replace
 
 Path = tuple[str, ...]
 

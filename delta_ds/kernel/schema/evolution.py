@@ -6,7 +6,6 @@ Source: delta-spark, `SchemaMergingUtils.mergeSchemas` and `DeltaColumnMapping.a
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.schema import DUPLICATE_COLUMNS_FOUND_DATA, FAILED_TO_MERGE_TYPES
@@ -26,6 +25,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.records import dataclass, replace
 
 # The three are the same in Parquet, so delta-spark lets each take the others' values and keeps the widest.
 _SMALL_INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER)

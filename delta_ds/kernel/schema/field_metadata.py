@@ -14,6 +14,7 @@ NESTED_IDS = "delta.columnMapping.nested.ids"
 
 # Values that writers compute
 GENERATION_EXPRESSION = "delta.generationExpression"
+SPARK_GENERATION_EXPRESSION = "GENERATION_EXPRESSION"  # as Spark's parser has it, in no table
 IDENTITY_PREFIX = "delta.identity."
 IDENTITY_START = "delta.identity.start"
 IDENTITY_STEP = "delta.identity.step"

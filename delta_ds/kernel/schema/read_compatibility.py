@@ -5,10 +5,9 @@ Source: delta-spark, `SchemaUtils.isReadCompatible`, and its answers to changes 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.records import replace
 
 
 def columns_as_before(before: StructType, now: StructType) -> StructType | list[str]:

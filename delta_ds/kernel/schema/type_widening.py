@@ -6,7 +6,6 @@ Source: PROTOCOL.md, "Type Widening"; delta-spark, `TypeWidening` and `TypeWiden
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
@@ -27,6 +26,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.records import replace
 
 _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 # The decimals that hold every value of an integer type in its Parquet form (INT32, INT64).

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.json_text import parse_json, to_json
+from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +19,7 @@ from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWrite
 from delta_ds.kernel.storage import conditional_put, store_options
 from delta_ds.kernel.storage.store_options import redact
 from delta_ds.kernel.storage.uri import Address
+from delta_ds.records import dataclass, replace
 
 _DEFAULT_TABLE = "delta_log"
 _DEFAULT_REGION = "us-east-1"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import listing
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import Address, has_scheme, resolve
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field, replace
-from urllib.parse import unquote
 
 from delta_ds.exceptions import StorageError
+from delta_ds.records import dataclass, field, replace
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _CHAINED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::.*:/")
@@ -150,6 +149,8 @@ def decode(text: str) -> str:
     StorageError
         The bytes are not UTF-8, or hold a NUL.
     """
+    from urllib.parse import unquote
+
     try:
         decoded = unquote(text, errors="strict")
     except UnicodeDecodeError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.streaming import SOURCE_IGNORE_DELETE, SOURCE_TABLE_IGNORE_CHANGES
@@ -15,6 +14,7 @@ from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.commits import StreamedCommit, data_changing, in_commit_time
 from delta_ds.kernel.streaming.limits import Admission
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
@@ -20,6 +19,7 @@ from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
 from delta_ds.kernel.log.segment import LogFileGoneError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.streaming.log_files import CommitFiles, DatedFile
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.options.stream_read import DEFAULT_MAX_FILES, StreamReadOptions
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

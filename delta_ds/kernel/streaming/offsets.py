@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.conditions.streaming import (
@@ -14,6 +13,7 @@ from delta_ds.conditions.streaming import (
 )
 from delta_ds.exceptions import LogError, UnsupportedOperationError
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.records import dataclass, replace
 
 FORMAT = 1
 _FORMAT_KEY = "pydeltaOffset"

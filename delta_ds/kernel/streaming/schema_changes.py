@@ -7,7 +7,6 @@ Source: delta-spark, `DeltaSource.checkReadIncompatibleSchemaChanges`, `SchemaUt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from delta_ds.conditions.streaming import (
     SCHEMA_CHANGED_IN_STREAM,
@@ -23,6 +22,7 @@ from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.streaming.offsets import different_table
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 # Physical path to logical path, of every field at any depth.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.conditions.streaming import (
@@ -41,6 +40,7 @@ from delta_ds.kernel.streaming.schema_changes import (
     with_physical_names,
 )
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 _VERSION_LINE = "v1"
 

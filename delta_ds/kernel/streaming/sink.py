@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from delta_ds.exceptions import MetadataChangedException, StorageError
@@ -26,6 +25,7 @@ from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.finish import OperationDetails, finish_write, staged_files
 from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import replace
 
 logger = logging.getLogger("delta_ds")
 

@@ -5,7 +5,6 @@ Source: delta-spark, `DeltaSource.getStartingVersion`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import LOG_FILE_NOT_FOUND, TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION
@@ -19,6 +18,7 @@ from delta_ds.kernel.options.stream_read import LATEST, StreamReadOptions
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     import numpy as np

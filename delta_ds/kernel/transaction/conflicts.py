@@ -9,7 +9,6 @@ Source: conflict-matrix sections 3 to 5 and 9.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from delta_ds.conditions.transaction import FEATURE_DROP_CONFLICT_REVALIDATION_FAIL
@@ -38,6 +37,7 @@ from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
+from delta_ds.records import replace
 
 _Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
 

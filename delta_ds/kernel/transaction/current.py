@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Action Reconciliation".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from delta_ds.exceptions import LogError, NotADeltaTableError
 from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
@@ -28,6 +27,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 # A handle that has followed so many commits opens the table anew: newer checkpoints are shorter to read.
 _LONGEST_CHASE = 200
@@ -136,7 +136,7 @@ def _advance(
                 metadata = Metadata.from_action(action["metaData"], full_name(known.storage, file))
     if metadata.provider != known.metadata.provider:
         return None
-    base = Base(known.version, known.state) if "state" in vars(known) else known._opened.base
+    base = Base(known.version, known.state) if known.is_loaded else known._opened.base
     if base is None and listing.checkpoints:
         segment = choose_segment(listing)
     else:

@@ -5,8 +5,6 @@ Source: PROTOCOL.md, "In-Commit Timestamps"; protocol-checklist ICT-W-01, 02, 05
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.properties import (
     ICT_ENABLEMENT_TIMESTAMP,
@@ -15,6 +13,7 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
+from delta_ds.records import replace
 
 
 def stamp(pending: Pending, now: int) -> None:

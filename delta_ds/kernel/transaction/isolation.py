@@ -1,7 +1,6 @@
 """The isolation level a commit is checked at, and whether it is a blind append.
 
-The default level is WriteSerializable, as the format's documentation says; open-source delta-spark falls back to
-Serializable.
+The default level is Serializable, as delta-spark's is; the documentation of the format names WriteSerializable.
 
 Source: conflict-matrix section 1.
 """

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.actions import RemoveFile
 from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,6 @@ every attempt.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.actions import (
@@ -26,6 +25,7 @@ from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBAC
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.isolation import IsolationLevel
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot

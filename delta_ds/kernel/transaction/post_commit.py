@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
@@ -27,6 +26,7 @@ from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENA
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import symlink_manifest
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -168,7 +168,7 @@ def _before(storage: Storage, committed: Committed) -> Summary | None:
     if found is not None:
         return found
     previous = committed.previous
-    if previous is None or previous.version != committed.version - 1 or "state" not in vars(previous):
+    if previous is None or previous.version != committed.version - 1 or not previous.is_loaded:
         return None
     import pyarrow.compute as pc
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
+from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ Source: conflict-matrix sections 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from delta_ds.kernel.log.segment import first_missing, list_log
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

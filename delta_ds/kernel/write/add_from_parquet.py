@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.actions import AddFile
@@ -25,6 +24,7 @@ from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import BINARY, STRING, TIMESTAMP, StructField
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass
 
 _FILES_AT_ONCE = 16
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")

@@ -5,8 +5,6 @@ Source: PROTOCOL.md, "Add CDC File"; protocol-checklist section 33.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 
 from delta_ds.kernel.actions import AddCDCFile
@@ -14,6 +12,7 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.schema.types import STRING, StructField
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import replace
 
 CHANGE_TYPE = "_change_type"
 FOLDER, _PREFIX = "_change_data", "cdc"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import AddFile, Metadata
-from delta_ds.kernel.alter.create import set_domains
+from delta_ds.kernel.alter.create import creation_parameters, set_domains
 from delta_ds.kernel.operations import WRITE
-from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -23,6 +22,7 @@ from delta_ds.kernel.write.overwrite_scope import MATCHING, PARTITIONS
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import dataclass, replace
 
 # Spark's save modes, as delta-spark's history shows them.
 _MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
@@ -149,6 +149,8 @@ def _commit(
     for change in (*(c for r in results for c in r.changes), *removed.changes):
         transaction.cdc(change)
     metrics = _metrics(plan, results, adds, removed)
+    if operation is None and options.definition is not None:
+        operation = _creation(plan, options.definition)
     return transaction.commit(
         WRITE if operation is None else operation.name,
         _parameters(plan) if operation is None else operation.parameters,
@@ -157,6 +159,13 @@ def _commit(
         tags=tags,
         staged=staged,
     )
+
+
+def _creation(plan: WritePlan, definition: NewTableOptions) -> OperationDetails:
+    """What the history tells of a table that was made with its rows."""
+    parameters = creation_parameters(plan.state, managed=definition.managed)
+    parameters["clusterBy"] = list(plan.options.cluster_by or ())
+    return OperationDetails(definition.operation, parameters, lambda metrics: metrics)
 
 
 def set_table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot

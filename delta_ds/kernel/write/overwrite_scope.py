@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +27,10 @@ from delta_ds.kernel.features import CHANGE_DATA_FEED
 from delta_ds.kernel.options.session_settings import is_on
 from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS
 from delta_ds.kernel.options.write import WriteOptions
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 NOTHING, EVERYTHING, PARTITIONS, MATCHING = "nothing", "everything", "partitions", "matching"
 
@@ -125,6 +126,7 @@ def _scope_of_predicate(
 ) -> OverwriteScope:
     table = state.table
     condition, predicate = _read_predicate(text, state.schema, table, zone)
+    _check_comparable(predicate, text, state)
     partition_columns = {name.lower() for name in state.partition_columns}
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
     by_partition = not others
@@ -145,6 +147,18 @@ def _scope_of_predicate(
         by_partition,
         state.enabled(CHANGE_DATA_FEED) and overwrite and not by_partition and options.data_change,
     )
+
+
+def _check_comparable(predicate: Expression, text: str, state: TableState) -> None:
+    """Refuse columns whose values are not compared as they are stored: other rows would go than those that match."""
+    for column in columns(predicate):
+        field = state.schema.find(column.path[0])
+        if field is not None and not compares_by_bytes(field):
+            raise FAILED_RECOGNIZE_REPLACE_WHERE(
+                text=text,
+                table=state.table,
+                reason=f"{field.name} holds char(n) or has a collation, so values are not compared as stored",
+            )
 
 
 def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tuple[Condition, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from delta_ds.conditions.write import (
     CLUSTERING_COLUMNS_MISMATCH,
@@ -21,7 +20,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
-from delta_ds.kernel.alter.create import new_table
+from delta_ds.kernel.alter.create import new_table, with_defaults
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
@@ -41,6 +40,7 @@ from delta_ds.kernel.write.schema_enforcement import (
     check_write,
     partition_columns_of,
 )
+from delta_ds.records import dataclass, field, replace
 
 logger = logging.getLogger("delta_ds")
 
@@ -248,12 +248,15 @@ def _plan_new_table(
     if not options.data_change:
         raise DATA_CHANGE_FALSE_OF_NEW_TABLE(table=storage.url)
     partition_by = options.partition_by or ()
-    properties = {**default_properties(options.settings), **options.properties}
+    said = options.definition
+    given = {**options.properties, **(said.properties if said is not None else {})}
+    properties = with_defaults(given, default_properties(options.settings))
     schema = check_first_write(data, partition_by=partition_by, properties=properties, table_name=storage.url)
     table = new_table(
         schema,
         partition_columns_of(schema, partition_by, storage.url),
         properties,
+        description=said.description if said is not None else None,
         cluster_by=options.cluster_by or (),
         table=storage.url,
         replacing=replacing,

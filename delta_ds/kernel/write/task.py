@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from delta_ds.kernel.data.rows.pipeline import RowPipeline
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ class TaskResult:
         return [body["path"] for body in (*self.adds, *self.changes)]
 
 
-def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0) -> TaskResult:
+def write_rows(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0, *, folder: str = ""
+) -> TaskResult:
     """Write the rows of a task.
 
     Parameters
@@ -53,6 +55,8 @@ def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0
         Rows of the schema that was planned for.
     task
         The number of the task, from 0 on, different for all tasks of a write.
+    folder
+        Of the table, in which data files come to lie.
 
     Raises
     ------
@@ -64,7 +68,7 @@ def write_rows(plan: WritePlan, batches: Iterable[pa.RecordBatch], task: int = 0
     if plan.done:
         return TaskResult()
     pipeline = RowPipeline(plan.rows, task)
-    files = FileWriter(plan.storage, plan.files, task=task)
+    files = FileWriter(plan.storage, plan.files, task=task, folder=folder)
     changes = ChangeWriter(plan.storage, plan.files, task) if plan.overwrite_scope.records_changes else None
     rows = 0
     try:

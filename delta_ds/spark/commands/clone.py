@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.commands.clone import RESULT_COLUMNS
+from delta_ds.kernel.commands.clone_parquet import shallow_clone_parquet
+from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.handle import open_handle
-from delta_ds.spark.connect_bridge import run
+from delta_ds.spark.connect_bridge import ask, open_log, run
 from delta_ds.spark.session_conf import time_zone
 from delta_ds.spark.table_names import without_path
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.schema.types import StructType
     from delta_ds.spark.commands.handle import Handle
 
 
@@ -33,12 +39,23 @@ def run_clone(
     Handle
         On the new table.
     """
+    clone_table(handle, target, shallow, replace, properties, version=version, timestamp=timestamp)
+    return open_handle(handle.spark, target, without_path(handle.options))
+
+
+def clone_table(
+    handle: Handle,
+    target: str,
+    shallow: bool,
+    replace: bool,
+    properties: Mapping[str, str] | None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> dict[str, int]:
+    """As `run_clone`; what was cloned, as delta-spark shows it."""
     options = without_path(handle.options)
-    run(
-        handle.log,
-        log_calls.clone_to,
-        target,
-        options,
+    how: dict[str, Any] = dict(
         shallow=shallow,
         version=version,
         timestamp=timestamp,
@@ -46,4 +63,38 @@ def run_clone(
         replace_existing=replace,
         properties=dict(properties or {}),
     )
-    return open_handle(handle.spark, target, options)
+    if isinstance(handle.log, DeltaLog):
+        return log_calls.clone_to(handle.log, target, options, **how).row()
+    run(handle.log, log_calls.clone_to, target, options, **how)
+    # The history of a table that was just made.
+    (commit,) = ask(open_log(handle.spark, target, options), DeltaLog.history, 1)
+    metrics = commit["operationMetrics"]
+    return {name: int(metrics[log_calls.metric_of_column(name)]) for name in RESULT_COLUMNS}
+
+
+def clone_parquet(
+    spark: SparkSession,
+    path: str,
+    partition_schema: StructType | None,
+    target: str,
+    replace: bool,
+    properties: Mapping[str, str] | None,
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> dict[str, int]:
+    """Clone a folder of Parquet files, in a classic session; what was cloned, as delta-spark shows it."""
+    source, destination = open_log(spark, path, {}), open_log(spark, target, {})
+    assert isinstance(source, DeltaLog)
+    assert isinstance(destination, DeltaLog)
+    found = shallow_clone_parquet(
+        source,
+        destination,
+        partition_schema,
+        version=version,
+        timestamp=timestamp,
+        timezone=time_zone(spark),
+        replace_existing=replace,
+        properties=properties,
+    )
+    return found.row()

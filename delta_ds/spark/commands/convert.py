@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType as SparkDataType
@@ -19,14 +18,19 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import COLLECT_STATISTICS
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.records import replace
 from delta_ds.spark import settings
+from delta_ds.spark.catalog.entries import Metastore
+from delta_ds.spark.catalog.names import find_entry, name_parts
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import to_kernel
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of, map_in_arrow
-from delta_ds.spark.session_conf import is_set, time_zone
-from delta_ds.spark.table_names import format_and_path
+from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.session_conf import has_catalog, is_set, time_zone
+from delta_ds.spark.table_names import format_and_path, is_ours
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +38,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.write.paths import Written
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.catalog.entries import Metastore
+from delta_ds.spark.commands.handle import Handle
 
 # Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64
@@ -42,7 +47,10 @@ _FILES_A_GROUP = 32
 
 
 def run_convert(
-    spark: SparkSession, identifier: str, partition_schema: str | SparkStructType | None
+    spark: SparkSession,
+    identifier: str,
+    partition_schema: str | SparkStructType | None,
+    collect_statistics: bool | None = None,
 ) -> Handle:
     """Make a table of a folder; arguments as for `DeltaTable.convertToDelta`.
 
@@ -52,12 +60,27 @@ def run_convert(
         On the table, which may have been one before.
     """
     source, path = format_and_path(identifier)
+    from pyspark.errors import ParseException
+
+    entry = None
+    if not source and not is_connect(spark) and has_catalog(spark):
+        try:
+            found = find_entry(spark, name_parts(spark, identifier))
+        except ParseException:
+            found = None  # no name at all, such as a bare path
+        if found is not None and found.provider is not None:
+            source, path = "delta" if is_ours(found.provider) else found.provider, found.path
+            entry = found
     if source not in ("parquet", "delta", "pydelta"):
         raise CONVERT_NON_PARQUET_TABLE(identifier=identifier)
     if source == "parquet":
+        if entry is not None and partition_schema is None and entry.partition_columns:
+            partition_schema = _of_names(spark.table(identifier).schema, entry.partition_columns)
         log = open_log(spark, path, {})
         how: dict[str, Any] = {
-            "collect_statistics": is_set(spark, COLLECT_STATISTICS.full_name, True),
+            "collect_statistics": is_set(spark, COLLECT_STATISTICS.full_name, True)
+            if collect_statistics is None
+            else collect_statistics,
             "timezone": time_zone(spark),
             "properties": default_properties(settings.session_settings(spark)),
         }
@@ -65,7 +88,13 @@ def run_convert(
             where = log.storage.url
             how["collect"] = _Job(spark, where if where.startswith("/") else path)
         run(log, convert_to_delta, _columns(partition_schema), **how)
+        if entry is not None:
+            Metastore(Jvm.of(spark)).become_ours([entry.schema], entry.name)
     return open_handle(spark, path, {})
+
+
+def _of_names(schema: SparkStructType, names: Sequence[str]) -> SparkStructType:
+    return SparkStructType([schema[name] for name in names])
 
 
 def _columns(schema: str | SparkStructType | None) -> StructType | None:

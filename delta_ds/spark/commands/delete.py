@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.task import ACTION, COPY, DELETE
-from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path
-from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
+from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE, ROW
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
+from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import predicate_of, reads_only
@@ -55,16 +55,35 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
     return affected_rows(handle.spark, rows)
 
 
+def run_truncate(handle: Handle) -> None:
+    """Remove all files of a table, as TRUNCATE TABLE.
+
+    Raises
+    ------
+    DeltaError
+        The table is append-only, or another commit contradicts the deletion. Nothing was deleted.
+    """
+    with DmlExecution(handle, operations.TRUNCATE.name) as change:
+        if change.done:
+            return
+        files = change.target.all_files
+        if len(files):
+            change.plan_rows()
+            change.commit(None, removed=files.paths.to_pylist(), parameters={}, metrics={})
+
+
 def _delete(change: DmlExecution, condition: str | Column) -> int | None:
     target = change.target
     sample = target.frame(target.no_files)
     resolved = resolve_condition(target, sample, condition, operations.DELETE.name)
     predicate = predicate_of(target, resolved)
     if reads_only(target, resolved, target.state.partition_columns):
-        return _remove(change, target.files_in_partitions(resolved), predicate, resolved.text)
+        return _remove(change, target.files_in_partitions(resolved, predicate), predicate, resolved.text)
     files = target.files(predicate)
     if change.plan.uses_deletion_vectors:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
+    if change.rewrites_by_arrow:
+        return _rewrite_by_arrow(change, files, resolved, predicate)
     return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
 
 
@@ -104,6 +123,32 @@ def _mark(
             metrics={"numDeletedRows": rows, "numCopiedRows": 0, "scanTimeMs": change.elapsed_ms()},
         )
     return rows
+
+
+def _rewrite_by_arrow(
+    change: DmlExecution, files: CandidateFiles, condition: Resolved, predicate: Expression | None
+) -> int:
+    """Replace the files in which rows match: one query finds the rows and hands them to the tasks that write."""
+    from pyspark.sql import functions as F
+
+    def places(files: CandidateFiles) -> DataFrame:
+        frame = change.target.frame(files)
+        return frame.where(condition.column).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE))
+
+    found = change.rewrite(places, files, [DELETE])
+    if found.rows:
+        change.commit(
+            predicate,
+            removed=replaced_files(change, files, found),
+            parameters=_parameters(condition.text),
+            metrics={
+                "numDeletedRows": found.rows,
+                "numCopiedRows": found.result.rows,
+                "scanTimeMs": change.elapsed_ms() - found.milliseconds,
+                "rewriteTimeMs": found.milliseconds,
+            },
+        )
+    return found.rows
 
 
 def _rewrite(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
@@ -11,8 +11,9 @@ from delta_ds.spark.connect_bridge import ask
 from delta_ds.spark.frames import frame
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.spark.catalog.entries import Entry
     from delta_ds.spark.commands.handle import Handle
 
 # Column for column what delta-spark 4.4 answers.
@@ -64,6 +65,8 @@ def run_history(handle: Handle, limit: int | None) -> DataFrame:
 def run_detail(handle: Handle) -> DataFrame:
     """One row about the latest version."""
     detail = ask(handle.log, log_calls.detail)
+    if handle.name is not None:
+        detail["name"] = handle.name
     location = detail["location"]
     if location.startswith("/"):
         detail["location"] = f"file:{location}"
@@ -71,3 +74,17 @@ def run_detail(handle: Handle) -> DataFrame:
         if isinstance(detail[column], int):
             detail[column] = datetime.fromtimestamp(detail[column] / 1000, timezone.utc)
     return frame(handle.spark, [detail], DETAIL)
+
+
+def foreign_detail(spark: SparkSession, entry: Entry) -> DataFrame:
+    """One row about a table of another source, of which only its entry in the catalog is known."""
+    known: dict[str, Any] = {
+        "format": entry.provider,
+        "name": entry.full_name,
+        "description": "",
+        "location": entry.location,
+        "partitionColumns": list(entry.partition_columns),
+        "clusteringColumns": [],
+        "properties": {},
+    }
+    return frame(spark, [{column: known.get(column) for column in DETAIL}], DETAIL)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
+from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import replace
 from delta_ds.spark.auto_compaction import compact_after, settings_of
 from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
+from delta_ds.spark.environment import workers_have_package
 from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
+
+logger = logging.getLogger("delta_ds")
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -131,13 +138,47 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
 
     def write(self, frame: DataFrame) -> list[TaskResult]:
         """Write rows; see `rows.write_rows`."""
-        if not self._writes:
-            self._writes = True
-            self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
-        results = write_rows(frame, self.plan, self.target, self._portable_plan)
+        self._begin_to_write()
+        plan = self.plan
+        if self._results:
+            # Spark's writer makes the folder that it writes to.
+            plan = replace(plan, folder=f"{plan.folder}/{len(self._results)}")
+        results = write_rows(frame, plan, self.target, lambda: self._portable_plan)
         self._results += results
         return results
 
+    def rewrite(
+        self,
+        rows_of: Callable[[CandidateFiles], DataFrame],
+        files: CandidateFiles,
+        actions: Sequence[int],
+        *,
+        repeated: bool = False,
+    ) -> Rewritten:
+        """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
+        self._begin_to_write()
+        found = rewrite_files(self.target, self._portable_plan, rows_of, files, actions, repeated=repeated)
+        self._results.append(found.result)
+        return found
+
+    @cached_property
+    def rewrites_by_arrow(self) -> bool:
+        """Whether tasks can rewrite files: they have this package, and can evaluate the table's expressions."""
+        if not workers_have_package(self.target.spark):
+            return False
+        try:
+            _ = self._portable_plan
+        except DeltaError as why:
+            logger.info("rewrite_by_spark table=%s reason=%s", self.target.handle.where, why)
+            return False
+        return True
+
+    def _begin_to_write(self) -> None:
+        if not self._writes:
+            self._writes = True
+            self._staged.deleted_by(partial(self.target.run, discard_folder, self.plan.folder))
+
+    @cached_property
     def _portable_plan(self) -> DmlPlan:
         """The plan for tasks that evaluate the table's expressions themselves."""
         if self.target.is_connect:
@@ -188,6 +229,14 @@ def by_path(files: CandidateFiles, found: Mapping[int, Any]) -> dict[str, Any]:
     """What is known of files by their numbers, by their paths."""
     paths = dict(zip(files.numbers.to_pylist(), files.paths.to_pylist(), strict=True))
     return {paths[number]: value for number, value in found.items()}
+
+
+def replaced_files(change: DmlExecution, files: CandidateFiles, found: Rewritten) -> list[str]:
+    """The paths of the files that were rewritten; none where rows are marked instead."""
+    if change.plan.uses_deletion_vectors:
+        return []
+    paths: list[str] = files.only(found.files).paths.to_pylist()
+    return paths
 
 
 def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:

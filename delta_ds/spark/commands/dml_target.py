@@ -17,17 +17,13 @@ from delta_ds.kernel.commands.dml.candidates import (
     distinct_partitions,
     usable_predicate,
 )
+from delta_ds.kernel.commands.dml.task import FILE, ROW
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
-from delta_ds.spark.commands.file_scan_source import (
-    FILE,
-    FORMAT,
-    HIDDEN,
-    ROW,
-    register_source,
-)
+from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_source
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved
 from delta_ds.spark.connect_bridge import fetch, run
@@ -35,6 +31,8 @@ from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.large_tables.bound import is_large
+from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
 
@@ -209,13 +207,32 @@ class DmlTarget:
         """The files that may hold matching rows."""
         if predicate is None:
             return self.all_files
+        self._narrow(predicate)
         found: CandidateFiles = self.ask(candidate_files, predicate, self.timezone)
         return found
 
-    def files_in_partitions(self, condition: Resolved) -> CandidateFiles:
-        """The files whose partition values match a condition that reads partition columns only, by Spark."""
+    def _narrow(self, predicate: Expression) -> None:
+        """Of a large table, let tasks find the files of the command: from here on it knows of no others.
+
+        A command looks for its files once, and reads and changes none but those.
+        """
+        if self._snapshot is None or not is_large(self.spark, self._snapshot):
+            return
+        bound = bind(predicate, self.schema, self.timezone)
+        self._snapshot = matching_files(self.spark, self._snapshot, bound, self.timezone, statistics=True)
+
+    def files_in_partitions(self, condition: Resolved, predicate: Expression | None) -> CandidateFiles:
+        """The files whose partition values match a condition that reads partition columns only, by Spark.
+
+        Parameters
+        ----------
+        predicate
+            What of the condition the kernel understands.
+        """
         import pyarrow.compute as pc
 
+        if predicate is not None:
+            self._narrow(predicate)
         tuples, codes = self.ask(distinct_partitions, self.timezone)
         numbered = tuples.append_column(TUPLE, integers(range(tuples.num_rows)))
         frame = self._with_alias(self._in_same_columns(frame_of(self.spark, numbered)))

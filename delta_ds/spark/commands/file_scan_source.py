@@ -9,19 +9,19 @@ import base64
 import pickle
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.commands.dml.task import ROW_ID, ROW_VERSION
+from delta_ds.kernel.commands.dml.task import FILE, ROW, ROW_ID, ROW_VERSION
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 FORMAT = "pydelta_target"
 HIDDEN = "__pydelta_"
-FILE, ROW = f"{HIDDEN}file", f"{HIDDEN}row"
 
 _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))

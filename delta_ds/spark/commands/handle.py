@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.catalog import ONLY_OPERATION
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.records import dataclass, field, replace
 from delta_ds.spark import log_calls, settings
 from delta_ds.spark.connect_bridge import ask, open_log
-from delta_ds.spark.table_names import FORMAT, format_and_path
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.session_conf import has_catalog
+from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +38,8 @@ class Handle:
         Read options: `path`, and `storage.*` and `fs.*` settings.
     alias
         The name by which expressions may call the table.
+    name
+        Its full name in the catalog; None for a table that only its path names.
     given
         The newest of the DataFrames of the table that its user was given: expressions may hold columns of them.
     """
@@ -44,10 +49,11 @@ class Handle:
     where: str
     options: Mapping[str, str] = field(repr=False)
     alias: str | None = None
+    name: str | None = None
     given: deque[DataFrame] = field(default_factory=partial(deque, maxlen=16), repr=False, compare=False)
 
 
-_OURS = (FORMAT, "delta")
+_OURS = (FORMAT, DELTA)
 
 
 def open_handle(
@@ -80,16 +86,31 @@ def open_handle(
 
 
 def open_name(spark: SparkSession, name: str) -> Handle:
-    """The table that a name stands for: ``pydelta.`/path` `` or ``delta.`/path` ``.
+    """The table that a name stands for: one of the catalog, ``pydelta.`/path` `` or ``delta.`/path` ``.
 
     Raises
     ------
     UnsupportedOperationError
-        A name that only a catalog could know.
+        The catalog has no such table, or cannot know it.
     NotADeltaTableError
         There is no table at the path.
     """
     source, path = format_and_path(name)
-    if source not in _OURS:
-        raise MISSING_DELTA_TABLE_NAME(tableName=name)
-    return open_handle(spark, path, {})
+    if source in _OURS:
+        return open_handle(spark, path, {})
+    if not is_connect(spark) and has_catalog(spark):
+        from delta_ds.spark.catalog.names import find_entry, find_table, name_parts
+
+        parts = name_parts(spark, name)
+        found = find_table(spark, parts)
+        if found is None and find_entry(spark, parts) is not None:
+            raise ONLY_OPERATION(table=name)
+        if found is not None:
+            handle = open_handle(spark, found.path, {})
+            return handle if found.entry is None else replace(handle, name=found.entry.full_name)
+    if is_connect(spark) and has_catalog(spark):
+        # The server knows its names.
+        (table,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+        if table.format == DELTA:
+            return open_handle(spark, table.location, {})
+    raise MISSING_DELTA_TABLE_NAME(tableName=name)

@@ -6,13 +6,13 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
+from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize, discard_staged, result_metrics
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimize
 from delta_ds.kernel.commands.optimize.request import (
@@ -26,6 +26,7 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import USER_METADATA
+from delta_ds.records import replace
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
@@ -33,7 +34,7 @@ from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engine import engine_info, is_connect
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
-from delta_ds.spark.session_conf import time_zone
+from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +78,9 @@ METRICS = {
 SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind in METRICS.items())}>"
 
 _DESCRIPTION = "spark.job.description"
+# What opening a file counts for.
+_OPEN_BYTES = 64 << 10
+_ORDERED_IN_MEMORY = 4
 
 
 @public_methods
@@ -205,11 +209,23 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[AddFil
         for number, files in enumerate(plan.bins)
         if plan.curve is not None and files.size > clustering_sort.IN_MEMORY_BYTES
     ]
+    if not large and _is_local(spark, plan):
+        return rewrite_all(plan, os.cpu_count() or 1)
     small = sorted(set(range(len(plan.bins))) - set(large))
     adds = rewrite_small(spark, plan, small) if small else []
     for number in large:
         adds += arrange(spark, plan, number, cores)
     return adds
+
+
+def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
+    """Whether so little is to be rewritten that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
+    if is_connect(spark):
+        return False
+    most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
+    if plan.curve is not None:  # all rows of a bin are in memory then
+        most //= _ORDERED_IN_MEMORY
+    return sum(files.size + _OPEN_BYTES * len(files.slices) for files in plan.bins) <= most
 
 
 @contextmanager

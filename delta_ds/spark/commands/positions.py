@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
+from delta_ds.kernel.commands.dml.task import FILE, ROW
+from delta_ds.spark.commands.file_scan_source import HIDDEN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, columns, conjuncts
 from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.records import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

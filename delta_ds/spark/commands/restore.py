@@ -46,11 +46,5 @@ def run_restore(
     metrics = ask(handle.log, log_calls.metrics_of, transaction)
     if metrics is None:
         return nothing(spark)
-    row = {name: int(metrics[_metric(name)]) for name in RESULT_COLUMNS}
+    row = {name: int(metrics[log_calls.metric_of_column(name)]) for name in RESULT_COLUMNS}
     return frame(spark, [row], dict.fromkeys(RESULT_COLUMNS, "long"))
-
-
-def _metric(column: str) -> str:
-    """The metric of a column: `num_removed_files` is `numRemovedFiles` in the history."""
-    first, *others = column.split("_")
-    return first + "".join(word.capitalize() for word in others)

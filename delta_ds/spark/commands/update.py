@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.plan import generated_columns
-from delta_ds.kernel.commands.dml.task import ACTION, COPY, ROW_ID, ROW_VERSION, UPDATE
+from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, FILE, ROW, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import resolve_condition
-from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path
-from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
+from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
+from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import predicate_of
@@ -27,6 +27,8 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+    from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
 
 _MATCHES = f"{HIDDEN}matches"
@@ -98,6 +100,9 @@ class _Update:
             self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
+        parameters = {"predicate": json.dumps([text], ensure_ascii=False)} if text else {}
+        if change.rewrites_by_arrow:
+            return self._rewrite_by_arrow(files, predicate, parameters)
         after = None
         if may_change(sample, [self._matches, *self._values.values()]):
             after = materialize(self._after(target.frame(files)))
@@ -121,7 +126,7 @@ class _Update:
             predicate,
             removed=[] if change.plan.uses_deletion_vectors else list(by_path(files, found)),
             deleted=by_path(files, marked),
-            parameters={"predicate": json.dumps([text], ensure_ascii=False)} if text else {},
+            parameters=parameters,
             metrics={
                 "numUpdatedRows": rows,
                 "numCopiedRows": copied,
@@ -130,6 +135,35 @@ class _Update:
             },
         )
         return rows
+
+    def _rewrite_by_arrow(
+        self, files: CandidateFiles, predicate: Expression | None, parameters: Mapping[str, str]
+    ) -> int:
+        """Replace the files in which rows match: one query computes the new values and hands them to the tasks."""
+        from pyspark.sql import functions as F
+
+        change, target = self._change, self._target
+
+        def rows(files: CandidateFiles) -> DataFrame:
+            frame = target.frame(files)
+            values = [value.alias(name) for name, value in self._values.items()]
+            return frame.where(self._matches).select(frame[FILE], frame[ROW], F.lit(0).alias(CLAUSE), *values)
+
+        found = change.rewrite(rows, files, [UPDATE])
+        if found.rows:
+            change.commit(
+                predicate,
+                removed=replaced_files(change, files, found),
+                deleted=by_path(files, found.positions),
+                parameters=parameters,
+                metrics={
+                    "numUpdatedRows": found.rows,
+                    "numCopiedRows": found.result.rows - found.rows,
+                    "scanTimeMs": change.elapsed_ms() - found.milliseconds,
+                    "rewriteTimeMs": found.milliseconds,
+                },
+            )
+        return found.rows
 
     def _resolved_values(self, frame: DataFrame) -> dict[str, Column]:
         """The new values of the columns that get some."""

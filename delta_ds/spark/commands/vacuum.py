@@ -13,6 +13,7 @@ from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame, nothing
+from delta_ds.spark.large_tables.needed_files import find_needed_files
 from delta_ds.spark.progress import phase
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import is_set
@@ -47,6 +48,8 @@ def run_vacuum(
         "retention_check": is_set(spark, RETENTION_CHECK.full_name, True),
         "record": is_set(spark, VACUUM_LOGGING.full_name, True),
     }
+    if isinstance(handle.log, DeltaLog):
+        how["find_needed"] = partial(find_needed_files, spark)
     if dry_run:
         found = ask(handle.log, log_calls.unneeded_files, **how)
         root = f"file:{handle.where}" if handle.where.startswith("/") else handle.where

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
@@ -27,6 +26,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     schema_to_json,
 )
+from delta_ds.records import dataclass, replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.projection import ColumnAt, Projected, project

@@ -7,6 +7,7 @@ what is listed satisfies them exactly; data filters are a hint.
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -18,19 +19,28 @@ from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
+from delta_ds.kernel.features import DELETION_VECTORS
+from delta_ds.kernel.log.checksum import read_checksum
+from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.scan.skipping import prune, row_numbers
 from delta_ds.kernel.schema.types import BINARY, INTEGER, StructField
+from delta_ds.records import dataclass
+from delta_ds.spark.large_tables.bound import is_large
+from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.native.columns import ScanColumns, spark_schema
+from delta_ds.spark.native.file_groups import FileGroups, group_files
 from delta_ds.spark.native.file_listing import list_files, path_bytes
+from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.snapshot import Snapshot
 
 logger = logging.getLogger("delta_ds")
@@ -50,8 +60,10 @@ class DeltaFileIndex:
         How its columns are read.
     identity
         What Spark goes by when it asks whether two scans are the same: table, version and all that is pinned.
-    live, rows
-        The live files of the version, and the rows of those that are scanned.
+    large
+        Whether the files of a scan are found by tasks, so that not all of them are known here.
+    rows
+        The rows of the live files that are scanned.
     schema, hidden
         The partition columns that Spark sees, and those of them that the table has not: `DELETED`, `FILE_NUMBER`.
     last_listed
@@ -76,23 +88,47 @@ class DeltaFileIndex:
         self.snapshot = snapshot
         self.columns = columns
         self.last_listed: int | None = None
-        self._all = rows is None
+        self._chosen = rows
         self._timezone = timezone
-        self.live = snapshot.live_files()
-        self.rows = row_numbers(self.live.num_rows) if rows is None else rows
+        self.large = rows is None and is_large(jvm.spark, snapshot)
         self._tuples: dict[str, PartitionTuples] = {}
-        vectors = self.live.table["deletionVector"]
-        self.has_deletions = vectors.null_count < len(vectors)
+        self.has_deletions = self._find_deletions()
         hidden = [StructField(DELETED, BINARY)] if self.has_deletions else []
         self.hidden = (*hidden, *([StructField(FILE_NUMBER, INTEGER)] if numbered else []))
         self._numbered = numbered
         self.schema = spark_schema([*columns.partitions, *self.hidden])
         self._json = self.schema.json()
-        # Files that were found to have no nulls where the schema promises so.
         self._promises = any(not f.nullable for f in snapshot.schema)
-        self._kept_promises = np.zeros(self.live.num_rows, np.bool_)
         self.identity = self._identify()
         self._alive[self.identity] = self
+
+    @property
+    def live(self) -> LiveFiles:
+        """The live files of the version."""
+        return self.snapshot.live_files()
+
+    @cached_property
+    def rows(self) -> pa.Array:
+        return row_numbers(self.live.num_rows) if self._chosen is None else self._chosen
+
+    @cached_property
+    def _kept_promises(self) -> npt.NDArray[np.bool_]:
+        """The files that were found to have no nulls where the schema promises so."""
+        return np.zeros(self.live.num_rows, np.bool_)
+
+    def _find_deletions(self) -> bool:
+        """Whether files may have deletion vectors."""
+        if self.large:
+            return self.snapshot.table_state.supports(DELETION_VECTORS)
+        if self._reads_nothing:
+            return False
+        vectors = self.live.table["deletionVector"]
+        return bool(vectors.null_count < len(vectors))
+
+    @property
+    def _reads_nothing(self) -> bool:
+        """Whether no file is scanned, for which none need be known."""
+        return self._chosen is not None and not len(self._chosen)
 
     @classmethod
     def of_identity(cls, text: str) -> DeltaFileIndex | None:
@@ -107,8 +143,10 @@ class DeltaFileIndex:
             snapshot.metadata.id,
             str(snapshot.segment.last_commit.status.modified_ms),
         ]
-        if not self._all:
+        if self._chosen is not None:
             parts.append(f"files:{hash(self.rows.to_numpy().tobytes()):x}")
+        if isinstance(snapshot, PartialSnapshot):
+            parts.append(f"of:{snapshot.identity}")  # in which the rows count
         if self._numbered:
             parts.append("numbered")
         if self._timezone is not None:
@@ -127,7 +165,10 @@ class DeltaFileIndex:
             return self._list(partition_filters, data_filters)
 
     def inputFiles(self) -> Any:
-        paths = self.live.table["path"].take(self.rows)
+        if self.large:
+            paths = self._scanned(None, None).live.table["path"]
+        else:
+            paths = self.live.table["path"].take(self.rows)
         return self._jvm.listing.paths(self._root, path_bytes(paths, self.snapshot.storage))
 
     def refresh(self) -> None:
@@ -136,6 +177,12 @@ class DeltaFileIndex:
     def sizeInBytes(self) -> int:
         import pyarrow.compute as pc
 
+        if self.large:
+            checksum = read_checksum(self.snapshot.storage, self.snapshot.segment)
+            # Without one: more than Spark would ever send to all executors.
+            return self._jvm.default_size if checksum is None else checksum.size_bytes
+        if self._reads_nothing:
+            return 0
         return int(pc.sum(self.live.table["size"].take(self.rows)).as_py() or 0)
 
     def partitionSchema(self) -> Any:
@@ -166,40 +213,43 @@ class DeltaFileIndex:
 
     def _list(self, partition_filters: Any, data_filters: Any) -> Any:
         zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
-        rows = self._matching_rows(partition_filters, data_filters, zone)
+        found = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
-            self._check_promises(rows)
-        groups = _groups(self._codes(zone).take(rows), rows, self._own_directory(rows))
-        values = self._values(groups, zone)
+            self._check_promises(found)
+        tuples = self._partition_tuples(found, zone)
+        groups = group_files(tuples.code.take(found.rows), found.rows, self._own_directory(found))
+        values = self._values(found, groups, tuples)
         if values is None:
             self.last_listed = len(groups.rows)
-            return self._directories(groups, self._jvm.row_array([self._jvm.empty_row]))
+            return self._directories(found, groups, self._jvm.row_array([self._jvm.empty_row]))
         internal = self._jvm.internal_rows(values, self.schema)
         keep = self._matching_directories(internal, partition_filters)
         if keep is not None:
             groups = groups.only(np.frombuffer(keep, "<i4").astype(np.int64))
             internal = self._jvm.listing.pick(internal, keep)
         self.last_listed = len(groups.rows)
-        return self._directories(groups, internal)
+        return self._directories(found, groups, internal)
 
-    def _check_promises(self, rows: pa.Array) -> None:
-
-        numbers = np.asarray(rows, np.int64)
+    def _check_promises(self, found: _Scanned) -> None:
+        if found.version is not self.snapshot:
+            check_not_null(found.version, found.rows)
+            return
+        numbers = np.asarray(found.rows, np.int64)
         new = numbers[~self._kept_promises[numbers]]
         check_not_null(self.snapshot, integers(new))
         self._kept_promises[new] = True
 
-    def _directories(self, groups: _Groups, internal: Any) -> Any:
+    def _directories(self, found: _Scanned, groups: FileGroups, internal: Any) -> Any:
         if not len(groups.counts):
             return self._jvm.seq([])
 
-        files = self.live.table.select(["path", "size", "modificationTime"]).take(integers(groups.rows))
+        files = found.live.table.select(["path", "size", "modificationTime"]).take(integers(groups.rows))
         return list_files(
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
 
-    def _matching_rows(self, partition_filters: Any, data_filters: Any, zone: str) -> pa.Array:
-        """The rows of live files that may match, ascending."""
+    def _predicate(self, partition_filters: Any, data_filters: Any, zone: str) -> Expression | None:
+        """What of the filters of a scan files can be skipped by."""
         from delta_ds.spark.native.catalyst.filters import translate
 
         found = [
@@ -207,20 +257,32 @@ class DeltaFileIndex:
             for filters in (partition_filters, data_filters)
             for part in translate(filters, self.columns.logical, zone)
         ]
+        return conjunction([bound for part in found if (bound := self._bound(part, zone)) is not None])
+
+    def _scanned(self, predicate: Expression | None, zone: str | None) -> _Scanned:
+        """The files that may hold matching rows."""
+        if self.large:
+            version = matching_files(
+                self._jvm.spark, self.snapshot, predicate, zone, statistics=self._promises
+            )
+            if version is not self.snapshot:
+                check_found_names(version)
+                return _Scanned(version, row_numbers(version.live_files().num_rows))
+            self.large = False  # the driver has to do it
         pruning = prune(
             self.live,
-            conjunction([bound for part in found if (bound := self._bound(part, zone)) is not None]),
+            predicate,
             schema=self.snapshot.schema,
             partition_columns=self.snapshot.partition_columns,
             mapping_mode=self.snapshot.mapping_mode,
             timezone=zone,
             counts_nan=lambda: self.snapshot.statistics_count_nan,
         )
-        if self._all:
-            return pruning.rows
+        if self._chosen is None:
+            return _Scanned(self.snapshot, pruning.rows)
         import pyarrow.compute as pc
 
-        return self.rows.filter(pc.is_in(self.rows, pruning.rows))
+        return _Scanned(self.snapshot, self.rows.filter(pc.is_in(self.rows, pruning.rows)))
 
     def _bound(self, part: Expression, zone: str) -> Expression | None:
         try:
@@ -229,48 +291,46 @@ class DeltaFileIndex:
             logger.warning("filter_not_used_for_skipping filter=%s reason=%s", part, error.text)
             return None
 
-    def _partition_tuples(self, zone: str) -> PartitionTuples:
-        if zone not in self._tuples:
+    def _partition_tuples(self, found: _Scanned, zone: str) -> PartitionTuples:
+        known = self._tuples.get(zone) if found.version is self.snapshot else None
+        if known is None:
             wanted = {f.name: (f.name, f.type) for f in self.columns.partitions}
-            self._tuples[zone] = partition_tuples(self.live, wanted, frozenset(), zone)
-        return self._tuples[zone]
+            known = partition_tuples(found.live, wanted, frozenset(), zone)
+            if found.version is self.snapshot:
+                self._tuples[zone] = known
+        return known
 
-    def _codes(self, zone: str) -> pa.Array:
-        return self._partition_tuples(zone).code
-
-    def _own_directory(self, rows: pa.Array) -> npt.NDArray[np.bool_] | None:
+    def _own_directory(self, found: _Scanned) -> npt.NDArray[np.bool_] | None:
         """Which files have hidden values of their own; None for none."""
         if self._numbered:
-            return np.ones(len(rows), np.bool_)
+            return np.ones(len(found.rows), np.bool_)
         if not self.has_deletions:
             return None
-        return np.asarray(self.live.table["deletionVector"].take(rows).is_valid())
+        return np.asarray(found.live.table["deletionVector"].take(found.rows).is_valid())
 
-    def _values(self, groups: _Groups, zone: str) -> pa.Table | None:
+    def _values(self, found: _Scanned, groups: FileGroups, tuples: PartitionTuples) -> pa.Table | None:
         """The partition values of each directory, hidden ones included; None where there are no such columns."""
         import pyarrow as pa
 
         if not len(self.schema):
             return None
         columns: list[Any] = []
-        tuples = self._partition_tuples(zone).table
         codes = integers(groups.codes)
-        columns += [tuples[f.name].take(codes) for f in self.columns.partitions]
+        columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
-            columns.append(array_of(self._bitmaps(groups), BINARY))
+            columns.append(array_of(self._bitmaps(found, groups), BINARY))
         if self._numbered:
             columns.append(integers(groups.rows[groups.starts]).cast(pa.int32()))
         return pa.Table.from_arrays(columns, names=self.schema.names)
 
-    def _bitmaps(self, groups: _Groups) -> list[bytes | None]:
+    def _bitmaps(self, found: _Scanned, groups: FileGroups) -> list[bytes | None]:
         """One bit a row up to the last deleted one, in 64-bit words, for each directory that is a file with some."""
-
-        first = self.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
-        found = []
+        first = found.live.table["deletionVector"].take(integers(groups.rows[groups.starts])).to_pylist()
+        bitmaps = []
         for value in first:
             vector = vector_descriptor(value)
-            found.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
-        return found
+            bitmaps.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
+        return bitmaps
 
     def _matching_directories(self, internal: Any, filters: Any) -> bytes | None:
         """The directories that satisfy the partition filters, evaluated by Spark; None for all.
@@ -291,48 +351,16 @@ class DeltaFileIndex:
         return bytes(self._jvm.listing.matching(filters, self._jvm.seq(named), internal))
 
 
-class _Groups:
-    """Files in directories: those that share all values share one.
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """The files of a scan: rows of the live files of a version, of a `PartialSnapshot` those that it has."""
 
-    Attributes
-    ----------
-    rows
-        int64 rows of live files, directory by directory.
-    counts, starts
-        int32, int64: files of each directory, and where in `rows` they begin.
-    codes
-        int64: the partition tuple of each directory.
-    """
+    version: Snapshot
+    rows: pa.Array
 
-    def __init__(
-        self, rows: npt.NDArray[np.int64], counts: npt.NDArray[np.int32], codes: npt.NDArray[np.int64]
-    ) -> None:
-        self.rows = rows
-        self.counts = counts
-        self.codes = codes
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])[:-1]
-
-    def only(self, numbers: npt.NDArray[np.int64]) -> _Groups:
-        """Some of the directories, by ascending numbers."""
-        chosen = np.zeros(len(self.counts), np.bool_)
-        chosen[numbers] = True
-        return _Groups(self.rows[np.repeat(chosen, self.counts)], self.counts[numbers], self.codes[numbers])
-
-
-def _groups(codes: pa.Array, rows: pa.Array, alone: npt.NDArray[np.bool_] | None) -> _Groups:
-    """Files grouped by their partition tuple, in log order within one; those that stand alone by themselves."""
-    numbers, code = np.asarray(rows, np.int64), np.asarray(codes, np.int64)
-    if not len(numbers):
-        return _Groups(numbers, np.zeros(0, np.int32), code)
-    single = np.zeros(len(code), np.int64)
-    if alone is not None:
-        single[alone] = np.arange(1, int(alone.sum()) + 1)
-    order = np.lexsort((single, code))
-    code, single = code[order], single[order]
-    changes = np.flatnonzero((code[1:] != code[:-1]) | (single[1:] != single[:-1])) + 1
-    starts = np.concatenate([np.zeros(1, np.int64), changes])
-    counts = np.diff(np.append(starts, len(code))).astype(np.int32)
-    return _Groups(numbers[order], counts, code[starts])
+    @property
+    def live(self) -> LiveFiles:
+        return self.version.live_files()
 
 
 def _bitmap(positions: npt.NDArray[np.uint64]) -> bytes | None:

@@ -8,10 +8,10 @@ have it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_exception
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 NAME = "pydelta"
 _LOGGER = logging.getLogger("delta_ds")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_registered: WeakSet[SparkSession] = WeakSet()
+# The functions of each session that are from here.
+_registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def register_function(spark: SparkSession, insert: InsertRows) -> None:
@@ -42,50 +43,79 @@ def register_function(spark: SparkSession, insert: InsertRows) -> None:
     NotNative
         A session of Spark Connect, a Spark without the registry, or a function of that name that is not ours.
     """
-    from py4j.protocol import Py4JError
-
-    jvm = Jvm.of(spark)
-    try:
-        if spark not in _registered and _identifiers(jvm):
-            raise NotNative(f"the session has another table function {NAME}")
-        functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
-        _registry(jvm).createOrReplaceTempFunction(NAME, functions.of(_Body(jvm, insert)), "scala_udf")
-    except (Py4JError, TypeError) as error:
-        first = str(error).partition("\n")[0]
-        raise NotNative(f"Spark {spark.version} takes no table functions from Python: {first}") from error
-    _registered.add(spark)
+    define(spark, NAME, lambda arguments: _frame(spark, _options(arguments), insert))
 
 
 def unregister_function(spark: SparkSession) -> None:
     """Take the function out of a session again; nothing happens in one that does not have it."""
-    if spark in _registered:
+    undefine(spark, NAME)
+
+
+def define(spark: SparkSession, name: str, body: Callable[[Sequence[str | None]], DataFrame]) -> None:
+    """Make a table function known in a session; doing so again is harmless.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    body
+        From the texts of constant arguments, None for NULL, to the rows.
+
+    Raises
+    ------
+    NotNative
+        A session of Spark Connect, a Spark without the registry, or a function of that name that is not ours.
+    """
+    from py4j.protocol import Py4JError
+
+    jvm = Jvm.of(spark)
+    ours = _registered.setdefault(spark, set())
+    try:
+        if name not in ours and _identifiers(jvm, name):
+            raise NotNative(f"the session has another table function {name}")
+        functions = compile_class(jvm.jvm, jvm.gateway, "PathFunction")
+        _registry(jvm).createOrReplaceTempFunction(name, functions.of(_Body(jvm, name, body)), "scala_udf")
+    except (Py4JError, TypeError) as error:
+        first = str(error).partition("\n")[0]
+        raise NotNative(f"Spark {spark.version} takes no table functions from Python: {first}") from error
+    ours.add(name)
+
+
+def undefine(spark: SparkSession, name: str) -> None:
+    """Take a function out of a session again; nothing happens in one that does not have it from here."""
+    ours = _registered.get(spark, set())
+    if name in ours:
         jvm = Jvm.of(spark)
-        for identifier in _identifiers(jvm):
+        for identifier in _identifiers(jvm, name):
             _registry(jvm).dropFunction(identifier)
-        _registered.discard(spark)
+        ours.discard(name)
 
 
 def _registry(jvm: Jvm) -> Any:
     return jvm.spark._jsparkSession.sessionState().tableFunctionRegistry()
 
 
-def _identifiers(jvm: Jvm) -> list[Any]:
-    """The registry's own names for functions called like ours: before 4.2 bare, since then qualified."""
+def _identifiers(jvm: Jvm, name: str) -> list[Any]:
+    """The registry's own names for functions called like this: before 4.2 bare, since then qualified."""
     listed = _registry(jvm).listFunction()
-    return [f for f in map(listed.apply, range(listed.size())) if f.funcName() == NAME]
+    return [f for f in map(listed.apply, range(listed.size())) if f.funcName() == name]
 
 
 class _Body:
     """From the arguments, a `Seq[Expression]`, to a `LogicalPlan`, or to the exception to throw."""
 
-    def __init__(self, jvm: Jvm, insert: InsertRows) -> None:
+    def __init__(self, jvm: Jvm, name: str, body: Callable[[Sequence[str | None]], DataFrame]) -> None:
         self._jvm = jvm
-        self._insert = insert
+        self._name = name
+        self._body = body
 
     def apply(self, expressions: Any) -> Any:
         try:
-            arguments = [_argument(self._jvm, expressions.apply(i)) for i in range(expressions.size())]
-            return self._jvm.logical_plan(_frame(self._jvm.spark, _options(arguments), self._insert))
+            found = range(expressions.size())
+            arguments = [
+                constant_argument(self._jvm, self._name, expressions.apply(number)) for number in found
+            ]
+            return self._jvm.logical_plan(self._body(arguments))
         except Exception as error:
             return java_exception(self._jvm, error)
 
@@ -104,7 +134,7 @@ def _frame(spark: SparkSession, options: Mapping[str, str], insert: InsertRows) 
 # --- arguments
 
 
-def _argument(jvm: Jvm, expression: Any) -> str | None:
+def constant_argument(jvm: Jvm, function: str, expression: Any) -> str | None:
     """A constant argument as the text of an option.
 
     Raises
@@ -112,18 +142,36 @@ def _argument(jvm: Jvm, expression: Any) -> str | None:
     InvalidOptionError
         The argument is not constant.
     """
+    if not expression.resolved():
+        expression = _resolved(jvm, function, expression)
     if expression.dataType().typeName() == "timestamp":
         expressions = jvm.jvm.org.apache.spark.sql.catalyst.expressions
-        micros = _value(jvm, expressions.UnixMicros(expression))
+        micros = _value(jvm, function, expressions.UnixMicros(expression))
         # With its zone: a wall clock time comes twice a year.
         return None if micros is None else (_EPOCH + timedelta(microseconds=micros)).isoformat()
-    value = _value(jvm, expression)
+    value = _value(jvm, function, expression)
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _value(jvm: Jvm, expression: Any) -> Any:
+def _resolved(jvm: Jvm, function: str, expression: Any) -> Any:
+    from pyspark.errors import PySparkException
+
+    try:
+        frame = jvm.spark.sql("VALUES (1)").select(jvm.column(expression).alias("argument"))
+    except PySparkException as error:
+        raise _not_constant(function, expression) from error
+    return jvm.logical_plan(frame).projectList().head().child()
+
+
+def _not_constant(function: str, expression: Any) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"the arguments of {function}() are constants, and {expression.sql()} has no value by itself"
+    )
+
+
+def _value(jvm: Jvm, function: str, expression: Any) -> Any:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -136,9 +184,7 @@ def _value(jvm: Jvm, expression: Any) -> Any:
         # Not `eval`: expressions like `current_date() - 1` have a value only once Spark has optimized them.
         return jvm.spark.sql("VALUES (1)").select(jvm.column(expression)).collect()[0][0]
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidOptionError(
-            f"the arguments of {NAME}() are constants, and {expression.sql()} has no value by itself"
-        ) from error
+        raise _not_constant(function, expression) from error
 
 
 def _options(arguments: Sequence[str | None]) -> dict[str, str]:

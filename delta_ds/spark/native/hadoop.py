@@ -6,10 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.storage.uri import has_scheme
+from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from delta_ds.kernel.snapshot import Snapshot
 
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
@@ -55,13 +60,44 @@ def file_system(jvm: Jvm, path: Any) -> Any:
     return path.getFileSystem(jvm.spark._jsparkSession.sessionState().newHadoopConf())
 
 
-def check_names(snapshot: Snapshot) -> None:
-    """Hadoop looks for a checksum beside each local file, and takes a colon in its name for a URI's."""
+def check_names(spark: SparkSession, snapshot: Snapshot) -> None:
+    """Leave tables to the portable path whose files Hadoop cannot open on a local disk.
+
+    It looks for a checksum beside each local file, and takes a colon in its name for a URI's. The files of large
+    tables are not known yet: see `check_found_names`.
+
+    Raises
+    ------
+    NotNative
+        A file has such a name.
+    """
+    if not is_large(spark, snapshot) and _has_colons(snapshot):
+        raise NotNative(f"{_COLONS}, which Hadoop cannot open on a local disk")
+
+
+def check_found_names(snapshot: Snapshot) -> None:
+    """Refuse to read files of a large table that Hadoop cannot open on a local disk.
+
+    Raises
+    ------
+    DeltaError
+        A file has such a name.
+    """
+    if snapshot.storage.address.scheme == "file" and _has_colons(snapshot):
+        raise DeltaError(
+            f"{_COLONS} of {snapshot.storage.url}, and Spark's own reader cannot open such files on a local disk; "
+            f"read the table with {NATIVE_SCAN_CONF}=false"
+        )
+
+
+_COLONS = "the names of data files hold colons"
+
+
+def _has_colons(snapshot: Snapshot) -> bool:
     import pyarrow.compute as pc
 
     odd = pc.match_substring_regex(snapshot.live_files().table["path"], r"(:|%3[aA])[^/]*$")
-    if pc.any(odd, min_count=0).as_py():
-        raise NotNative("the names of data files hold colons, which Hadoop cannot open on a local disk")
+    return bool(pc.any(odd, min_count=0).as_py())
 
 
 def local_root(snapshot: Snapshot) -> str:

@@ -17,6 +17,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import report_text
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.native.class_cache import compiled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,8 +54,6 @@ class _Internals:
 
     def __init__(self, context: Any) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
-
-        pass
 
         self.gateway = context._gateway
         self.jvm = context._jvm
@@ -143,6 +142,11 @@ class Jvm(_Internals):
                 f"Spark {spark.version} lacks internals that the native path needs: {text[0] if text else error!r}"
             ) from error
         self.spark = spark
+
+    @property
+    def default_size(self) -> int:
+        """The bytes that Spark takes a relation for of which it knows no size: more than it ever broadcasts."""
+        return int(self.spark._jsparkSession.sessionState().conf().defaultSizeInBytes())
 
     # --- values
 
@@ -310,10 +314,19 @@ def _compile(jvm: Any, gateway: Any, name: str) -> Any:
 
     source = files("delta_ds.spark.native").joinpath(f"{name}.java").read_text("utf-8")
     try:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-        compiler.cook(source)
-        found = compiler.getClassLoader().loadClass(name)
+        above = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+
+        def compile_it() -> Any:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(above)
+            compiler.cook(source)
+            return compiler.getBytecodes()
+
+        code = jvm.java.util.HashMap()
+        for made, its_code in compiled(jvm, gateway, {name: source}, compile_it).items():
+            code.put(made, its_code)
+        loaders = jvm.org.codehaus.commons.compiler.util.reflect
+        found = loaders.ByteArrayClassLoader(code, above).loadClass(name)
         none = gateway.new_array(jvm.java.lang.Object, 0)
         return found.getConstructor(gateway.new_array(jvm.java.lang.Class, 0)).newInstance(none)
     except (Py4JError, TypeError) as error:

@@ -197,7 +197,7 @@ def latest_relation(
     """
     scan_columns(snapshot)  # whether the scan can read them
     if root is None:
-        check_names(snapshot)
+        check_names(jvm.spark, snapshot)
     table = LatestVersion(jvm, snapshot, root, hadoop_options, timezone)
     rule = _install_rule(jvm)
     schema = jvm.struct(spark_schema(_public(snapshot.schema)))
@@ -205,7 +205,7 @@ def latest_relation(
         table.identity,
         table.address,
         root or local_root(snapshot),
-        jvm.spark._jsparkSession.sessionState().conf().defaultSizeInBytes(),
+        jvm.default_size,
         schema,
         jvm.ParquetFileFormat(),
         jvm.map({**READER_OPTIONS, **hadoop_options}),

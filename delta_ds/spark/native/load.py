@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.options.read import ReadOptions, parse_read_options
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
-from delta_ds.spark.batch import Changes
+from delta_ds.spark.batch import Changes, Rows
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.hadoop import hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative
@@ -53,16 +54,50 @@ def load(
     DeltaError
         No table there, a version or timestamp out of reach, a feature or option that is not known.
     """
+    return frame_of(spark, open_reading(spark, options), options, schema, insert=insert)
 
+
+@dataclass(frozen=True)
+class Reading:
+    """A table that is open to be read: what options ask for, and the version that they name.
+
+    Attributes
+    ----------
+    parsed
+        The options of the read.
+    rows
+        The version, or the changes.
+    """
+
+    parsed: ReadOptions
+    rows: Rows | Changes
+
+
+def open_reading(
+    spark: SparkSession, options: Mapping[str, str], *, without_columns: bool = False
+) -> Reading:
+    """Open the table that read options name; see `load` and `open_read`."""
     session_zone = time_zone(spark)
     check_path(options)
     # Hadoop has what the session says already, and looks it up each time.
     parsed = parse_read_options(with_session_settings(spark, options), session_zone)
+    return Reading(parsed, open_read(parsed, None, session_zone, without_columns=without_columns))
+
+
+def frame_of(
+    spark: SparkSession,
+    opened: Reading,
+    options: Mapping[str, str],
+    schema: SparkStructType | None = None,
+    *,
+    insert: InsertRows,
+) -> DataFrame:
+    """The rows of a table that is open; arguments and errors as for `load`."""
     for name in options:
         if name.lower() in _PORTABLE_OPTIONS:
             raise NotNative(f"the option {_PORTABLE_OPTIONS[name.lower()]} is the portable reader's")
     jvm = Jvm.of(spark)
-    reading = open_read(parsed, None, session_zone)
+    parsed, reading = opened.parsed, opened.rows
     if isinstance(reading, Changes):
         raise NotNative("a change feed is read file by file")
     root = hadoop_root(jvm, options, parsed.path)

@@ -159,6 +159,8 @@ def _index(identity: str) -> DeltaFileIndex | None:
 
 def _covers(index: DeltaFileIndex, without_deleted: bool) -> bool:
     """Whether the plan's rows are the live rows of the version: all files, and no deleted rows."""
+    if index.large:
+        return False  # it takes the statistics of every file
     return len(index.rows) == index.live.num_rows and (without_deleted or not index.has_deletions)
 
 

@@ -45,7 +45,7 @@ def _statistics(jvm: Jvm, index: DeltaFileIndex) -> Any:
 def _row_count(jvm: Jvm, index: DeltaFileIndex) -> int | None:
     """The rows of the version; None where nobody asks, or a file does not say."""
     conf = jvm.spark.conf
-    if not any(str(conf.get(name, "false")).lower() == "true" for name in _COUNTS_ROWS):
+    if index.large or not any(str(conf.get(name, "false")).lower() == "true" for name in _COUNTS_ROWS):
         return None
     import pyarrow.compute as pc
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from delta_ds.records import dataclass, field
 from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
@@ -32,8 +32,43 @@ class ColumnAt:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CastTo:
+    """A resolved expression of Catalyst, cast.
+
+    Attributes
+    ----------
+    expression
+        The JVM's.
+    kind
+        The JSON of Spark's type.
+    name
+        Of the column.
+    """
+
+    expression: Any
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A column as it is, of rows that break no check.
+
+    Attributes
+    ----------
+    position
+        Among the columns of the frame.
+    checks
+        Whether a row breaks it, and what raises an error then: SQL, or a `Column`.
+    """
+
+    position: int
+    checks: Sequence[tuple[Column | str, Column | str]]
+
+
 # A `Column` has a name.
-Projected: TypeAlias = "ColumnAt | Column"
+Projected: TypeAlias = "ColumnAt | CastTo | Guarded | Column"
 
 
 def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: Any = None) -> DataFrame:
@@ -46,15 +81,27 @@ def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: A
     """
     from pyspark.sql import DataFrame
 
-    others = [column for column in columns if not isinstance(column, ColumnAt)]
-    entries = [
-        (c.position, c.name, json.dumps(dict(c.metadata))) if isinstance(c, ColumnAt) else (-1, "", "")
-        for c in columns
-    ]
+    others: list[Any] = []
+    entries = [_entry(column, others) for column in columns]
     made = jvm.projections.select(
         jvm.spark._jsparkSession if session is None else session,
         jvm.logical_plan(frame),
         json.dumps(entries),
-        [column._jc for column in others],
+        others,
     )
     return DataFrame(made, jvm.spark)
+
+
+def _entry(column: Projected, others: list[Any]) -> Sequence[Any]:
+    """A column as `Projection.java` takes it; objects of the JVM go to `others`."""
+    if isinstance(column, ColumnAt):
+        return (column.position, column.name, json.dumps(dict(column.metadata)))
+    if isinstance(column, CastTo):
+        others.append(column.expression)
+        return (-2, column.name, column.kind)
+    if isinstance(column, Guarded):
+        checks = [[part if isinstance(part, str) else None for part in check] for check in column.checks]
+        others += [part._jc for check in column.checks for part in check if not isinstance(part, str)]
+        return (-3, column.position, checks)
+    others.append(column._jc)
+    return (-1, "", "")

@@ -12,12 +12,12 @@ would be lost, or be there twice. So a command asks once, and puts the answers i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.conditions.dml import AMBIGUOUS_REFERENCE_TO_SIDES
+from delta_ds.records import dataclass
 from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_WRITE
@@ -25,6 +24,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     schema_to_json,
 )
+from delta_ds.records import dataclass
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.row_errors import error_column, without_metadata
 
@@ -54,8 +54,7 @@ class Caster:
 
     def spark_type(self, kind: DataType) -> Any:
         """The JVM's data type, all nullable and without metadata."""
-        wrapped = schema_to_json(StructType((StructField("v", without_metadata(kind)),)))
-        return self.jvm.struct(json.dumps(json.loads(wrapped)["fields"][0]["type"]))
+        return self.jvm.struct(type_json(kind))
 
     def convert(self, value: Column, source: DataType, target: DataType, path: str) -> Column:
         """The value of a column as the table stores it.
@@ -130,6 +129,12 @@ class Caster:
                 ),
             )
         )
+
+
+def type_json(kind: DataType) -> str:
+    """The JSON of Spark's data type, all nullable and without metadata."""
+    wrapped = schema_to_json(StructType((StructField("v", without_metadata(kind)),)))
+    return json.dumps(json.loads(wrapped)["fields"][0]["type"])
 
 
 def overflow(source: DataType, target: DataType, path: str) -> DeltaError:

@@ -8,20 +8,21 @@ such rows Spark tells the one that it comes to first; the Arrow path converts wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.data.rows.casts import match_names
 from delta_ds.kernel.data.rows.generated import Default, Generated
 from delta_ds.kernel.data.rows.plan import RowPlan, is_foreign
 from delta_ds.kernel.expressions.coercion import is_nested
+from delta_ds.kernel.expressions.tree import columns as columns_in
 from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.native.projection import ColumnAt, Projected
-from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow
+from delta_ds.spark.native.projection import CastTo, ColumnAt, Guarded, Projected
+from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow, type_json
 from delta_ds.spark.native.row_conditions import Rule, rules
 from delta_ds.spark.native.sql_clauses import Analyst, columns_of
 from delta_ds.spark.row_errors import error_column, without_metadata
@@ -76,7 +77,7 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
         names = [f"{prefix}{i}" for i in range(len(source))]
         given = analyst.project(given, [ColumnAt(at, name) for at, name in enumerate(names)])
         overflows, frame = _convert_columns(given, names, source, rows, analyst)
-        for generated in rows.generated:
+        for generated in _independent(rows.generated):
             frame = _with_generated(frame, generated, rows.table, analyst)
         frame = _check_rows(frame, [*overflows, *rules(rows, frame, analyst)], plan, analyst)
         resolved = analyst.jvm.logical_plan(frame)
@@ -113,6 +114,7 @@ def _convert_columns(
     generated = {g.column for g in rows.generated}
     overflows: list[Rule] = []
     columns: list[Projected] = []
+    constants = _constants(rows.defaults, analyst)
     nulls: dict[str, Column] = {}
     for field, at in zip(rows.table, match_names(source.names, rows.table), strict=True):
         if field.name in generated:
@@ -131,7 +133,8 @@ def _convert_columns(
                 overflows.append(Rule(lost, error_column(overflow(found.type, field.type, field.name))))
                 columns.append(F.col(quoted(names[at])))
         elif field.name in defaults:
-            stored = _default(defaults[field.name], caster, analyst)
+            columns.append(CastTo(constants[field.name], type_json(defaults[field.name].type), field.name))
+            continue
         else:
             if (kind := str(field.type)) not in nulls:
                 nulls[kind] = caster.null(field.type)
@@ -148,21 +151,38 @@ def _is_stored_as_it_is(given: StructField, field: StructField) -> bool:
     )
 
 
-def _default(default: Default, caster: Caster, analyst: Analyst) -> Column:
-    """A constant; what cannot be computed is told now, as the Arrow path does."""
-    clause = default.clause
-    if not is_foreign(clause):
-        with suppress(UnsupportedFeatureError):  # Spark may be able to all the same
-            default.value(analyst.timezone)
-    value = analyst.resolve(analyst.no_columns(), clause, clause.text)
-    return caster.cast(analyst.jvm.column(value), default.type)
+def _constants(defaults: Sequence[Default], analyst: Analyst) -> dict[str, Any]:
+    """The expressions of defaults; what cannot be computed is told now, as the Arrow path does."""
+    for default in defaults:
+        if not is_foreign(default.clause):
+            with suppress(UnsupportedFeatureError):  # Spark may be able to all the same
+                default.value(analyst.timezone)
+    found = analyst.resolve_all(analyst.no_columns(), [default.clause for default in defaults])
+    return {default.column: value for default, value in zip(defaults, found, strict=True)}
 
 
-def _with_generated(frame: DataFrame, generated: Generated, table: StructType, analyst: Analyst) -> DataFrame:
-    field = table.find(generated.column)
-    assert field is not None
-    value = analyst.jvm.column(analyst.resolve(frame, generated.clause, generated.clause.text))
-    return frame.select("*", Caster(analyst.jvm).cast(value, field.type).alias(field.name, metadata={}))
+def _independent(generated: Sequence[Generated]) -> Iterator[list[Generated]]:
+    """Generated columns in their order, as many at a time as do not read one another."""
+    group: list[Generated] = []
+    for column in generated:
+        read = {path.path[0].lower() for path in columns_in(column.clause.tree)}
+        if any(other.column.lower() in read for other in group):
+            yield group
+            group = []
+        group.append(column)
+    if group:
+        yield group
+
+
+def _with_generated(
+    frame: DataFrame, generated: Sequence[Generated], table: StructType, analyst: Analyst
+) -> DataFrame:
+    found = analyst.resolve_all(frame, [column.clause for column in generated])
+    kinds = {field.name: field.type for field in table}
+    columns: list[Projected] = [ColumnAt(at) for at in range(len(frame.columns))]
+    for column, value in zip(generated, found, strict=True):
+        columns.append(CastTo(value, type_json(kinds[column.column]), column.column))
+    return analyst.project(frame, columns)
 
 
 # --- checking
@@ -170,18 +190,12 @@ def _with_generated(frame: DataFrame, generated: Generated, table: StructType, a
 
 def _check_rows(frame: DataFrame, checks: Sequence[Rule], plan: WritePlan, analyst: Analyst) -> DataFrame:
     """The table's columns in order, one of them only to be had from rows that meet all checks."""
-    from pyspark.sql import functions as F
-
     carrier = _carrier(plan)
     positions = {name: at for at, name in enumerate(frame.schema.names)}
     columns: list[Projected] = []
     for field in plan.rows.table:
         if checks and field.name == carrier:
-            first, *others = checks
-            guarded = F.when(first.broken, first.error)
-            for check in others:
-                guarded = guarded.when(check.broken, check.error)
-            columns.append(guarded.otherwise(F.col(quoted(field.name))).alias(field.name, metadata={}))
+            columns.append(Guarded(positions[field.name], [(check.broken, check.error) for check in checks]))
         else:
             columns.append(ColumnAt(positions[field.name], field.name))
     return analyst.project(frame, columns)

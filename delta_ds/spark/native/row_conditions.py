@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
@@ -26,8 +25,9 @@ from delta_ds.kernel.schema.types import (
     arrow_schema,
 )
 from delta_ds.kernel.write.overwrite_scope import ReplaceCheck
+from delta_ds.records import dataclass
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.row_errors import ReportedValue, error_column
+from delta_ds.spark.row_errors import ReportedValue, error_column, error_sql
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -41,18 +41,18 @@ _LIMIT = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*")
 
 @dataclass(frozen=True)
 class Rule:
-    """A row check as Spark expressions.
+    """A row check as Spark expressions: columns, or SQL where there may be many.
 
     Attributes
     ----------
     broken
-        Whether a row breaks it; never null.
+        Whether a row breaks it; null: it does not.
     error
         Raises.
     """
 
-    broken: Column
-    error: Column
+    broken: Column | str
+    error: Column | str
 
 
 def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
@@ -75,25 +75,30 @@ def rules(plan: RowPlan, frame: DataFrame, analyst: Analyst) -> Iterator[Rule]:
         A check that is not known here.
     """
     nulls = _row_of_nulls(plan.table)
+
+    def error() -> DeltaError:
+        found = planned.violation(nulls, 0, plan.table, plan.timezone)
+        assert isinstance(found, DeltaError)
+        return found
+
     for planned in plan.checks:
         check = planned.check if isinstance(planned, ReplaceCheck) else planned
         if isinstance(check, Condition):
             if check.absent:
                 raise NotNative(f"{check.clause.owner} names columns that the table does not have")
             broken = _violation_condition(check, frame, analyst, fixed=planned is not check)
-            values = _values(check, plan.table)
+            yield Rule(broken, error_column(error(), _values(check, plan.table)))
         elif isinstance(check, NotNull):
-            broken, values = value(check.path).isNull(), {}
+            yield Rule(f"{'.'.join(map(quoted, check.path))} IS NULL", error_sql(error()))
         elif isinstance(check, Length):
-            text = _length(check, plan.table)
-            if text is None:
-                continue
-            broken, values = text.isNotNull(), {check.column: ReportedValue(text)}
+            field, limit = plan.table.find(check.column), _LIMIT.fullmatch(check.declared or "")
+            if field is not None and field.type == STRING and limit:
+                name = quoted(field.name)
+                yield Rule(f"char_length({name}) > {limit[1]}", error_sql(error(), {check.column: name}))
+            elif (text := _length(check, plan.table)) is not None:
+                yield Rule(text.isNotNull(), error_column(error(), {check.column: ReportedValue(text)}))
         else:
             raise NotNative(f"the check {check!r} is not known here")
-        error = planned.violation(nulls, 0, plan.table, plan.timezone)
-        assert isinstance(error, DeltaError)
-        yield Rule(broken, error_column(error, values))
 
 
 def _row_of_nulls(table: StructType) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,12 @@ _FIELD_IDS = "spark.sql.parquet.fieldId.read.enabled"
 _MISSING_IDS = "spark.sql.parquet.fieldId.read.ignoreMissing"
 # Files say themselves which calendar they use; what says nothing is read as it stands, as the kernel does.
 READER_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+# Parquet's filters by dictionaries and Bloom filters compare bits: to them -0.0 is not 0.0, and they leave rows out.
+_WITHOUT_FILTERS_BY_VALUE = {
+    "parquet.filter.dictionary.enabled": "false",
+    "parquet.filter.bloom.enabled": "false",
+}
+_FLOATS = re.compile(r'"(float|double)"')
 
 
 def scan(
@@ -69,7 +76,7 @@ def scan(
     found = scan_columns(snapshot, columns)
     if root is None:
         root = local_root(snapshot)
-        check_names(snapshot)
+        check_names(spark, snapshot)
     index = DeltaFileIndex(jvm, root, snapshot, found, rows=rows, numbered=numbered, timezone=timezone)
     frame = _relation(jvm, index, found, {**READER_OPTIONS, **(hadoop_options or {})})
     if index.has_deletions:
@@ -82,6 +89,8 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
     """The relation by itself: physical names, hidden columns last, deleted rows included."""
     session = jvm.spark._jsparkSession
     options = {**options, _FIELD_IDS: str(columns.by_id).lower(), _MISSING_IDS: "false"}
+    if _FLOATS.search(columns.data.json()):
+        options |= _WITHOUT_FILTERS_BY_VALUE
     relation = jvm.relations.of(
         index,
         index.partitionSchema(),

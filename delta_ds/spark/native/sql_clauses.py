@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.conditions.classes import PREDICATE_NOT_BOOLEAN
 from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureError
 from delta_ds.kernel.data.rows.plan import ColumnsOf, is_foreign
+from delta_ds.records import dataclass
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.native.projection import Projected, project
 
@@ -142,6 +142,15 @@ class Analyst:
             mismatch = PREDICATE_NOT_BOOLEAN(predicate=text, type=kind)
             raise self._failure(clause, mismatch, predicate)
         return expression
+
+    def resolve_all(self, frame: DataFrame, clauses: Sequence[RowExpression]) -> list[Any]:
+        """The Catalyst expressions of some clauses; otherwise as `resolve`, in one call where nothing is wrong."""
+        if len(clauses) > 1:
+            plan, texts = self.jvm.logical_plan(frame), [clause.text for clause in clauses]
+            found = self.jvm.projections.resolve(self.private, plan, texts)
+            if found is not None:
+                return list(found)
+        return [self.resolve(frame, clause, clause.text) for clause in clauses]
 
     def _refuse_functions(self, node: Any, clause: RowExpression, predicate: bool) -> None:
         builtin = self.jvm.module("org.apache.spark.sql.catalyst.analysis.FunctionRegistry$").expressions()

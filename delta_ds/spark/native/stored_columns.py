@@ -6,7 +6,6 @@ Source: PROTOCOL.md, "Column Mapping", "Partition Value Serialization".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
@@ -25,6 +24,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     holds,
 )
+from delta_ds.records import replace
 from delta_ds.spark.native.columns import spark_schema
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.projection import ColumnAt, Projected, project

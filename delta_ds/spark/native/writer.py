@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.write.paths import encode
@@ -20,6 +20,7 @@ from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.parquet_source import NotPlainError
 from delta_ds.kernel.write.plan import plan_write
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engine import engine_info
@@ -27,6 +28,7 @@ from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.native.hadoop import file_system, hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.plain_files import find_plain_files, write_plain_files
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 from delta_ds.spark.native.stored_columns import check_writable, stored_columns
@@ -109,12 +111,11 @@ def save(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> int |
         result = stage(df, plan, options, folder)
     with StagedFiles(storage) as staged:
         staged.deleted_by(lambda: _remove(jvm, f"{_root(jvm, plan, options)}{folder}", plan))
-        transaction = None
+        transaction = Transaction(storage, snapshot, engine_info=engine_info())
         if snapshot is not None and versions.reads(storage):
             # The rows come from the table itself: whatever changes it in the meantime contradicts them.
-            transaction = Transaction(storage, snapshot, engine_info=engine_info())
             transaction.read_whole_table()
-        version = finish_write(plan, [result], transaction, engine_info=engine_info(), staged=staged)
+        version = finish_write(plan, [result], transaction, staged=staged)
     if version is not None and parsed.data_change:
         compact_as_planned(plan, [result])
     if version is not None:
@@ -145,23 +146,48 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
     """
     jvm = Jvm.of(df.sparkSession)
     check_writable(plan.files)
-    target = f"{_root(jvm, plan, options)}{folder}"
+    root = _root(jvm, plan, options)
+    target = f"{root}{folder}"
     hadoop_options = {k: v for k, v in options.items() if is_hadoop_setting(k)}
-    rows = stored_rows(df, plan)
     try:
         with Staging(plan.storage.url) as staged:
             staged.deleted_by(lambda: _remove(jvm, target, plan))
-            _write_files(jvm, rows, plan, target, hadoop_options)
-            found = read_parquet_files(plan.storage, plan.files, folder)
-            plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
-            _remove_leftovers(jvm, target, plan, found)
+            if plan.read_version < 0 and not _is_there(jvm, root):
+                staged.deleted_by(lambda: _remove_empty(jvm, root))
+            result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, target, plan))
+            if result is None:
+                rows = stored_rows(df, plan)
+                _write_files(jvm, rows, plan, target, hadoop_options)
+                found = read_parquet_files(plan.storage, plan.files, folder)
+                plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
+                _remove_leftovers(jvm, target, plan, found)
+                result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
             staged.release()
     except Exception as error:
         ours = as_delta_error(error)
         if ours is None or ours is error:
             raise
         raise ours from error
-    return TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
+    return result
+
+
+def _stage_by_arrow(
+    df: DataFrame, plan: WritePlan, folder: str, remove: Callable[[], None]
+) -> TaskResult | None:
+    """Write rows that are Parquet files as they are; None where Spark has to write, into a folder that is not there."""
+    try:
+        if _is_optimized(plan):
+            raise NotPlainError("small files are joined before they are written")
+        files = find_plain_files(df, plan)
+    except NotPlainError as why:
+        logger.debug("written_by_spark table=%s reason=%s", plan.storage.url, why)
+        return None
+    try:
+        return write_plain_files(df, plan, files, folder)
+    except NotPlainError as why:
+        logger.info("written_by_spark_after_all table=%s reason=%s", plan.storage.url, why)
+        remove()
+        return None
 
 
 def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
@@ -223,6 +249,19 @@ def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
         file_system(jvm, folder).delete(folder, True)
     except Py4JError as error:
         logger.warning("orphan_files_left table=%s folder=%s reason=%s", plan.storage.url, target, error)
+
+
+def _is_there(jvm: Jvm, folder: str) -> bool:
+    path = jvm.Path(folder)
+    return bool(file_system(jvm, path).exists(path))
+
+
+def _remove_empty(jvm: Jvm, folder: str) -> None:
+    """Delete the folder of a table that has not come to be, unless somebody has put something into it."""
+    path = jvm.Path(folder)
+    files = file_system(jvm, path)
+    if files.exists(path) and len(files.listStatus(path)) == 0:
+        files.delete(path, False)
 
 
 def refresh_cached_rows(spark: SparkSession, root: str) -> None:

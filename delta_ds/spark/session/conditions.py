@@ -34,6 +34,7 @@ from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.native.jvm import Jvm, compile_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,8 +68,12 @@ def sql_of(spark: SparkSession, condition: Any, schema: StructType) -> str:
     if is_connect(spark):
         return sql_of_expression(condition._expr)
     rows = frame_of(spark, [], schema).where(condition)
-    resolved = rows._jdf.queryExecution().analyzed().condition()
-    return str(resolved.sql())
+    return sql_of_resolved(Jvm.of(spark), rows._jdf.queryExecution().analyzed().condition())
+
+
+def sql_of_resolved(jvm: Jvm, condition: Any) -> str:
+    """A condition that Spark has resolved as SQL; `true` only if it is the literal."""
+    return str(compile_class(jvm.jvm, jvm.gateway, "ConditionText").sql(condition))
 
 
 def column_name(spark: SparkSession, column: Any) -> str:

@@ -22,9 +22,11 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session import monkeypatch, reports, state, streams
+from delta_ds.spark.session.names import path_named
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
+from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import is_ours, path_of, unknown_to_catalogs, with_path
 
 if TYPE_CHECKING:
@@ -62,13 +64,18 @@ def uninstall(spark: SparkSession) -> None:
             _connect_ids.discard(spark.session_id)  # type: ignore[attr-defined]
         else:
             spark.conf.unset(MARK)
-        for session in list(_sessions):
-            if _is_stopped(session) or not is_installed(session):
-                _sessions.discard(session)
-        if not any(is_connect(session) == connect for session in _sessions):
+        if not installed_sessions(connect):
             for owner, name, _, _ in _patches(connect):
                 monkeypatch.undo(owner, name)
             reports.uninstall(connect)
+
+
+def installed_sessions(connect: bool) -> list[SparkSession]:
+    """The sessions of a kind that have not ended and have this installed."""
+    for session in list(_sessions):
+        if _is_stopped(session) or not is_installed(session):
+            _sessions.discard(session)
+    return [session for session in _sessions if is_connect(session) == connect]
 
 
 def is_installed(spark: SparkSession) -> bool:
@@ -107,7 +114,7 @@ def _patches(connect: bool) -> list[_Patch]:
 
     return [
         (DataFrameReader, "load", _loads_ours, _load),
-        (DataFrameReader, "table", _names_path("tableName", "_spark"), _table),
+        (DataFrameReader, "table", _reads_table, _table),
         (SparkSession, "table", _names_path("tableName", None), _session_table),
         *_writer_patches(DataFrameWriter),
         (ClassicFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
@@ -143,6 +150,16 @@ def _names_path(argument: str, session: str | None) -> _Concerns:
     return concerns
 
 
+def _reads_table(reader: Any, arguments: dict[str, Any]) -> bool:
+    """A table by its path; or by its name with options, which Spark does not show to whoever analyses the query."""
+    name = arguments.get("tableName")
+    if path_of(name) is not None:
+        return is_installed(reader._spark)
+    if not is_installed(reader._spark) or not has_catalog(reader._spark):
+        return False
+    return bool(state.reader_state(reader).options) and path_named(reader._spark, name) is not None
+
+
 def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or state.reader_source(reader)
     return is_ours(source) and is_installed(reader._spark)
@@ -157,13 +174,14 @@ def _saves_table(writer: Any, arguments: dict[str, Any]) -> bool:
     return (
         path_of(arguments.get("name")) is not None
         and is_installed(writer._spark)
-        or _saves_ours(writer, arguments)
+        or (_saves_ours(writer, arguments) and not has_catalog(writer._spark))
     )
 
 
 def _makes_table(argument: str, session: str) -> _Concerns:
     def concerns(target: Any, arguments: dict[str, Any]) -> bool:
-        return is_ours(arguments.get(argument)) and is_installed(getattr(target, session))
+        owner = getattr(target, session)
+        return is_ours(arguments.get(argument)) and is_installed(owner) and not has_catalog(owner)
 
     return concerns
 
@@ -206,7 +224,8 @@ def _session_table(original: Callable[..., Any], spark: Any, arguments: dict[str
 def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, name: str) -> DataFrame:
     if has_schema:
         raise LEGACY_ERROR_TEMP_1189(method=name)
-    return read(spark, with_path(options, path_of(name), "table"))
+    path = path_of(name)
+    return read(spark, with_path(options, path if path is not None else path_named(spark, name), "table"))
 
 
 def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:

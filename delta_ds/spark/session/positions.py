@@ -40,8 +40,7 @@ def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> Data
     pairs = list(zip(given, wanted, strict=False))
     if all(g.name == w.name and _fits(g.dataType, w.dataType) for g, w in pairs):
         return df
-    casts = str(df.sparkSession.conf.get(_ANSI_CONF, "true")).lower() == "true"
-    widens = _widens(table, options)
+    casts = _casts(df, table, options)
     # By their places: names may be there more than once.
     places = df.toDF(*[f"c{i}" for i in range(len(given))])
     columns: list[Column] = []
@@ -49,12 +48,42 @@ def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> Data
         column = F.col(f"c{place}")
         if place < len(wanted):
             target = wanted[place]
-            stored = _place_type(field.dataType, target.dataType, table, target.name, casts and not widens)
+            stored = _place_type(field.dataType, target.dataType, table, target.name, casts)
             column = column if stored == field.dataType else column.cast(stored)
             columns.append(column.alias(target.name))
         else:
             columns.append(column.alias(field.name))
     return places.select(*columns)
+
+
+def by_name(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
+    """The rows of `INSERT ... BY NAME`, and of one that lists columns: cast to the types of the table's columns.
+
+    Columns are matched by their names, fields of structs by their places. Other columns stay, for the write to take or
+    to refuse.
+
+    Raises
+    ------
+    SchemaError
+        A struct has fewer fields than in the table.
+    """
+    wanted = {field.name.lower(): field for field in table.schema.fields}
+    casts = _casts(df, table, options)
+    places = df.toDF(*[f"c{i}" for i in range(len(df.columns))])
+    columns: list[Column] = []
+    for place, field in enumerate(df.schema.fields):
+        column = F.col(f"c{place}")
+        target = wanted.get(field.name.lower())
+        if target is not None:
+            stored = _place_type(field.dataType, target.dataType, table, target.name, casts)
+            column = column if stored == field.dataType else column.cast(stored)
+        columns.append(column.alias(field.name))
+    return places.select(*columns)
+
+
+def _casts(df: DataFrame, table: Table, options: Mapping[str, str]) -> bool:
+    ansi = str(df.sparkSession.conf.get(_ANSI_CONF, "true")).lower() == "true"
+    return ansi and not _widens(table, options)
 
 
 def _fits(given: DataType, wanted: DataType) -> bool:

@@ -8,11 +8,11 @@ Source: Spark, `DataFrameReader.scala` and `DataFrameWriter.scala`; the same fro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.types import StructType
 
+from delta_ds.records import dataclass, field
 from delta_ds.spark.engine import is_connect
 
 _SEPARATOR = "\0"

@@ -15,9 +15,13 @@ from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.session import monkeypatch, state
+from delta_ds.spark.session.names import catalog_of, path_named
 from delta_ds.spark.session.writing import OF_EVERY_WRITE, with_layout, with_settings
 from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
-from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path
+from delta_ds.spark.table_names import FORMAT, is_ours, path_of, path_option, unknown_to_catalogs, with_path
+
+# Arguments of `toTable` that `start` does not have, or not here.
+_OF_TABLES = ("tableName", "format")
 
 # Whether a session has the integration installed.
 _IsInstalled: TypeAlias = Callable[[Any], bool]
@@ -47,7 +51,11 @@ def patches(
 
     def names_path(session: str) -> Callable[[Any, dict[str, Any]], bool]:
         def concerns(target: Any, arguments: dict[str, Any]) -> bool:
-            return path_of(arguments.get("tableName")) is not None and is_installed(getattr(target, session))
+            owner = getattr(target, session)
+            if not is_installed(owner):
+                return False
+            name = arguments.get("tableName")
+            return path_of(name) is not None or path_named(owner, name) is not None
 
         return concerns
 
@@ -60,8 +68,8 @@ def patches(
 
 
 def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
-    if arguments.get("format") is not None:
-        reader.format(arguments["format"])
+    # By the one name that Spark finds the Python data source under.
+    reader.format(FORMAT)
     if arguments.get("schema") is not None:
         reader.schema(arguments["schema"])
     reader.options(**arguments.get("options", {}))
@@ -76,14 +84,19 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
-    return _load(original, reader, {"format": FORMAT, "path": path_of(arguments["tableName"])})
+    name = arguments["tableName"]
+    path = path_of(name)
+    if path is None:
+        path = path_named(reader._spark, name)
+    return _load(original, reader, {"path": path})
 
 
 def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
     writer.options(**arguments.get("options", {}))
-    for name in ("outputMode", "partitionBy", "format", "queryName"):
+    for name in ("outputMode", "partitionBy", "queryName"):
         if arguments.get(name) is not None:
             getattr(writer, name)(arguments[name])
+    writer.format(FORMAT)
     spec = state.stream_writer_state(writer)
     options = with_path(spec.options, arguments.get("path"), "start")
     complete = with_layout(options, spec.partition_by, spec.cluster_by)
@@ -101,11 +114,33 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
     source = arguments.get("format")
     if source is not None and not is_ours(source):
         raise WRITTEN_BY_OTHER_FORMAT(table=arguments["tableName"], format=source)
-    path = path_of(arguments["tableName"])
+    name = arguments["tableName"]
+    path = path_of(name)
     if path is None:
-        raise unknown_to_catalogs(arguments["tableName"])
-    given = {name: value for name, value in arguments.items() if name != "tableName"}
-    return _start(original, writer, {**given, "format": FORMAT, "path": path})
+        writer.options(**arguments.pop("options", {}))
+        location = path_option(state.stream_writer_state(writer).options)
+        path = _path_in_catalog(writer, arguments, location)
+        if location is not None:
+            # The same place, given as the location of the table.
+            return _start(original, writer, {k: v for k, v in arguments.items() if k not in _OF_TABLES})
+    given = {key: value for key, value in arguments.items() if key not in _OF_TABLES}
+    return _start(original, writer, {**given, "path": path})
+
+
+def _path_in_catalog(writer: Any, arguments: dict[str, Any], location: str | None) -> str:
+    """Where the table of a name is; one that is not there is made empty, as Spark does it."""
+    name = arguments["tableName"]
+    session = state.stream_writer_session(writer)
+    catalog = catalog_of(session)
+    if catalog is None:
+        raise unknown_to_catalogs(name)
+    found = catalog.path(session, name)
+    if found is not None:
+        return found
+    if arguments.get("partitionBy") is not None:
+        writer.partitionBy(arguments["partitionBy"])
+    spec = state.stream_writer_state(writer)
+    return catalog.create(session, name, location, writer._df.schema, spec.partition_by, spec.cluster_by)
 
 
 def _check(options: Mapping[str, str], mode: str | None) -> None:

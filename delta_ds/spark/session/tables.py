@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
@@ -12,6 +11,7 @@ from pyspark.sql.types import StructType
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.options.parsing import STORAGE_PREFIX
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.connect_bridge import ask, open_log
 from delta_ds.spark.table_names import path_option

@@ -56,7 +56,7 @@ _MODES = {
     "errorifexists": ERROR,
     "default": ERROR,
 }
-_DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
+DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
 
 
 def save(
@@ -250,7 +250,7 @@ def _take_over_dynamic_mode(spark: SparkSession, options: dict[str, str]) -> Non
     given = {name.lower() for name in options}
     if given & {"partitionoverwritemode", "replacewhere", "replacetable"}:
         return
-    if str(spark.conf.get(_DYNAMIC_CONF, "static")).lower() == "dynamic":
+    if str(spark.conf.get(DYNAMIC_CONF, "static")).lower() == "dynamic":
         options["partitionOverwriteMode"] = "dynamic"
 
 

@@ -7,7 +7,6 @@ partitions, since the reader that they get is made in yet another process.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.scan.scan import pack
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.timezone import task_time_zone

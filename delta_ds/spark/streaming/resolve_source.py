@@ -7,7 +7,6 @@ not tell. So the session integration adds an option that says both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.options.read import READ_OPTIONS
@@ -17,6 +16,7 @@ from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.streaming.read_snapshot import state_to_read
 from delta_ds.kernel.streaming.source import StreamSource
+from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.metadata_column import metadata_field
 from delta_ds.spark.timezone import machine_time_zone

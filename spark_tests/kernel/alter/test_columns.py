@@ -17,6 +17,7 @@ from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.alter.columns import (
+    NewColumn,
     add_columns,
     alter_column,
     drop_columns,
@@ -327,8 +328,9 @@ def test_added_and_dropped_again_leaves_the_schema(schema: StructType, data: st.
     protocol = Protocol(2, 5)
     state = TableState("T", 0, protocol, Metadata("x", schema_to_json(mapped), (), configuration), {})
     after = data.draw(st.sampled_from([None, *(f"`{name}`" for name in mapped.names)]))
+    first = after is None and data.draw(st.booleans())
     more = plan_added_columns(
-        state, struct(new=struct(z="date")), after is None and data.draw(st.booleans()), after
+        state, [NewColumn(field, None, first, after) for field in struct(new=struct(z="date"))]
     )
     wider = TableState("T", 1, protocol, _with_ids(more.metadata), {})
     assert len(wider.schema) == len(mapped) + 1

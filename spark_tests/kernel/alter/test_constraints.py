@@ -86,8 +86,9 @@ def test_a_dropped_constraint_is_gone(tmp_path: Path) -> None:
     log = made(tmp_path, properties={"delta.constraints.c": "id > 0", "delta.constraints.d": "v > 0"})
     version = drop_constraint(log, "C")
     assert log.snapshot().properties == {"delta.constraints.d": "v > 0"}
-    assert version is not None
-    assert action(log, version, "commitInfo")["operation"] == "DROP CONSTRAINT"
+    info = action(log, version, "commitInfo")
+    assert info["operation"] == "DROP CONSTRAINT"
+    assert info["operationParameters"] == {"name": "C", "expr": "id > 0", "existed": "true"}
 
 
 def test_a_constraint_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -95,5 +96,11 @@ def test_a_constraint_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeltaError, match="it has d") as caught:
         drop_constraint(log, "nosuch")
     assert caught.value.condition == "DELTA_CONSTRAINT_DOES_NOT_EXIST"
-    assert drop_constraint(log, "nosuch", if_exists=True) is None
     assert log.snapshot().version == 0
+
+
+def test_a_missing_constraint_that_may_be_missing_is_a_commit_that_says_so(tmp_path: Path) -> None:
+    log = made(tmp_path, properties={"delta.constraints.d": "v > 0"})
+    version = drop_constraint(log, "nosuch", if_exists=True)
+    assert action(log, version, "commitInfo")["operationParameters"] == {"name": "nosuch", "existed": "false"}
+    assert log.snapshot().properties == {"delta.constraints.d": "v > 0"}

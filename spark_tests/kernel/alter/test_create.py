@@ -252,3 +252,15 @@ def test_nothing_is_defined_for_fields_inside_columns(tmp_path: Path, metadata: 
     schema = StructType((StructField("id", LONG), StructField("s", ArrayType(inner))))
     with pytest.raises(DeltaError, match="inside another column"):
         made(tmp_path, schema, properties={"delta.feature.allowColumnDefaults": "supported"})
+
+
+def test_a_name_for_a_table_that_is_there_asks_for_its_properties_or_none(tmp_path: Path) -> None:
+    log = made(tmp_path, properties={"delta.appendOnly": "true", "mine": "1"})
+    nothing = StructType(())
+    assert create_table(log, nothing, mode="adopt", without_columns=True) is None
+    same = {"mine": "1", "delta.appendonly": "true"}
+    assert create_table(log, PLAIN, (), same, mode="adopt") is None
+    with pytest.raises(TableExistsError, match="mine") as caught:
+        create_table(log, nothing, (), {"mine": "1"}, mode="adopt", without_columns=True)
+    assert caught.value.condition == "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
+    assert log.snapshot().version == 0

@@ -222,3 +222,31 @@ def test_the_names_of_row_tracking_columns_stay(tmp_path: Path) -> None:
     set_properties(log, {"delta.enableRowTracking": "false"})
     set_properties(log, {"delta.enableRowTracking": "true"})
     assert log.snapshot().properties == before
+
+
+@pytest.mark.parametrize(
+    "asked", [{"delta.minWriterVersion": "2"}, {"delta.minReaderVersion": "3", "delta.minWriterVersion": "5"}]
+)
+def test_a_version_that_does_not_go_with_reader_features_is_refused(
+    tmp_path: Path, asked: dict[str, str]
+) -> None:
+    log = made(tmp_path, properties={"delta.enableDeletionVectors": "true"})
+    with pytest.raises(DeltaError) as caught:
+        set_properties(log, asked)
+    assert caught.value.condition == "DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE"
+    assert log.snapshot().version == 0
+
+
+def test_unknown_properties_are_stored_as_given_where_they_are_allowed(tmp_path: Path) -> None:
+    log = made(tmp_path, properties={"delta.Made.Up": "0"}, unknown=True)
+    set_properties(log, {"delta.someThing": "1"}, unknown=True)
+    assert log.snapshot().properties == {"delta.Made.Up": "0", "delta.someThing": "1"}
+    with pytest.raises(InvalidOptionError):
+        set_properties(log, {"delta.someThing": "2"})
+
+
+def test_the_history_names_features_in_lower_case(tmp_path: Path) -> None:
+    log = made(tmp_path)
+    version = set_properties(log, {"delta.feature.v2Checkpoint": "supported"})
+    parameters = action(log, version, "commitInfo")["operationParameters"]
+    assert json.loads(parameters["properties"]) == {"delta.feature.v2checkpoint": "supported"}

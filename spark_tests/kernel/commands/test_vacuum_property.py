@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
+from delta_ds.kernel.commands.vacuum.command import FindNeeded
+from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
+from delta_ds.kernel.log.checkpoint import CheckpointFiles
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.commands.vacuum_tables import (
@@ -159,10 +164,22 @@ def play(model: Model, steps: list[Step], start: float) -> None:
             model.committed(hours, *actions)
 
 
+def run_here(
+    parts: Sequence[CheckpointFiles], work: Callable[[CheckpointFiles], Iterable[bytes]]
+) -> list[bytes]:
+    """What tasks answer, in no order."""
+    return [message for part in reversed(parts) for message in work(part)]
+
+
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
-@given(steps=STEPS, retention=st.sampled_from([0, 1, 3, 8, 30]), again=st.sampled_from([0, 2, 10]))
+@given(
+    steps=STEPS,
+    retention=st.sampled_from([0, 1, 3, 8, 30]),
+    again=st.sampled_from([0, 2, 10]),
+    find_needed=st.sampled_from([None, partial(needed_in_parts, run=run_here)]),
+)
 def test_files_of_versions_within_the_retention_stay_and_all_others_go(
-    steps: list[Step], retention: float, again: float
+    steps: list[Step], retention: float, again: float, find_needed: FindNeeded | None
 ) -> None:
     root = Path(tempfile.mkdtemp())
     try:
@@ -172,7 +189,8 @@ def test_files_of_versions_within_the_retention_stay_and_all_others_go(
         for hours in (retention, min(again, retention)):
             needed, there = model.needed(hours), files(root)
             log = DeltaLog(root)
-            result = vacuum(log, hours, now_ms=NOW, retention_check=False, record=False)
+            how: dict[str, Any] = {"retention_check": False, "record": False, "find_needed": find_needed}
+            result = vacuum(log, hours, now_ms=NOW, **how)
             gone = texts_of(result.paths)
             assert files(root) == there - gone
             assert not gone & needed, "a file that a version within the retention refers to"

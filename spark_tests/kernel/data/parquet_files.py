@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import output_schema, read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.storage.open import open_storage
 

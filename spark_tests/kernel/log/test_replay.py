@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from delta_ds import CorruptLogFileError, DeltaLog, LogError
 from delta_ds.kernel.log.json_actions import find_actions
+from delta_ds.kernel.log.reconcile import keys_at, newest_rows
 from delta_ds.testing import TableBuilder, json_lines, metadata_action, protocol_action, remove_action
 from spark_tests.full_form import examples
 
@@ -254,3 +255,29 @@ def test_a_torn_checksum_is_of_no_matter(table):
     table.commit(add("a"))
     Path(table.checksum()).write_bytes(b'{"numFiles":')
     assert DeltaLog(table.path).snapshot().files().num_rows == 1
+
+
+@given(
+    st.lists(st.lists(st.none() | st.sampled_from(["a", "b", "c", "d\0x"]), max_size=4), max_size=5),
+    st.integers(0, 2),
+)
+@settings(max_examples=examples(100))
+def test_the_newest_row_of_a_key_is_its_last_over_all_chunks(chunks, skipped):
+    keys = pa.chunked_array([pa.array(c, pa.string())[skipped:] for c in chunks], pa.string())
+    rows = keys.to_pylist()
+    expected = [key is not None and key not in rows[n + 1 :] for n, key in enumerate(rows)]
+    newest = newest_rows(keys)
+    assert newest.tolist() == expected
+    assert keys_at(keys, newest).to_pylist() == [k for k, last in zip(rows, expected, strict=True) if last]
+
+
+@pytest.mark.parametrize("removed", [range(0), range(400, 420), range(0, 300), range(0, 900, 2)])
+def test_live_adds_are_the_same_shared_or_copied(table, removed):
+    """None dead; a short run of dead ones; a third of them; every other one."""
+    table.commit(*(add(f"f{n}", stats=f"s{n}") for n in range(900)))
+    table.commit(*(remove_action(add(f"f{n}")) for n in removed))
+    files = DeltaLog(table.path).snapshot().live_files()
+    expected = [n for n in range(900) if n not in removed]
+    assert files.table["path"].to_pylist() == [f"f{n}" for n in expected]
+    assert files.stats_json().to_pylist() == [f"s{n}" for n in expected]
+    files.table.validate(full=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context
 from typing import Any
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 @dataclass
 class MemoryFiles:
-    """What `LiveFiles` offers to pruning: `stats` text or None a file, typed statistics for some leaves."""
+    """`FilesToPrune`, and `table`: `stats` text or None a file, typed statistics for some leaves."""
 
     stats: Sequence[str | None]
     partitions: Sequence[Mapping[str, str | None]] | None = None
@@ -43,11 +43,20 @@ class MemoryFiles:
             columns["partitionValues"] = pa.array(self.partitions, kind)
         return pa.table(columns)
 
-    def stats_json(self, rows: pa.Array | None = None) -> pa.ChunkedArray:
-        every = pa.chunked_array([pa.array(self.stats, pa.string())])
-        taken = every if rows is None else every.take(rows)
-        self.asked_json.append(len(taken))
-        return taken
+    def partition_texts(self, physical: str) -> pa.Array:
+        return pa.array(
+            [values.get(physical) for values in self.partitions or [{}] * self.num_rows], pa.string()
+        )
+
+    def stats_texts(self, rows: pa.Array) -> Iterator[pa.Array]:
+        self.asked_json.append(len(rows))
+        yield pa.array(self.stats, pa.string()).take(rows)
+
+    def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
+        return None
+
+    def keep(self, columns: Mapping[str, pa.Array]) -> None:
+        """Nothing is kept."""
 
     def stats_parsed(self, leaves: Sequence[str], rows: pa.Array | None = None) -> pa.Table | None:
         found = {leaf: self.typed[leaf] for leaf in leaves if leaf in self.typed}

@@ -17,6 +17,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
+from delta_ds.exceptions import DataFileError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -202,6 +203,29 @@ class TestLaw:
         ]  # fmt: skip
         with tempfile.TemporaryDirectory() as path:
             assert exact_aggregates(_build(path, files), certain) is not None
+
+    @settings(max_examples=examples(100))
+    @given(
+        tables=_tables(),
+        column=st.sampled_from(SCHEMA.names),
+        predicate=st.sampled_from([None, "i > 0", "p = 1", "d <> 0"]),
+    )
+    def test_a_scan_answers_for_the_rows_that_match(
+        self, tables: list[dict[str, Any]], column: str, predicate: str | None
+    ) -> None:
+        with tempfile.TemporaryDirectory() as path:
+            scan = _build(path, tables).scan(predicate, ["s"], metadata_columns=["row_index"])
+            rows = scan.snapshot.scan(predicate).to_arrow().to_pylist()
+            types = {f.name: arrow_type(f.type) for f in SCHEMA}
+            assert scan.count() == len(rows)
+            if column == "st":
+                with pytest.raises(UnsupportedOperationError, match="no min of st"):
+                    scan.min(column)
+                return
+            for function, found in (("min", scan.min(column)), ("max", scan.max(column))):
+                wanted = _over_rows(rows, Aggregate(function, (column,)))
+                assert repr(found.as_py()).replace("-0.0", "0.0") == repr(wanted).replace("-0.0", "0.0")
+                assert found.type == types[column]
 
 
 # --- by hand
@@ -412,3 +436,36 @@ def test_only_asked_columns_are_parsed(tmp_path: Path, monkeypatch: pytest.Monke
     exact_aggregates(snapshot, [Aggregate("count")])
     exact_aggregates(snapshot, [Aggregate("min", ("c",)), Aggregate("max", ("c",))])
     assert asked == [[], [(("c",), INTEGER)]]
+
+
+class TestScan:
+    def test_what_the_log_tells_reads_no_file(self, tmp_path: Path) -> None:
+        log = DeltaLog(str(tmp_path / "t"))
+        log.write(pa.table({"x": [3, 1, 2], "s": ["b", "a", None]}))
+        for file in (tmp_path / "t").glob("*.parquet"):
+            file.unlink()
+        scan = log.snapshot().scan()
+        assert (scan.count(), scan.min("X").as_py(), scan.max("x").as_py()) == (3, 1, 3)
+        with pytest.raises(DataFileError):
+            scan.snapshot.scan("x > 1").count()
+
+    def test_a_count_reads_no_column_that_nothing_asks_for(self, tmp_path: Path) -> None:
+        builder = TableBuilder(str(tmp_path))
+        builder.create(struct(("a", INTEGER), ("b", INTEGER)))
+        data = pa.table({"a": pa.array([1, 2, 3], pa.int32()), "b": ["text, which is no integer"] * 3})
+        builder.commit(builder.write_file(data, stats=False))
+        scan = DeltaLog(str(tmp_path)).snapshot().scan
+        assert (scan().count(), scan("a > 1").count(), scan("a > 1").max("a").as_py()) == (3, 2, 3)
+
+    def test_a_column_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        log = DeltaLog(str(tmp_path))
+        log.write(pa.table({"amount": [1]}))
+        with pytest.raises(SchemaError, match="amuont"):
+            log.snapshot().scan().max("amuont")
+
+    def test_char_is_as_it_is_read(self, tmp_path: Path) -> None:
+        char = StructField("c", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
+        builder = TableBuilder(str(tmp_path))
+        builder.create(StructType((char,)))
+        builder.commit(builder.write_file(pa.table({"c": ["a"]})))
+        assert DeltaLog(str(tmp_path)).snapshot().scan().min("c").as_py() == "a  "

@@ -452,19 +452,21 @@ def test_hundred_thousand_files_are_pruned_in_far_less_than_a_second_each_step()
 def test_pruning_imports_no_heavy_module() -> None:
     code = """
 import sys
-import pyarrow as pa
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.expressions.tree import Call, Column, Literal
 from delta_ds.kernel.scan.skipping import prune
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, StructField, StructType
 class Files:
     num_rows = 2
-    table = pa.Table.from_arrays([array_of(["f", "g"], STRING)], names=["path"])
-    def stats_json(self, rows=None):
+    def stats_texts(self, rows):
         text = '{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":2},"nullCount":{"id":0}}'
-        return pa.chunked_array([array_of([text, text], STRING)])
-    def stats_parsed(self, leaves, rows=None):
+        yield array_of([text, text], STRING)
+    def stats_parsed(self, leaves, rows):
         return None
+    def kept(self, names):
+        return None
+    def keep(self, columns):
+        pass
 predicate = Call("=", (Column(("id",), LONG), Literal(3, LONG)), BOOLEAN)
 schema = StructType((StructField("id", LONG),))
 assert len(prune(Files(), predicate, schema=schema, partition_columns=[], mapping_mode="none").rows) == 0

@@ -72,7 +72,7 @@ def test_conflict_on_unpartitioned_table_has_no_hint_and_an_unnamed_winner_is_a_
     transaction.scan("id = 1")
     write_commit(tmp_path, 1, [{"add": add("new", partitioned=False)}])
     with pytest.raises(ConcurrentAppendException, match="concurrent TRANSACTION") as caught:
-        transaction.commit("MERGE", changes_data=True)
+        transaction.add(add("mine", partitioned=False)).commit("MERGE")
     assert caught.value.condition == "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"
     assert caught.value.winning_operation is None
 

@@ -11,11 +11,11 @@ from delta_ds.kernel.transaction.isolation import IsolationLevel, commit_level, 
 @pytest.mark.parametrize(
     ("text", "level"),
     [
-        (None, "WriteSerializable"), ("serializable", "Serializable"), ("WRITESERIALIZABLE", "WriteSerializable"),
+        (None, "Serializable"), ("serializable", "Serializable"), ("WRITESERIALIZABLE", "WriteSerializable"),
         ("SnapshotIsolation", "SnapshotIsolation"),
     ],
 )  # fmt: skip
-def test_table_level_ignores_case_and_defaults_to_write_serializable(text: str | None, level: str) -> None:
+def test_table_level_ignores_case_and_defaults_to_serializable(text: str | None, level: str) -> None:
     configuration = {} if text is None else {"delta.isolationLevel": text}
     assert table_level(configuration, "t").value == level
 

@@ -63,7 +63,7 @@ def test_append_writes_commit_info_as_delta_spark_does(tmp_path: Path) -> None:
     assert found == {
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": '["p"]', "auto": False, "description": None},
-        "readVersion": 0, "isolationLevel": "WriteSerializable", "isBlindAppend": True,
+        "readVersion": 0, "isolationLevel": "Serializable", "isBlindAppend": True,
         "operationMetrics": {"numFiles": "1", "numOutputRows": "3"}, "userMetadata": "hello",
         "tags": {"k": "true"}, "engineInfo": f"delta_ds/{__version__}",
     }  # fmt: skip

@@ -165,12 +165,16 @@ def test_half_an_application_transaction_is_refused(tmp_path: Path) -> None:
         write(tmp_path, FIVE, txnAppId="app")
 
 
-def test_rearranged_rows_are_marked_in_every_action(tmp_path: Path) -> None:
-    write(tmp_path, FIVE)
+@pytest.mark.parametrize(
+    ("level", "used"),
+    [("Serializable", "SnapshotIsolation"), ("WriteSerializable", "WriteSerializable")],
+)
+def test_rearranged_rows_are_marked_in_every_action(tmp_path: Path, level: str, used: str) -> None:
+    write(tmp_path, FIVE, **{"delta.isolationLevel": level})
     write(tmp_path, FIVE, "overwrite", dataChange="false")
     files = [*actions(tmp_path, 1, "add"), *actions(tmp_path, 1, "remove")]
     assert [f["dataChange"] for f in files] == [False, False]
-    assert info(tmp_path, 1)["isolationLevel"] == "WriteSerializable"
+    assert info(tmp_path, 1)["isolationLevel"] == used
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvariantViolationError, SchemaError, UnsupportedOperationError
+from delta_ds.spark.commands.merge import run
+from delta_ds.spark.commands.merge.sides import SourceStats, source_stats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -189,6 +191,34 @@ def test_a_source_that_is_never_the_same_is_evaluated_once(spark: SparkSession, 
     found = Counter(values(table).values())
     assert (found[-1], found[-2]) == (result.num_updated_rows, result.num_inserted_rows)
     assert result.num_updated_rows > 0 and result.num_inserted_rows > 0
+
+
+def test_nan_is_found_in_files_that_were_rewritten(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.sql("select * from values (1, double('NaN')), (2, 1D), (3, 2D) as t(id, x)")
+    rows.coalesce(1).write.format("pydelta").save(str(tmp_path))
+    table = DeltaTable.forPath(spark, str(tmp_path))
+
+    table.delete("id = 3")  # Spark's reader goes by the bounds in the footer of the file that comes of it
+
+    assert [row.id for row in table.toDF().where("x > 100").collect()] == [1]
+
+
+def test_a_source_of_long_values_does_not_go_to_every_executor(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(spark, tmp_path, {}, partitioned=False)
+    source = spark.range(8).selectExpr("id", "map('k', repeat('x', 3000)) as m", "repeat('y', 9000) as s")
+    seen = []
+
+    def stats(*asked: Any) -> SourceStats:
+        seen.append(source_stats(*asked))
+        return seen[0]
+
+    monkeypatch.setattr(run, "source_stats", stats)
+    table.merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "length(s.s)"}).execute()
+
+    assert (seen[0].rows, seen[0].variable_bytes) == (8, 8 * (len("{k -> }") + 3000 + 9000))
+    assert Counter(values(table).values())[9000] == 8
 
 
 def test_files_without_keys_of_the_source_are_not_read(spark: SparkSession, tmp_path: Path) -> None:

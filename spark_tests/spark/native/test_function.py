@@ -9,9 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+import delta_ds
 from delta_ds.exceptions import VersionNotFoundError
 from delta_ds.spark.native import function
 from delta_ds.spark.native.function import (
+    NAME,
     _identifiers,
     _registry,
     register_function,
@@ -27,6 +29,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     own = spark.newSession()
     register_function(own, insert_rows)
     yield own
+    delta_ds.unregister(own)
     unregister_function(own)
 
 
@@ -141,8 +144,6 @@ def test_wrong_arguments_are_told(
 def test_table_outside_the_native_scan_is_read_the_portable_way(
     session: SparkSession, sales: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import delta_ds
-
     def load(*_: object, **__: object) -> DataFrame:
         raise NotNative("as the test wants it")
 
@@ -180,12 +181,12 @@ def test_function_of_someone_else_is_left_alone(spark: SparkSession) -> None:
     sessions = spark.newSession(), spark.newSession()
     other, own = map(Jvm.of, sessions)
     register_function(other.spark, insert_rows)
-    (identifier,) = _identifiers(other)
+    (identifier,) = _identifiers(other, NAME)
     theirs = _registry(other).lookupFunctionBuilder(identifier).get()
     _registry(own).createOrReplaceTempFunction("pydelta", theirs, "scala_udf")
     with pytest.raises(NotNative, match="another table function pydelta"):
         register_function(own.spark, insert_rows)
     unregister_function(own.spark)
-    assert len(_identifiers(own)) == 1
+    assert len(_identifiers(own, NAME)) == 1
     unregister_function(other.spark)
-    assert _identifiers(other) == []
+    assert _identifiers(other, NAME) == []

@@ -13,7 +13,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog, DeltaTable
-from delta_ds.exceptions import DeltaConcurrentModificationException
+from delta_ds.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException
+from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.spark.native import writer
 from delta_ds.spark.native.latest_version import LatestVersion
 from delta_ds.testing import TableBuilder
@@ -297,6 +298,7 @@ def test_static_side_of_a_stream_is_the_newest_version_in_each_batch(
 def test_rows_from_the_table_that_they_are_written_to_are_those_of_the_version_that_the_write_starts_from(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    set_properties(DeltaLog(table), {"delta.isolationLevel": "WriteSerializable"})
     df = read(spark, table)
     append(table, 3)
     write(df.where("id > 0"), table, "overwrite")
@@ -321,6 +323,11 @@ def test_rows_from_the_table_that_they_are_written_to_are_those_of_the_version_t
     with pytest.raises(DeltaConcurrentModificationException):
         write(df.selectExpr("id + 1000 id"), table)
     assert ids(df) == [0]
+    unset_properties(DeltaLog(table), ["delta.isolationLevel"])
+    meanwhile.append(lambda: append(table, 12))
+    with pytest.raises(ConcurrentAppendException):
+        write(df.selectExpr("id + 1000 id"), table)
+    assert ids(df) == [0, 12]
 
 
 # --- INSERT INTO a view

@@ -32,6 +32,7 @@ from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.row_casts import Caster
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.row_conditions import quoted
+from delta_ds.spark.row_errors import error_sql
 
 pytestmark = pytest.mark.spark
 
@@ -779,3 +780,41 @@ def test_data_source_does_the_same(spark: SparkSession, tmp_path: Path, name: st
         )
     else:
         assert spark.read.format("pydelta").load(path).toArrow().to_pylist() == found[2]
+
+
+@pytest.mark.parametrize(
+    "text", ["it's", "a\\b\\n\\u0041", "${spark.app.name}", '$1 \n\t é 😀 `b` "c" % _ {} --']
+)
+def test_errors_in_sql_keep_every_letter(spark: SparkSession, text: str) -> None:
+    wanted = InvariantViolationError(f'{text} "" {text}', condition="C", parameters={"value": "", "x": text})
+    value = "concat(" + ", ".join(f"char({ord(letter)})" for letter in "it's \\") + ")"
+    with pytest.raises(Exception, match=r"\[C\]|pydelta-violation") as raised:
+        spark.sql(f"SELECT {error_sql(wanted, {'x': value})}").collect()
+    found = as_delta_error(raised.value)
+    assert found is not None
+    assert found.text == f'{text} "it\'s \\" {text}'
+    assert found.parameters == {"value": "it's \\", "x": text}
+    with pytest.raises(Exception, match=r"\[C\]|pydelta-violation") as raised:
+        spark.sql(f"SELECT {error_sql(wanted)}").collect()
+    plain = as_delta_error(raised.value)
+    assert plain is not None
+    assert plain.text == wanted.text
+
+
+def test_many_rules_are_told_in_the_order_of_the_arrow_path(spark: SparkSession, tmp_path: Path) -> None:
+    fields = [column(f"c{n}", "string" if n % 3 else "long", n % 2 == 0) for n in range(30)]
+    for n in (4, 10, 20):
+        fields[n]["metadata"]["__CHAR_VARCHAR_TYPE_STRING"] = "varchar(3)"
+    path = make_table(tmp_path / "t", fields, {"delta.constraints.few": "c0 < 5"})
+    kinds = ["STRING" if n % 3 else "BIGINT" for n in range(30)]
+    sound = [f"CAST('1' AS {kind}) AS c{n}" for n, kind in enumerate(kinds)]
+    assert_alike(spark.sql("SELECT " + ", ".join(sound)), path)
+    for broken in (
+        {0: "7"},
+        {1: "NULL"},
+        {4: "'long'"},
+        {20: "'long'", 29: "NULL"},
+        {0: "7", 1: "NULL", 4: "'long'"},
+    ):
+        row = [f"CAST({broken.get(n, repr('1'))} AS {kind}) AS c{n}" for n, kind in enumerate(kinds)]
+        assert_alike(spark.sql("SELECT " + ", ".join(row)), path)

@@ -86,6 +86,20 @@ def test_filters_skip_files_and_lose_no_row(
     assert index_of(df).last_listed == files
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.list_(pa.float64())])
+def test_zeros_of_both_signs_are_found_by_either(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType
+) -> None:
+    nested = pa.types.is_nested(kind)
+    zeros = pa.array([[-0.0], [0.0], [1.0]] if nested else [-0.0, 0.0, 1.0], kind)
+    inner = pa.array([{"x": -0.0}, {"x": 0.0}, {"x": 1.0}])
+    DeltaLog(tmp_path).write(pa.table({"v": zeros, "s": inner}))
+    rows = spark.read.format("pydelta").load(str(tmp_path))
+    zero = "array(0.0D)" if nested else "0.0D"
+    for condition in (f"v = {zero}", "s.x = 0.0D", "s.x = -0.0D", "s.x in (0.0D, 3.0D)"):
+        assert rows.where(condition).count() == 2, condition
+
+
 def test_partition_filters_on_many_partitions_are_exact(spark: SparkSession, tmp_path: Path) -> None:
     builder = TableBuilder(tmp_path)
     builder.create(pa.schema([("id", pa.int64()), ("p", pa.int32())]), partition_columns=["p"])

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog, DeltaTable, InvariantViolationError
+from delta_ds.kernel.storage.filesystem import FileStatus
+from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.writer import save
 
@@ -217,7 +220,6 @@ def test_what_spark_cannot_write_is_left_to_the_portable_path(
 
 
 def test_session_settings_of_parquet_do_not_reach_the_files(spark: SparkSession, tmp_path: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
@@ -242,7 +244,6 @@ def test_files_stay_where_tidying_up_after_the_commit_fails(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from delta_ds.exceptions import StorageError
-    from delta_ds.kernel.storage.local import LocalStorage
 
     def refuse(self: LocalStorage, paths: object) -> None:
         raise StorageError("the disk refuses")
@@ -250,3 +251,31 @@ def test_files_stay_where_tidying_up_after_the_commit_fails(
     monkeypatch.setattr(LocalStorage, "delete", refuse)
     assert save(spark.range(5), {"path": str(tmp_path / "t")}, overwrite=False) == 0
     assert spark.read.format("pydelta").load(str(tmp_path / "t")).collect() != []
+
+
+@pytest.mark.parametrize("commits", [0, 3])
+def test_a_write_lists_the_log_once_and_reads_no_commit_twice(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: int
+) -> None:
+    for _ in range(commits):
+        DeltaLog(tmp_path).write(pa.table({"id": [1]}))
+    listed: list[str] = []
+    read: list[str] = []
+    list_from, read_file = LocalStorage.list_from, LocalStorage.read
+
+    def counted_list(storage: LocalStorage, directory: str, start: str = "") -> list[FileStatus]:
+        listed.append(directory)
+        return list_from(storage, directory, start)
+
+    def counted_read(storage: LocalStorage, path: str) -> bytes:
+        read.append(path)
+        return read_file(storage, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStorage, "list_from", counted_list)
+        patch.setattr(LocalStorage, "read", counted_read)
+        assert save(spark.range(3), {"path": str(tmp_path)}, overwrite=False) == commits
+    assert listed == ["_delta_log"]
+    assert sorted(path for path in read if path.endswith(".json")) == [
+        f"_delta_log/{version:020d}.json" for version in range(commits)
+    ]

@@ -188,6 +188,7 @@ def test_work_of_one_session_leaves_the_active_one_active(
     DeltaTable.forPath(other, path).delete("id = 0")
     DeltaTable.forPath(other, path).history().collect()
     assert (state(spark), state(other)) == before
+    unregister(other)
 
 
 @pytest.fixture(params=[None, "false"], ids=["as Spark has it", "set by the user"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 import delta_ds.spark.native
 from delta_ds import DeltaLog, DeltaTable
@@ -250,9 +251,12 @@ MAKES_A_TABLE: dict[str, Callable[[DataFrame, str], object]] = {
         df.sparkSession.readStream.format("rate")
         .load()
         .writeStream.format("pydelta")
+        .option("checkpointLocation", f"{path}-checkpoint")
         .toTable("orders", path=path)
     ),
-    "catalog": lambda df, path: df.sparkSession.catalog.createTable("orders", path=path, source="pydelta"),
+    "catalog": lambda df, path: df.sparkSession.catalog.createTable(
+        "orders", path=path, source="pydelta", schema=df.schema
+    ),
     "catalog with a schema": lambda df, path: df.sparkSession.catalog.createTable(
         "orders", source="pydelta", schema=df.schema
     ),
@@ -260,13 +264,18 @@ MAKES_A_TABLE: dict[str, Callable[[DataFrame, str], object]] = {
 
 
 @pytest.mark.parametrize("call", MAKES_A_TABLE)
-def test_table_of_a_catalog_is_refused_before_anything_is_written(
-    session: SparkSession, tmp_path: Path, call: str
-) -> None:
-    with pytest.raises(UnsupportedOperationError, match="pydelta.`/path/of/the/table`"):
-        MAKES_A_TABLE[call](rows(session, 1), str(tmp_path / "t"))
-    assert not session.catalog.tableExists("orders")
-    assert not (tmp_path / "t").exists()
+def test_table_of_a_catalog_is_made_by_every_call(session: SparkSession, tmp_path: Path, call: str) -> None:
+    try:
+        made = MAKES_A_TABLE[call](rows(session, 1), str(tmp_path / "t"))
+        if isinstance(made, StreamingQuery):
+            made.stop()
+        table = DeltaTable.forName(session, "orders").detail().collect()[0]
+        assert table.format == "delta"
+        external = call in ("with a path", "by argument", "append", "create", "stream", "catalog")
+        assert (table.location == f"file:{tmp_path / 't'}") is external
+    finally:
+        session.sql("DROP TABLE IF EXISTS orders")
+    assert (tmp_path / "t").exists() is external
 
 
 # --- insertInto

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
 from delta_ds.kernel.scan.partitions import partition_tuples
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
 from delta_ds.kernel.write.finish import set_table
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.generated import generation_expression
@@ -30,6 +29,7 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.kernel.write.overwrite_scope import NOTHING, OverwriteScope
 from delta_ds.kernel.write.plan import WritePlan
+from delta_ds.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,12 @@ from delta_ds.kernel.write.task import TaskResult
 ACTION = "__pydelta_action"
 BEFORE = "__pydelta_before_"  # and the number of the table's column: the value that the row had
 ROW_ID, ROW_VERSION = "__pydelta_row_id", "__pydelta_row_version"
+# Where a row of the table is: the number of its file among the candidates, and its position there.
+FILE, ROW = "__pydelta_file", "__pydelta_row"
+# The number of the clause that changes a row; and of one that none changes.
+CLAUSE, NONE = "__pydelta_clause", -1
+# The number of the row of a MERGE's source that matches.
+SOURCE = "__pydelta_source"
 # What happens to a row.
 COPY, UPDATE, INSERT, DELETE = range(4)
 

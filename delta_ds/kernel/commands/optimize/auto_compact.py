@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, 
 from delta_ds.kernel.options import settings
 from delta_ds.kernel.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from delta_ds.kernel.value_types import parse_size
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog

@@ -58,7 +58,7 @@ def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
         raise CLUSTERING_WITH_PARTITION_PREDICATE(
             table=table, where=request.where, predicates=" ".join(request.where)
         )
-    if request.kind == ZORDER:
+    if request.kind == ZORDER or request.columns:
         raise CLUSTERING_WITH_ZORDER_BY(table=table, zOrderBy=", ".join(request.columns))
 
 

@@ -10,7 +10,6 @@ Source: delta-spark, `MultiDimClustering.cluster`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -36,6 +35,7 @@ from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.records import dataclass, replace
 
 IN_MEMORY_BYTES = 256 << 20  # of Parquet files
 PIECE_BYTES = 32 << 20

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrit
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -100,9 +100,10 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[AddFile]:
     DeltaError
         What a bin ran into; the new files of all bins are deleted.
     """
-    with ThreadPoolExecutor(max(1, min(threads, len(plan.bins)))) as pool:
+    at_a_time = max(1, min(threads, len(plan.bins)))
+    with ThreadPoolExecutor(at_a_time) as pool:
         work = [
-            pool.submit(rewrite_bin, plan.rewrite, plan.curve, files, number)
+            pool.submit(rewrite_bin, plan.rewrite, plan.curve, files, number, threads // at_a_time)
             for number, files in enumerate(plan.bins)
         ]
     problem = next((error for future in work if (error := future.exception())), None)
@@ -114,7 +115,9 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[AddFile]:
     return adds
 
 
-def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, task: int) -> list[AddFile]:
+def rewrite_bin(
+    plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, task: int, threads: int = 1
+) -> list[AddFile]:
     """Rewrite the files of one bin, in one task.
 
     Parameters
@@ -123,6 +126,8 @@ def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, ta
         Along what rows are arranged; None to keep their order.
     task
         A number for the names of files.
+    threads
+        How many files are read at a time where rows keep their order.
 
     Returns
     -------
@@ -130,7 +135,7 @@ def rewrite_bin(plan: RewritePlan, curve: ClusteringCurve | None, files: Bin, ta
         The bodies of the `add` actions; errors as `rewrite_files`.
     """
     if curve is None:
-        return rewrite_files(plan, files, task)
+        return rewrite_files(plan, files, task, threads)
     if files.size <= clustering_sort.IN_MEMORY_BYTES:
         return clustering_sort.arrange_in_memory(plan, curve, files, task)
     return _arrange_on_disk(plan, curve, files, task)

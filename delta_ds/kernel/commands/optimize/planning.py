@@ -6,7 +6,6 @@ Source: delta-spark, `OptimizeExecutor.optimize`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +26,7 @@ from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.column_paths import show
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog

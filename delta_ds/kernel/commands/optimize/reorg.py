@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
 from delta_ds.kernel.schema.from_arrow import primitive_from_arrow
 from delta_ds.kernel.schema.type_widening import can_widen
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType, schema_to_json
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot

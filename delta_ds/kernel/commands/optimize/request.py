@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options import settings
 from delta_ds.kernel.value_types import parse_boolean, parse_size
+from delta_ds.records import dataclass, field, replace
 
 COMPACT = "compact"
 ZORDER = "zorder"
@@ -129,6 +129,8 @@ class OptimizeRequest:
 
     def with_settings(self, **changes: Any) -> OptimizeRequest:
         """The same request with other sizes."""
+        from dataclasses import fields
+
         known = {f.name for f in fields(OptimizeSettings)}
         assert known.issuperset(changes)
         return replace(self, settings=replace(self.settings, **changes))

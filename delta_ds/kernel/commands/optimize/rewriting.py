@@ -8,24 +8,31 @@ Source: PROTOCOL.md, "Row Tracking" (RT-W-06 to 09), "Deletion Vectors".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.data.read.ahead import in_order, threads_for
+from delta_ds.kernel.data.read.decoding import BATCH_ROWS
+from delta_ds.kernel.data.read.file_columns import Layouts
 from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.data.read.reader import read_slice
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.optimize.reorg import Description
     from delta_ds.kernel.snapshot import Snapshot
+
+_AHEAD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +110,30 @@ def rewrite_plan(snapshot: Snapshot, timezone: str, after: Description | None = 
     return RewritePlan(snapshot.storage, reading, files, tracking)
 
 
-def read_rows(plan: RewritePlan, slices: Sequence[FileSlice]) -> Iterator[pa.RecordBatch]:
-    """The live rows of files, with the columns that new files have, row tracking included."""
-    for batch in read_slices(plan.storage, plan.reading, slices):
-        yield row_tracking_as_columns(batch, plan.tracking)
+def read_rows(plan: RewritePlan, slices: Sequence[FileSlice], threads: int = 1) -> Iterator[pa.RecordBatch]:
+    """The live rows of files, with the columns that new files have, row tracking included.
+
+    Parameters
+    ----------
+    threads
+        How many files are read at a time.
+    """
+    layouts = Layouts(plan.reading)
+    streams = [partial(read_slice, plan.storage, layouts, piece, BATCH_ROWS, False) for piece in slices]
+    with closing(in_order(streams, threads_for(plan.storage, threads), _AHEAD_BYTES)) as batches:
+        for batch in batches:
+            yield row_tracking_as_columns(batch, plan.tracking)
 
 
-def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[AddFile]:
+def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0, threads: int = 1) -> list[AddFile]:
     """Join the files of a bin, in their order, into one.
 
     Parameters
     ----------
     task
         A number for the names of files.
+    threads
+        How many files are read at a time.
 
     Returns
     -------
@@ -129,7 +147,7 @@ def rewrite_files(plan: RewritePlan, files: Bin, task: int = 0) -> list[AddFile]
     StorageError
         A file cannot be written; the same.
     """
-    return write_bin_rows(plan, read_rows(plan, files.slices), files, task)
+    return write_bin_rows(plan, read_rows(plan, files.slices, threads), files, task)
 
 
 def write_bin_rows(

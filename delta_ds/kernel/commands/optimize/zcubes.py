@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.live_adds import live_adds
 from delta_ds.kernel.schema.types import LONG, STRING
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.records import dataclass
 
 PROVIDER = "liquid"
 _ID, _COLUMNS = "ZCUBE_ID", "ZCUBE_ZORDER_BY"

@@ -11,7 +11,6 @@ Source: J. Skilling, "Programming the Hilbert curve" (AIP Conference Proceedings
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import flags, integers
+from delta_ds.records import dataclass
 
 HILBERT = "hilbert"
 ZORDER = "zorder"

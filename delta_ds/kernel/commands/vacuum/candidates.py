@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.kernel.commands.vacuum.needed import Needed
 from delta_ds.kernel.commands.vacuum.paths import Hidden, parent_folders, with_ancestors
-
-# Of the files that are looked up at once; more where more are needed, since each look-up hashes those first.
-_ROWS = 131_072
+from delta_ds.records import dataclass
 
 _CHECKSUM = r"(^|/)\.([^/]+)\.crc$"
 
@@ -41,13 +39,6 @@ class Candidates:
 
 def no_files() -> pa.Table:
     return pa.table({"path": pa.nulls(0, pa.string()), "size": integers([])})
-
-
-def exclude_paths(files: pa.Table, needed: pa.ChunkedArray) -> pa.Table:
-    """The files whose path is not among the needed ones."""
-    if not (files.num_rows and len(needed)):
-        return files
-    return files.filter(pc.invert(pc.is_in(files["path"], value_set=needed)))
 
 
 class _Folders:
@@ -91,7 +82,7 @@ def is_old(rows: pa.Table, cutoff_ms: int) -> pa.ChunkedArray:
 
 
 def find_candidates(
-    batches: Iterable[pa.RecordBatch], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
+    batches: Iterable[pa.RecordBatch], needed: Needed, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
     """The listed files that are older than the horizon and not needed.
 
@@ -102,7 +93,7 @@ def find_candidates(
     batches
         Of `listing_schema`.
     needed
-        From `references.needed_paths`.
+        What must stay.
     cutoff_ms
         The horizon, ms since 1970.
     """
@@ -120,7 +111,7 @@ def find_candidates(
             files = files.filter(pc.invert(hidden.mask(files["path"])))
             yield files.select(["path", "size"])
 
-    found = [exclude_paths(group, needed) for group in _tables_of_rows(old_files(), max(_ROWS, len(needed)))]
+    found = [needed.without(group) for group in _tables_of_rows(old_files(), needed.rows_at_once)]
     files = pa.concat_tables(found) if found else no_files()
     return Candidates(files, _beside(checksums, files), folders.empty(), folders.count())
 

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -20,27 +19,31 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.commands.vacuum import lite
-from delta_ds.kernel.commands.vacuum.candidates import Candidates, exclude_paths, find_candidates
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, find_candidates
 from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
+from delta_ds.kernel.commands.vacuum.needed import Needed, NeededPaths, exclude_paths
 from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
 from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
-from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
+from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import unambiguous
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from delta_ds.kernel.delta_log import DeltaLog
-    from delta_ds.kernel.snapshot import Snapshot
 
 logger = logging.getLogger("delta_ds")
 
 Mode = Literal["full", "lite"]
 # What is done, how much of it is done, and how much there is (None: not known yet): `listing` and `deleting` files.
 Progress = Callable[[str, int, int | None], None]
+# Finds the files that must stay: of the newest version, a listing of the log made after it, and the horizon.
+FindNeeded = Callable[[Snapshot, LogListing, int], Needed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ def vacuum(
     record: bool = True,
     progress: Progress | None = None,
     now_ms: int | None = None,
+    find_needed: FindNeeded | None = None,
 ) -> VacuumResult:
     """Delete the files below a table's folder that no version within the retention refers to.
 
@@ -113,6 +117,8 @@ def vacuum(
         Is called now and then with `listing` or `deleting`, the files so far, and of how many.
     now_ms
         The timestamp that the retention is counted back from, ms since 1970; None: now.
+    find_needed
+        Finds the files that must stay in place of this process.
 
     Raises
     ------
@@ -137,7 +143,7 @@ def vacuum(
     snapshot.table_state.check_writable()
     horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
     tell = progress or _report_nothing
-    found, reached = _candidates(snapshot, horizon, mode, inventory, tell)
+    found, reached = _candidates(snapshot, horizon, mode, inventory, tell, find_needed or exactly_needed)
     if dry_run:
         return _result(found, dry_run=True)
     result = _delete(log, snapshot.version, found, horizon, record, tell)
@@ -150,8 +156,18 @@ def _report_nothing(what: str, done: int, total: int | None) -> None:
     """Say nothing."""
 
 
+def exactly_needed(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Needed:
+    """What must stay, by all paths; see `needed_paths`."""
+    return NeededPaths(needed_paths(snapshot, listing, cutoff_ms))
+
+
 def _candidates(
-    snapshot: Snapshot, horizon: Horizon, mode: Mode, inventory: Inventory | None, tell: Progress
+    snapshot: Snapshot,
+    horizon: Horizon,
+    mode: Mode,
+    inventory: Inventory | None,
+    tell: Progress,
+    find_needed: FindNeeded,
 ) -> tuple[Candidates, int | None]:
     """The files that can be deleted, and the newest version committed before the horizon."""
     storage = snapshot.storage
@@ -160,13 +176,13 @@ def _candidates(
     last = lite.last_version_before(snapshot, listing, horizon.cutoff_ms)
     if mode == "lite":
         commits = lite.commits_to_read(storage, listing, last)
-        needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
+        needed = find_needed(snapshot, listing, horizon.cutoff_ms)
         return lite.find_removed_files(storage, commits, needed, hidden, horizon.cutoff_ms), last
     if inventory is not None:
         batches = iter(read_inventory(inventory, storage).to_batches())
     else:
         batches = storage.list_below("", lambda folder: folder not in hidden)
-    needed = needed_paths(snapshot, listing, horizon.cutoff_ms)
+    needed = find_needed(snapshot, listing, horizon.cutoff_ms)
     return find_candidates(_report_progress(batches, tell), needed, hidden, horizon.cutoff_ms), last
 
 

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from delta_ds.conditions.maintenance import CANNOT_VACUUM_LITE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import integers
-from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, exclude_paths, no_files
+from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files
+from delta_ds.kernel.commands.vacuum.needed import Needed
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_log_rows, vector_paths
 from delta_ds.kernel.json_text import parse_json
@@ -103,7 +104,7 @@ def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> 
 
 
 def find_removed_files(
-    storage: Storage, commits: Sequence[LogFile], needed: pa.ChunkedArray, hidden: Hidden, cutoff_ms: int
+    storage: Storage, commits: Sequence[LogFile], needed: Needed, hidden: Hidden, cutoff_ms: int
 ) -> Candidates:
     """The files that commits removed before the horizon, and their change files, but for those needed.
 
@@ -117,7 +118,7 @@ def find_removed_files(
         sizes = pc.struct_field(vectors, "sizeInBytes").cast(pa.int64())
         tables.append(_inside(vector_paths(vectors), sizes, storage))
     whole = pa.concat_tables(tables).group_by("path").aggregate([("size", "max")])
-    files = exclude_paths(pa.table({"path": whole["path"], "size": whole["size_max"]}), needed)
+    files = needed.without(pa.table({"path": whole["path"], "size": whole["size_max"]}))
     files = files.filter(pc.invert(hidden.mask(files["path"])))
     local = storage.address.scheme == "file"
     return Candidates(files, checksums_beside(files if local else files[:0]), (), 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
 from delta_ds.kernel.log.checkpoint import (
+    CheckpointFiles,
     UnreadableCheckpointError,
     inline_actions,
     locate_files,
@@ -29,9 +31,12 @@ from delta_ds.kernel.log.checkpoint import (
 )
 from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import deletion_vector_type
+from delta_ds.kernel.log.file_selection import select_in_checkpoint
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
+from delta_ds.kernel.log.replay import ReplayHead
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log
+from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -79,14 +84,62 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
         checkpoint, removes = _tombstones(snapshot, checkpoint)
         segment_base = checkpoint.version if checkpoint is not None else -1
         found += [part for rows in removes for part in _named_paths(_young(rows, cutoff_ms))]
+    found += _named_in_commits(snapshot, listing, segment_base, cutoff_ms)
+    return _distinct(found, storage)
+
+
+def needed_by_commits(
+    snapshot: Snapshot, head: ReplayHead, listing: LogListing, cutoff_ms: int
+) -> pa.ChunkedArray:
+    """What of `needed_paths` the commits of the log name, those before the checkpoint that `head` begins with included.
+
+    Together with `needed_in_checkpoint` of all parts of it, these are the needed paths.
+    """
+    live = head.state.files.table
+    found = [live["path"], _vectors(live["deletionVector"])]
+    checkpoint = snapshot.segment.checkpoint
+    assert checkpoint is not None
+    found += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
+    return _distinct(found, snapshot.storage)
+
+
+def needed_in_checkpoint(
+    storage: Storage, part: CheckpointFiles, touched: pa.StringArray, columns: Sequence[str], cutoff_ms: int
+) -> pa.ChunkedArray:
+    """What of `needed_paths` a checkpoint names, or a part of one.
+
+    Parameters
+    ----------
+    touched, columns
+        See `select_in_checkpoint`.
+
+    Raises
+    ------
+    DeltaError
+        As `needed_paths`.
+    """
+    with ThreadPoolExecutor(1) as reader:
+        live = select_in_checkpoint(
+            storage, part, touched, columns, lambda files: row_numbers(files.num_rows), reader
+        )
+    found = [column for table in live for column in (table["path"], _vectors(table["deletionVector"]))]
+    for rows in _removes_in(storage, part):
+        found += _named_paths(_young(rows, cutoff_ms))
+    return _distinct(found, storage)
+
+
+def _named_in_commits(
+    snapshot: Snapshot, listing: LogListing, segment_base: int, cutoff_ms: int
+) -> Iterator[pa.ChunkedArray]:
+    """The files that commits within the horizon name, and those that commits since the checkpoint removed lately."""
+    storage = snapshot.storage
     first = first_within(listing, snapshot.version, cutoff_ms)
     before = [f for v, f in listing.commits.items() if segment_base < v < first]
     within = [f for v, f in listing.commits.items() if v >= first]
     for rows in read_log_rows(storage, before, "remove"):
-        found += _named_paths(_young(rows, cutoff_ms))
+        yield from _named_paths(_young(rows, cutoff_ms))
     for rows in read_log_rows(storage, within, "add", "remove", "cdc"):
-        found += _named_paths(rows)
-    return _distinct(found, storage)
+        yield from _named_paths(rows)
 
 
 def paths_added_since(storage: Storage, version: int, below: int | None = None) -> pa.ChunkedArray:
@@ -175,6 +228,10 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
         manifest = inline_actions(storage, checkpoint) or b""
         yield from _parse_vectors([(checkpoint.files[0].path, manifest)], "remove")
         return
+    yield from _removes_in(storage, files)
+
+
+def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructArray]:
     wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     for path in files.paths:
         with open_file(storage, path) as parquet:
@@ -187,7 +244,7 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
             if "path" not in present:
                 continue
             columns = [f"remove.{name}" for name in present]
-            table = read_columns(storage, path, parquet, columns)
+            table = read_columns(storage, path, parquet, columns, files.groups)
         for rows in table["remove"].chunks:
             rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
             if len(rows):

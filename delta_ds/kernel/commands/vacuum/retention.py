@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from delta_ds.conditions.maintenance import (
@@ -13,6 +12,7 @@ from delta_ds.conditions.maintenance import (
 )
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION
+from delta_ds.records import dataclass
 
 _HOUR_MS = 3_600_000
 

@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "Reader Requirements for Column Mapping" (protocol-checklis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -31,6 +30,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
 )
+from delta_ds.records import dataclass
 
 Converter = Callable[[pa.Array], pa.Array]
 _PARQUET_ID = b"PARQUET:field_id"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from delta_ds.kernel.data.values.deletion_vector import Positions

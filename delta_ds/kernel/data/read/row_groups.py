@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from delta_ds.kernel.data.read import char_padding, column_conversion
 from delta_ds.kernel.expressions.arrays import micros
 from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
 from delta_ds.kernel.schema.types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -29,6 +29,8 @@ _FLOATS = (FLOAT, DOUBLE)
 
 def row_starts(metadata: pq.FileMetaData) -> np.ndarray[Any, Any]:
     """Physical position of the first row of each row group, and at the end the number of rows."""
+    if metadata.num_row_groups == 1:
+        return np.array([0, metadata.num_rows])
     return np.cumsum([0, *(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))])
 
 

@@ -10,7 +10,6 @@ Source: Spark, `Cast.canANSIStoreAssign`; delta-spark, `SchemaUtils.normalizeCol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +45,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
 )
+from delta_ds.records import dataclass
 
 Converter = Callable[[pa.Array], pa.Array]
 

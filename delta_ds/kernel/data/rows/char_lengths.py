@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from delta_ds.kernel.data.read import char_padding
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.types import INTEGER, STRING, ArrayType, DataType, MapType, StructType
+from delta_ds.records import dataclass
 
 _LIMIT = re.compile(r"\s*(?:var)?char\(\s*(\d+)\s*\)\s*")
 _Search = Callable[[pa.Array], "tuple[int, str] | None"]  # the first row with a text too long, and the text

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from delta_ds.kernel.expressions.tree import Column, Expression, Literal, column
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.field_metadata import INVARIANTS
 from delta_ds.kernel.schema.types import STRING, VARIANT, VOID, DataType, StructType
+from delta_ds.records import dataclass, replace
 
 CONSTRAINT_PREFIX = "delta.constraints."
 

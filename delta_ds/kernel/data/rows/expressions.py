@@ -8,7 +8,6 @@ Source: protocol-checklist CON-W-05, GEN-W-01, DEF-W-01.
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from delta_ds.kernel.expressions.functions_text import regex_of
 from delta_ds.kernel.expressions.functions_time import format_time
 from delta_ds.kernel.expressions.tree import Call, Cast, Expression, Literal
 from delta_ds.kernel.schema.types import DATE, TIMESTAMP, DataType, StructType
+from delta_ds.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from delta_ds.kernel.expressions.tree import Call, Column, Literal, columns
 from delta_ds.kernel.features import COLUMN_DEFAULTS, GENERATED_COLUMNS
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import DataType, StructField, StructType, arrow_type
+from delta_ds.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

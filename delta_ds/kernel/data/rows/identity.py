@@ -9,7 +9,6 @@ Differs: delta-spark deals the numbers out round robin and has to know the numbe
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from delta_ds.kernel.schema.field_metadata import (
     IDENTITY_STEP,
 )
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
+from delta_ds.records import dataclass, replace
 
 BLOCK = 1 << 20
 TASKS = 1 << 16

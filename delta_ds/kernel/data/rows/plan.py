@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from delta_ds.conditions.data import IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED, MISSING_NOT_NULL_COLUMN_VALUE
@@ -43,6 +42,7 @@ from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, replace
 
 VERIFICATION = "Generated Column"  # the name of the check that given values are those generated
 FOREIGN = "sql"  # the name of the call that stands for an expression which the kernel cannot read

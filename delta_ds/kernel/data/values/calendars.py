@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.data import INVALID_TIMEZONE
+from delta_ds.records import dataclass
 
 DAY_US = 86_400_000_000
 _CUTOVER_DAY = -141_427  # 1582-10-15, the first day on which both calendars agree

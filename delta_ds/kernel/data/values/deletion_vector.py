@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
@@ -22,6 +21,7 @@ from delta_ds.conditions.data import (
     DELETION_VECTOR_NOT_EXIST,
 )
 from delta_ds.exceptions import DataFileError, DeltaError
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,8 +9,7 @@ Source: PROTOCOL.md, "Per-file Statistics".
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,10 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
-    from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.log.live_files import FilesToPrune
 
 Path = tuple[str, ...]
 
@@ -82,6 +82,11 @@ class StatisticsLeaf:
         return ".".join(self.path)
 
     @property
+    def key(self) -> str:
+        """A name that no other leaf has, nor the same one as another type."""
+        return "\0".join([*self.path, str(self.type)])
+
+    @property
     def has_dots(self) -> bool:
         return any("." in name for name in self.path)
 
@@ -98,7 +103,7 @@ def has_bounds(data_type: DataType) -> bool:
 
 
 def load_statistics(
-    files: LiveFiles, rows: pa.Int64Array, leaves: Sequence[tuple[Path, DataType]]
+    files: FilesToPrune, rows: pa.Int64Array, leaves: Sequence[tuple[Path, DataType]]
 ) -> Statistics:
     """Load the statistics of some columns of some files.
 
@@ -108,9 +113,9 @@ def load_statistics(
     Parameters
     ----------
     files
-        The live files of a version.
+        What the files are asked for their statistics.
     rows
-        Row numbers into `files.table`; the result is aligned with them.
+        Ascending numbers of files; the result is aligned with them.
     leaves
         Physical path and current type of each wanted column. Bounds come only for types that have them
         (`has_bounds`), null counts for all. Text and typed values of an older, narrower type are widened.
@@ -134,7 +139,7 @@ def load_statistics(
 
 
 def _load(
-    files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
 ) -> dict[StatisticsLeaf, pa.Array]:
     typed = _typed(files, rows, wanted)
     settled = pa.repeat(FALSE, len(rows))
@@ -145,11 +150,37 @@ def _load(
     if settled.false_count == 0:
         return {leaf: _or_nulls(typed.get(leaf), leaf, len(rows)) for leaf in wanted}
     open_ = pc.invert(settled)
-    text = files.stats_json(rows.filter(open_))
-    parsed = parsed_leaves(text, wanted)
+    parsed = _leaves_of_texts(files, rows.filter(open_), wanted)
     if open_.true_count == len(rows) and not typed:
         return parsed
     return {leaf: _merge(typed.get(leaf), parsed[leaf], open_) for leaf in wanted}
+
+
+def _leaves_of_texts(
+    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+) -> dict[StatisticsLeaf, pa.Array]:
+    """The leaves from JSON text; of all files where that is asked for most of them, and then kept for the next time."""
+    names = {leaf: leaf.key for leaf in wanted}
+    found = files.kept(list(names.values()))
+    if found is None:
+        if 2 * len(rows) <= files.num_rows:
+            return _parsed(files.stats_texts(rows), wanted)
+        everyone = pc.indices_nonzero(pa.repeat(TRUE, files.num_rows)).cast(pa.int64())
+        parsed = _parsed(files.stats_texts(everyone), wanted)
+        found = {names[leaf]: column for leaf, column in parsed.items()}
+        files.keep(found)
+    columns = {leaf: found[name] for leaf, name in names.items()}
+    if len(rows) == files.num_rows:
+        return columns
+    return {leaf: column.take(rows) for leaf, column in columns.items()}
+
+
+def _parsed(pieces: Iterable[pa.Array], wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
+    """The leaves of texts that come piece by piece; of the texts no more than a piece is kept."""
+    found = [parsed_leaves(piece, wanted) for piece in pieces]
+    if len(found) == 1:
+        return found[0]
+    return {leaf: pa.concat_arrays([piece[leaf] for piece in found]) for leaf in wanted}
 
 
 def _or_nulls(column: pa.Array | None, leaf: StatisticsLeaf, length: int) -> pa.Array:
@@ -163,7 +194,7 @@ def _merge(typed: pa.Array | None, parsed: pa.Array, from_json: pa.BooleanArray)
 
 
 def _typed(
-    files: LiveFiles, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
+    files: FilesToPrune, rows: pa.Int64Array, wanted: Sequence[StatisticsLeaf]
 ) -> dict[StatisticsLeaf, pa.Array]:
     """The leaves that a checkpoint holds in typed form, null for files that are not from it."""
     askable = [leaf for leaf in wanted if not leaf.has_dots]
@@ -178,7 +209,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def parsed_leaves(text: pa.ChunkedArray, wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
+def parsed_leaves(text: pa.Array, wanted: Sequence[StatisticsLeaf]) -> dict[StatisticsLeaf, pa.Array]:
     tree: dict[str, Any] = {}
     for leaf in wanted:
         level = tree

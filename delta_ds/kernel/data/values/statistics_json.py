@@ -34,6 +34,8 @@ _LINES_PER_REPAIR = 512
 _PIECES = 16
 _BLOCK_BYTES = 1 << 20
 _MAX_BLOCK_BYTES = (1 << 31) - 1
+# Less is parsed in the thread that asks, often one of several that do.
+_BLOCKS_FOR_THREADS = 4
 # Python's own context has 28 digits.
 _ROOMY = Context(prec=80)
 _FIRST_ROUNDED = 1 << 53
@@ -93,7 +95,7 @@ def _parse(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
 def _read(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table | None:
     """Parse all lines at once; None if Arrow refuses any of them."""
     if len(text) == 0:
-        return schema.empty_table()
+        return pa.Table.from_batches([], schema)
     joined = pc.binary_join_element_wise(text, *_LINE_END)
     size = pc.sum(pc.binary_length(joined)).as_py()
     longest = pc.max(pc.binary_length(joined)).as_py()
@@ -101,7 +103,9 @@ def _read(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table | None:
     try:
         table = pyarrow.json.read_json(
             pa.BufferReader(joined.buffers()[2].slice(0, size)),
-            read_options=pyarrow.json.ReadOptions(block_size=block),
+            read_options=pyarrow.json.ReadOptions(
+                block_size=block, use_threads=size > _BLOCKS_FOR_THREADS * block
+            ),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, STRING, VOID, DataType, arrow_type
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 _Tree = dict[str, Any]
 

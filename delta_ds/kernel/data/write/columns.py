@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "Column Mapping", "Void Type" and "Delta Data Type to Parqu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +31,7 @@ from delta_ds.kernel.schema.types import (
     arrow_schema,
     arrow_type,
 )
+from delta_ds.records import dataclass
 
 _PARQUET_ID = "PARQUET:field_id"
 
@@ -262,17 +262,17 @@ def leaf_count(data_type: DataType) -> int:
     return 2 if data_type == VARIANT else 1
 
 
-def leaf_paths(field: pa.Field) -> list[str]:
-    """The dotted paths of the Parquet leaf columns of a column, as Parquet spells them."""
-    return _leaf_paths(field.name, field.type)
+def leaves(field: pa.Field) -> list[tuple[str, pa.DataType]]:
+    """The Parquet leaf columns of a column: their dotted paths, as Parquet spells them, and types."""
+    return _leaves(field.name, field.type)
 
 
-def _leaf_paths(path: str, kind: pa.DataType) -> list[str]:
+def _leaves(path: str, kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
     if pa.types.is_struct(kind):
-        return [leaf for f in kind for leaf in _leaf_paths(f"{path}.{f.name}", f.type)]
+        return [leaf for f in kind for leaf in _leaves(f"{path}.{f.name}", f.type)]
     if pa.types.is_map(kind):
         inner = f"{path}.key_value"
-        return _leaf_paths(f"{inner}.key", kind.key_type) + _leaf_paths(f"{inner}.value", kind.item_type)
+        return _leaves(f"{inner}.key", kind.key_type) + _leaves(f"{inner}.value", kind.item_type)
     if pa.types.is_list(kind):
-        return _leaf_paths(f"{path}.list.element", kind.value_type)
-    return [path]
+        return _leaves(f"{path}.list.element", kind.value_type)
+    return [(path, kind)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +45,7 @@ from delta_ds.kernel.schema.types import (
     StructType,
     arrow_type,
 )
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -18,13 +17,14 @@ import pyarrow as pa
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.data.write import paths
-from delta_ds.kernel.data.write.columns import FileColumns, leaf_paths
+from delta_ds.kernel.data.write.columns import FileColumns, leaves
 from delta_ds.kernel.data.write.partition_split import Partition
 from delta_ds.kernel.data.write.statistics import FileStatistics
 from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH, RANDOM_PREFIX_LENGTH
+from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 GROUP_ROWS = 1 << 20
 GROUP_BYTES = 128 << 20  # of Arrow data, before encoding and compression
 _CLOSING_FILES = 8
-_SAMPLE_ROWS = 1 << 16
-_MOSTLY_DISTINCT = 0.9  # share of distinct values in the sample from which a dictionary would not pay
+_SAMPLED_ROWS = 1 << 16  # fewer rows get dictionaries in any case
+_SAMPLE_ROWS = 1 << 13
+# The share of distinct values in the sample from which a dictionary would not pay: of values that come at random it is
+# 0.9 in the rows that are sampled.
+_MOSTLY_DISTINCT = 0.9875
 
 
 class Closing:
@@ -218,7 +221,7 @@ class _File:
         self._stream: BinaryIO = output.storage.open_output(path)
         try:
             with output.naming(path):
-                self._writer = _parquet_writer(self._stream, output.columns.schema, codec, plan, first)
+                self._writer = parquet_writer(self._stream, output.columns.schema, codec, plan, first)
         except BaseException:
             _discard(self._stream)
             raise
@@ -247,9 +250,16 @@ def _discard(stream: BinaryIO) -> None:
     getattr(stream, "discard", stream.close)()
 
 
-def _parquet_writer(
-    stream: BinaryIO, schema: pa.Schema, codec: str, plan: WriteSpec, first: pa.Table
+def parquet_writer(
+    stream: BinaryIO | pa.NativeFile, schema: pa.Schema, codec: str, plan: WriteSpec, first: pa.Table
 ) -> pq.ParquetWriter:
+    """A writer of files in the form that all data files of a table have.
+
+    Parameters
+    ----------
+    first
+        The first rows: they tell for which columns a dictionary pays.
+    """
     import pyarrow.parquet as pq
 
     v2 = plan.data_pages_v2
@@ -260,9 +270,21 @@ def _parquet_writer(
         data_page_version="2.0" if v2 else "1.0",
         compression="none" if codec == "uncompressed" else codec,
         use_dictionary=_dictionaries(first),
+        write_statistics=_bounded(schema),
         store_schema=False,
         store_decimal_as_integer=True,
     )
+
+
+def _bounded(schema: pa.Schema) -> bool | list[str]:
+    """The Parquet columns that footers have bounds of: not floats.
+
+    Arrow leaves NaN out of bounds. parquet-java, which Spark reads by, takes NaN for the greatest value, and would pass
+    over the row groups that hold it.
+    """
+    found = [leaf for f in schema for leaf in leaves(f)]
+    told = [path for path, kind in found if not pa.types.is_floating(kind)]
+    return told if len(told) < len(found) else True
 
 
 def _dictionaries(first: pa.Table) -> bool | list[str]:
@@ -271,13 +293,13 @@ def _dictionaries(first: pa.Table) -> bool | list[str]:
     A dictionary of distinct values is built, found too large and thrown away, at a third of the time of the
     whole write.
     """
-    if first.num_rows < _SAMPLE_ROWS:
+    if first.num_rows < _SAMPLED_ROWS:
         return True
     sample = first.slice(0, _SAMPLE_ROWS)
     distinct = {column.name for column in first.schema if _is_mostly_distinct(sample[column.name])}
     if not distinct:
         return True
-    return [leaf for f in first.schema if f.name not in distinct for leaf in leaf_paths(f)]
+    return [leaf for f in first.schema if f.name not in distinct for leaf, _ in leaves(f)]
 
 
 def _is_mostly_distinct(values: pa.ChunkedArray) -> bool:

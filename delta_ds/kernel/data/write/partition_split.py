@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import INTEGER, StructField
+from delta_ds.records import dataclass
 
 Numbers = np.ndarray[Any, Any]
 _SPARSE = 4  # more possible combinations per row than this are sorted instead of counted

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from delta_ds.conditions.data import (
     COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN,
@@ -24,6 +23,7 @@ from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, DATA_SKIP
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import VARIANT, DataType, StructType
+from delta_ds.records import dataclass
 
 _LOGGER = logging.getLogger("delta_ds")
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*([.,]|$)")

@@ -6,7 +6,6 @@ Source: PROTOCOL.md, "Data Files" and "Table Properties".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from delta_ds.kernel.features import (
@@ -23,6 +22,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, field
 
 _NEED_PARTITION_COLUMNS = frozenset(
     known.name for known in (MATERIALIZE_PARTITION_COLUMNS, ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V2)

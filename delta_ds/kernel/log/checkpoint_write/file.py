@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import numpy as np
@@ -23,6 +22,7 @@ from delta_ds.kernel.log.checkpoint_write.state import FileRows
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass, field
 
 # One row group holds at most this much: what writing keeps in memory at once.
 _GROUP_ROWS = 65_536

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -44,12 +43,13 @@ from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commi
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
 from delta_ds.kernel.log.json_actions import iterate_actions, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
-from delta_ds.kernel.log.reconcile import join_keys, newest_rows
+from delta_ds.kernel.log.reconcile import join_keys, keys_at, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, table_state
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, field
 
 logger = logging.getLogger("delta_ds")
 
@@ -251,7 +251,7 @@ class CheckpointState:
             return
         key = join_keys([file_keys(table, self._storage) for table in tables])
         newest = newest_rows(key) & ~seen.contains(key)
-        seen.add(key.filter(mask(newest)))
+        seen.add(keys_at(key, newest))
         start = 0
         for table in tables:
             holds = newest[start : start + table.num_rows]

@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +49,7 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass
 
 logger = logging.getLogger("delta_ds")
 

@@ -6,10 +6,10 @@ Source: delta-spark, `DeltaMergeBuilder`, `MergeIntoCommand`; conflict-matrix se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.records import dataclass, replace
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.clauses import Clause, Do, When

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from delta_ds.conditions.dml import (
@@ -12,6 +11,7 @@ from delta_ds.conditions.dml import (
     NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION,
     NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION,
 )
+from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

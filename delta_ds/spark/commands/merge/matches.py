@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN
-from delta_ds.spark.commands.merge.rows import CLAUSE, NONE, Sides
-from delta_ds.spark.commands.merge.sides import SOURCE
+from delta_ds.kernel.commands.dml.task import CLAUSE, FILE, NONE, SOURCE
+from delta_ds.records import dataclass, field
+from delta_ds.spark.commands.file_scan_source import HIDDEN
+from delta_ds.spark.commands.merge.rows import Sides
 from delta_ds.spark.commands.positions import BUCKET, bit_of, bucket_of, unpack_bitmaps
 
 if TYPE_CHECKING:

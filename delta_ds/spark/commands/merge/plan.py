@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
+from delta_ds.records import dataclass, field
 from delta_ds.spark.commands.merge.clauses import (
     PREDICATE_PARAMETERS,
     Clause,
@@ -67,6 +67,14 @@ class ResolvedClause(ClauseKind):
     values: list[Column | None] | None
     assigned: frozenset[str]
     source: Clause
+
+    def applies(self, kind: Column) -> Column:
+        """Whether the clause applies to a row of the join, given whether it is for rows of that kind."""
+        if self.condition is None:
+            return kind
+        from pyspark.sql import functions as F
+
+        return kind & F.coalesce(self.condition.column, F.lit(False))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
@@ -11,19 +10,24 @@ from delta_ds.kernel.commands.dml.plan import SpecialColumns
 from delta_ds.kernel.commands.dml.task import (
     ACTION,
     BEFORE,
+    CLAUSE,
     COPY,
     DELETE,
+    FILE,
     INSERT,
+    NONE,
+    ROW,
     ROW_ID,
     ROW_VERSION,
+    SOURCE,
     UPDATE,
 )
+from delta_ds.kernel.expressions.coercion import INTEGRAL
 from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.schema.types import StructField
+from delta_ds.kernel.schema.types import DATE, DataType, DecimalType, StructField
+from delta_ds.records import dataclass
 from delta_ds.spark.commands.dml_command import DmlExecution
-from delta_ds.spark.commands.file_scan_source import FILE, HIDDEN, ROW
 from delta_ds.spark.commands.merge.plan import MergePlan, ResolvedClause
-from delta_ds.spark.commands.merge.sides import SOURCE
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.resolution.store_casts import StoreCast
 from delta_ds.spark.schema import quoted
@@ -31,10 +35,8 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-CLAUSE = f"{HIDDEN}clause"
-# Of a row that no clause changes: it stays as it is, or, being one of the source, it goes nowhere.
-NONE = -1
-_CODES = {"update": UPDATE, "insert": INSERT, "delete": DELETE}
+_MATCHED_SOURCE = f"{SOURCE}_matched"
+CODES = {"update": UPDATE, "insert": INSERT, "delete": DELETE}
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,20 @@ class Sides:
     source: DataFrame
     target: DataFrame
 
-    def joined(self, how: str) -> DataFrame:
-        """The join by the search condition, and in `CLAUSE` (int) which clause applies."""
+    def joined(self, how: str, *, broadcast: bool = False) -> DataFrame:
+        """The join by the search condition, and in `CLAUSE` (int) which clause applies.
+
+        Parameters
+        ----------
+        how
+            The kind of join; the source is on its left.
+        broadcast
+            Whether every executor gets the whole source, and the table's rows stay where they are read.
+        """
         from pyspark.sql import functions as F
 
-        frame = self.source.join(self.target, self.plan.on.column, how)
+        source = F.broadcast(self.source) if broadcast else self.source
+        frame = source.join(self.target, self.plan.on.column, how)
         matched = frame[SOURCE].isNotNull() & frame[FILE].isNotNull()
         kinds = {
             "matched": matched,
@@ -68,10 +79,7 @@ class Sides:
         }
         branches = []
         for number, clause in enumerate(self.plan.clauses):
-            applies = kinds[clause.when]
-            if clause.condition is not None:
-                applies = applies & F.coalesce(clause.condition.column, F.lit(False))
-            branches.append((applies, F.lit(number)))
+            branches.append((clause.applies(kinds[clause.when]), F.lit(number)))
         return frame.select("*", _case(branches, F.lit(NONE)).alias(CLAUSE))
 
 
@@ -149,6 +157,112 @@ def all_rows(sides: Sides, change: DmlExecution, special: SpecialColumns, *, by_
     return _Values(sides, change, special, frame, keeps=not marks).frame(frame[SOURCE])
 
 
+def matched_rows(
+    sides: Sides, change: DmlExecution, special: SpecialColumns, *, by_source: bool, broadcast: bool
+) -> DataFrame:
+    """The rows of the table that the source matches or that a clause changes, as they are after the merge.
+
+    Returns
+    -------
+    DataFrame
+        As of `all_rows`. A row that several of the source match is there as often; the values of rows that stay as they
+        are, or go, mean nothing.
+    """
+    frame = sides.joined("right" if by_source else "inner", broadcast=broadcast)
+    concerned = frame.where(frame[SOURCE].isNotNull() | (frame[CLAUSE] != NONE))
+    return _Values(sides, change, special, concerned, keeps=False).frame(concerned[SOURCE])
+
+
+def inserted_rows(
+    sides: Sides, change: DmlExecution, special: SpecialColumns, matched: DataFrame, *, broadcast: bool
+) -> DataFrame:
+    """The rows of the source that match none of the table and are inserted, as of `all_rows`.
+
+    Parameters
+    ----------
+    matched
+        In `SOURCE` the rows of the source that do match.
+    broadcast
+        Whether every executor gets these numbers.
+    """
+    from pyspark.sql import functions as F
+
+    known = matched.select(matched[SOURCE].alias(_MATCHED_SOURCE))
+    if broadcast:
+        known = F.broadcast(known)
+    alone = sides.source.join(known, sides.source[SOURCE] == known[_MATCHED_SOURCE], "left_anti")
+    places = [F.lit(None).cast("int").alias(FILE), F.lit(None).cast("bigint").alias(ROW)]
+    if change.plan.tracked:
+        places += [F.lit(None).cast("bigint").alias(name) for name in (ROW_ID, ROW_VERSION)]
+    applies = [
+        (clause.applies(F.lit(True)), F.lit(number))
+        for number, clause in enumerate(sides.plan.clauses)
+        if clause.inserts
+    ]
+    frame = alone.select("*", *places, _case(applies, F.lit(NONE)).alias(CLAUSE))
+    inserted = frame.where(frame[CLAUSE] != NONE)
+    values = _Values(sides, change, special, inserted, keeps=False, inserts_only=True)
+    return values.frame(inserted[SOURCE])
+
+
+def new_values(
+    sides: Sides,
+    change: DmlExecution,
+    special: SpecialColumns,
+    matched: DataFrame,
+    unchanged: Collection[str],
+) -> DataFrame:
+    """Of `matched_rows` what `rewrite_changed_files` takes: places, and the columns that some clause gives values for.
+
+    Parameters
+    ----------
+    unchanged
+        Columns whose new values are those that they have.
+    """
+    updates = [clause for clause in sides.plan.clauses if clause.do == "update"]
+    names = {name for clause in updates for name in clause.assigned}
+    if updates:
+        names |= set(special.generated) - {g.column for g in change.plan.write.rows.generated}
+    names -= set(unchanged)
+    columns = [matched[quoted(f.name)] for f in sides.plan.schema if f.name in names]
+    return matched.select(*[matched[name] for name in (FILE, ROW, CLAUSE, SOURCE)], *columns)
+
+
+def unchanged_keys(
+    sides: Sides, change: DmlExecution, keys: Sequence[tuple[StructField, Column]]
+) -> frozenset[str]:
+    """The columns that are updated to what they are: matching rows have the same value in them.
+
+    Parameters
+    ----------
+    keys
+        The columns of the table that must equal a column of the source.
+    """
+    from delta_ds.spark.native.resolution import same_column
+
+    places = {field.name: n for n, field in enumerate(sides.plan.schema)}
+    found = set()
+    for field, key in keys:
+        updates = [
+            clause for clause in sides.plan.clauses if clause.do == "update" and field.name in clause.assigned
+        ]
+        given = [clause.values[places[field.name]] for clause in updates if clause.values is not None]
+        values = [value for value in given if value is not None]
+        if (
+            _is_told_apart_by_bits(field.type)
+            and all(clause.is_matched for clause in updates)
+            and len(values) == len(updates)
+            and same_column(change.target.spark, [key, *values])
+        ):
+            found.add(field.name)
+    return frozenset(found)
+
+
+def _is_told_apart_by_bits(kind: DataType) -> bool:
+    """Whether equal values are the same: not where there are two zeros, or collations."""
+    return kind in INTEGRAL or kind == DATE or isinstance(kind, DecimalType)
+
+
 def written_rows(
     sides: Sides, change: DmlExecution, rows: DataFrame, touched: CandidateFiles, *, repeated: bool
 ) -> DataFrame:
@@ -156,7 +270,7 @@ def written_rows(
     wanted = rows[CLAUSE] != NONE
     if not change.plan.uses_deletion_vectors:
         wanted = wanted | rows[FILE].isin(touched.numbers.to_pylist())
-    return _as_written(rows.where(wanted & ~_gone(sides, change, rows)).drop(SOURCE), change, repeated)
+    return _as_written(rows.where(wanted & ~_gone(sides, change, rows)), change, repeated)
 
 
 def _join(sides: Sides, marks: bool, by_source: bool) -> str:
@@ -177,7 +291,12 @@ def _as_written(rows: DataFrame, change: DmlExecution, repeated: bool) -> DataFr
 
         gone = rows[ACTION] == F.lit(DELETE)
         rows = rows.where(~gone).union(rows.where(gone).dropDuplicates([FILE, ROW]))
-    return rows.drop(CLAUSE, FILE, ROW)
+    return without_places(rows)
+
+
+def without_places(rows: DataFrame) -> DataFrame:
+    """The rows as they are written, see `write_changed_rows`."""
+    return rows.drop(SOURCE, CLAUSE, FILE, ROW)
 
 
 def _gone(sides: Sides, change: DmlExecution, frame: DataFrame) -> Column:
@@ -194,10 +313,19 @@ class _Values:
     """The values of the rows of the join after the merge."""
 
     def __init__(
-        self, sides: Sides, change: DmlExecution, special: SpecialColumns, frame: DataFrame, *, keeps: bool
+        self,
+        sides: Sides,
+        change: DmlExecution,
+        special: SpecialColumns,
+        frame: DataFrame,
+        *,
+        keeps: bool,
+        inserts_only: bool = False,
     ) -> None:
         # Where rows that no clause changes are not kept, the table's columns need not be read for their sake.
         self._keeps = keeps
+        # Then the frame has no columns of the table.
+        self._inserts_only = inserts_only
         self._plan = sides.plan
         self._sides = sides
         self._change = change
@@ -221,7 +349,7 @@ class _Values:
     def _value(self, n: int, field: StructField) -> Column:
         given: list[tuple[int, Column]] = []
         for number, clause in enumerate(self._plan.clauses):
-            if clause.values is not None:
+            if clause.values is not None and (clause.inserts or not self._inserts_only):
                 found = clause.values[n]
                 given.append((number, self._found_by_table(field, clause) if found is None else found))
         if not self._keeps and given and not self._change.target.is_connect:
@@ -271,7 +399,7 @@ class _Values:
         for number, clause in enumerate(self._plan.clauses):
             numbers.setdefault(clause.do, []).append(number)
         found = self._frame[CLAUSE]
-        branches = [(found.isin(those), F.lit(_CODES[do])) for do, those in numbers.items()]
+        branches = [(found.isin(those), F.lit(CODES[do])) for do, those in numbers.items()]
         return _case(branches, F.lit(COPY)).cast("tinyint").alias(ACTION)
 
     def _hidden_columns(self) -> Sequence[Column]:
@@ -284,5 +412,8 @@ class _Values:
             same = F.when(frame[CLAUSE] == NONE, frame[ROW_VERSION])
             columns += [frame[ROW_ID].alias(ROW_ID), same.alias(ROW_VERSION)]
         if plan.records_changes:
-            columns += [value.alias(f"{BEFORE}{n}") for n, value in enumerate(self._plan.carried)]
+            before = self._plan.carried
+            if self._inserts_only:
+                before = [StoreCast(self._table, True).null(field.type) for field in self._plan.schema]
+            columns += [value.alias(f"{BEFORE}{n}") for n, value in enumerate(before)]
         return columns

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
+from delta_ds.kernel.commands.dml.task import SOURCE
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.options.settings import AUTO_MERGE
+from delta_ds.records import dataclass, replace
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
@@ -19,9 +23,20 @@ from delta_ds.spark.commands.materialize import materialized_or_cached, may_chan
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
-from delta_ds.spark.commands.merge.rows import Sides, all_rows, rewritten_rows, written_rows
+from delta_ds.spark.commands.merge.rows import (
+    CODES,
+    Sides,
+    all_rows,
+    inserted_rows,
+    matched_rows,
+    new_values,
+    rewritten_rows,
+    unchanged_keys,
+    without_places,
+    written_rows,
+)
 from delta_ds.spark.commands.merge.sides import (
-    SOURCE,
+    SourceStats,
     between,
     has_usable_bounds,
     materialize_source,
@@ -37,6 +52,8 @@ from delta_ds.spark.session_conf import is_set
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+# A source of so many bytes goes to every executor.
+BROADCAST_BYTES = 128 << 20
 _RESULT = (
     "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 )
@@ -117,13 +134,15 @@ class _Merge:
             sample = replace(sample, source=self._source)
         self._plan_rows(sample.plan)
         materialized = change.elapsed_ms()
-        read, files, source_rows = self._candidates(sample)
+        read, files, stats = self._candidates(sample)
         marks = change.plan.uses_deletion_vectors and not self._by_source
-        if self._changes_rows and (marks or self._may_change(sample)):
+        if self._changes_rows and not target.is_connect and change.rewrites_by_arrow:
+            outcome = self._rewrite_by_arrow(files, stats)
+        elif self._changes_rows and (marks or self._may_change(sample)):
             outcome = self._at_once(files)
         else:
             outcome = self._rewrite(sample, files)
-        counts = self._counts(outcome)
+        counts = self._counts(sample.plan, outcome)
         # Where rows are marked, delta-spark makes no version of nothing; where files are rewritten, it does.
         rewrites = outcome.matches.relevant and not change.plan.uses_deletion_vectors
         if rewrites or counts["numTargetRowsInserted"] or sample.plan.evolved or len(outcome.touched):
@@ -134,7 +153,7 @@ class _Merge:
                 parameters=history_parameters(sample.plan),
                 metrics={
                     **counts,
-                    "numSourceRows": source_rows,
+                    "numSourceRows": stats.rows,
                     "numOutputRows": outcome.written,
                     "materializeSourceTimeMs": materialized - started,
                     "scanTimeMs": outcome.scanned_ms - materialized,
@@ -197,8 +216,8 @@ class _Merge:
 
     # --- which rows
 
-    def _candidates(self, sample: Sides) -> tuple[Expression | None, CandidateFiles, int]:
-        """What is read of the table as commits of others see it, the files to look at, and the source's rows."""
+    def _candidates(self, sample: Sides) -> tuple[Expression | None, CandidateFiles, SourceStats]:
+        """What is read of the table as commits of others see it, the files to look at, and what the source holds."""
         target = self._target
         demands: list[Expression] = []
         if not self._by_source:
@@ -210,19 +229,80 @@ class _Merge:
         for (field, _), (low, high) in zip(usable, stats.bounds, strict=True):
             demands += between(field.name, field.type, low, high)
         narrowed = target.understood(demands)
-        return read, target.files(narrowed), stats.rows
+        return read, target.files(narrowed), stats
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether several source rows may match one row of the table: all of them delete it."""
+        matched = [c for c in self._clauses if c.is_matched]
+        return len(matched) == 1 and matched[0].deletes and matched[0].condition is None
 
     def _refuse_ambiguity(self, matches: Matches) -> None:
-        """Refuse several source rows for one row of the table, unless all of them delete it."""
-        matched = [c for c in self._clauses if c.is_matched]
-        harmless = len(matched) == 1 and matched[0].deletes and matched[0].condition is None
-        if matches.ambiguous and not harmless:
+        if matches.ambiguous and not self._may_repeat:
             raise MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE(
                 table=self._target.handle.where,
                 usageReference="https://docs.delta.io/latest/delta-update.html",
             )
 
     # --- what is written
+
+    def _rewrite_by_arrow(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
+        """One join finds the rows that change, and their new values; tasks rewrite their files."""
+        change = self._change
+        broadcast = self._is_small(stats)
+
+        def changes_in(files: CandidateFiles) -> DataFrame:
+            sides = self._sides(files)
+            rows = matched_rows(sides, change, self._special, by_source=self._by_source, broadcast=broadcast)
+            found = new_values(sides, change, self._special, rows, self._unchanged_keys(sides))
+            return found if self._inserts else found.drop(SOURCE)
+
+        with ExitStack() as stack:
+            sides, matched = self._sides(files), changes_in(files)
+            cached = self._inserts and not broadcast
+            if cached:
+                matched = stack.enter_context(materialized_or_cached(matched))
+
+            def rows_of(chosen: CandidateFiles) -> DataFrame:
+                rows = matched if cached or chosen is files else changes_in(chosen)
+                return rows.drop(SOURCE) if cached else rows
+
+            clauses = sides.plan.clauses
+            found = change.rewrite(
+                rows_of, files, [CODES[clause.do] for clause in clauses], repeated=self._may_repeat
+            )
+            only_matched = all(clause.is_matched for clause in clauses)
+            matches = Matches(
+                changed_files=list(found.files),
+                positions=dict(found.positions),
+                by_clause=dict(found.by_clause),
+                relevant=bool(found.rows)
+                if only_matched
+                else found.seen or (self._by_source and len(files) > 0),
+                ambiguous=found.ambiguous,
+            )
+            self._refuse_ambiguity(matches)
+            scanned = change.elapsed_ms() - found.milliseconds
+            written = found.result.rows
+            if self._inserts:
+                if not cached:
+                    matched = frame_of(self._target.spark, pa.table({SOURCE: found.sources}))
+                rows = inserted_rows(sides, change, self._special, matched, broadcast=not cached)
+                written += self._write(without_places(rows))
+        return _Outcome(matches, files.only(found.files), written, scanned)
+
+    def _unchanged_keys(self, sides: Sides) -> frozenset[str]:
+        if self._change.plan.uses_deletion_vectors:
+            return frozenset()  # all of a new row is written: what is given need not be read
+        keys = keys_of(self._target, sides.plan.on, sides.target, sides.source)
+        return unchanged_keys(sides, self._change, keys)
+
+    def _is_small(self, stats: SourceStats) -> bool:
+        """Whether every executor can hold the source, so that the table need not be shuffled."""
+        if str(self._target.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")).startswith("-"):
+            return False
+        row_bytes = int(self._source._jdf.schema().defaultSize())
+        return stats.rows * row_bytes + stats.variable_bytes <= BROADCAST_BYTES
 
     def _at_once(self, files: CandidateFiles) -> _Outcome:
         """One join finds and makes the new rows; its result is kept and read twice."""
@@ -267,9 +347,9 @@ class _Merge:
             frame = frame.hint("rebalance", *map(quoted, partitions))
         return sum(result.rows for result in self._change.write(frame))
 
-    def _counts(self, outcome: _Outcome) -> dict[str, int]:
+    def _counts(self, plan: MergePlan, outcome: _Outcome) -> dict[str, int]:
         matches, touched = outcome.matches, outcome.touched
-        by_kind = changed_rows(self._clauses, matches.by_clause)
+        by_kind = changed_rows(plan.clauses, matches.by_clause)
         updated = sum(rows for name, rows in by_kind.items() if name.endswith("Updated"))
         deleted = sum(rows for name, rows in by_kind.items() if name.endswith("Deleted"))
         copied = 0
@@ -288,7 +368,7 @@ class _Merge:
 
 
 def _mark_source(source: DataFrame) -> DataFrame:
-    """The source with a column that tells, in a join, whether a row has one of the source."""
+    """The source with a column that tells, in a join, whether a row has one of the source, and which."""
     from pyspark.sql import functions as F
 
-    return source.select("*", F.lit(True).alias(SOURCE))
+    return source.select("*", F.monotonically_increasing_id().alias(SOURCE))

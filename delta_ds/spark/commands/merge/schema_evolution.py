@@ -7,7 +7,6 @@ implicit conversions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from delta_ds.kernel.alter.schema_change import is_widening_enabled
 from delta_ds.kernel.expressions.coercion import TEMPORAL, is_nested, is_numeric
@@ -25,6 +24,7 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.write.schema_enforcement import check_write
+from delta_ds.records import replace
 
 
 def evolved_schema(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from delta_ds.kernel.expressions.tree import Column as KernelColumn
 from delta_ds.kernel.schema.column_paths import Path, parse_path
 from delta_ds.kernel.schema.types import DATE, STRING, DataType, DecimalType, StructType
 from delta_ds.kernel.write.schema_enforcement import data_schema
+from delta_ds.records import dataclass
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
@@ -131,8 +131,6 @@ def _inside(schema: StructType, path: Path) -> Path | None:
     return tuple(exact)
 
 
-# Whether a row of the join has a row of the source.
-SOURCE = f"{HIDDEN}source"
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 # Reading these again gives the same rows, at no cost worth speaking of.
 _CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
@@ -146,11 +144,14 @@ class SourceStats:
     ----------
     rows
         How many.
+    variable_bytes
+        What those values take together whose types do not say how long they are.
     bounds
         For each key the smallest and the largest value, None without any; dates as days since 1970, text in UTF-8.
     """
 
     rows: int
+    variable_bytes: int
     bounds: list[tuple[Any, Any]]
 
 
@@ -183,9 +184,26 @@ def source_stats(source: DataFrame, keys: Sequence[tuple[DataType, Column]]) -> 
     from pyspark.sql import functions as F
 
     wanted = [_as_python(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
-    found = source.agg(F.count(F.lit(1)), *wanted).collect()[0]
-    bounds = list(zip(found[1::2], found[2::2], strict=True))
-    return SourceStats(found[0], bounds)
+    rows, size, *found = source.agg(F.count(F.lit(1)), F.sum(_variable_bytes(source)), *wanted).collect()[0]
+    return SourceStats(rows, size or 0, list(zip(found[::2], found[1::2], strict=True)))
+
+
+def _variable_bytes(source: DataFrame) -> Column:
+    """The bytes of the values of a row that may be long; nested ones are measured as text."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from delta_ds.spark.native.resolution import attributes
+
+    size = F.lit(0).cast("bigint")
+    if is_connect(source.sparkSession):
+        return size  # nobody asks there
+    long = (T.StringType, T.BinaryType, T.ArrayType, T.MapType, T.StructType, T.VariantType)
+    for column, field in zip(attributes(source), source.schema, strict=True):
+        if isinstance(field.dataType, long):
+            value = column if isinstance(field.dataType, T.BinaryType) else column.cast("string")
+            size += F.coalesce(F.octet_length(value), F.lit(0))
+    return size
 
 
 def _as_python(kind: DataType, bound: Column) -> Column:

@@ -6,7 +6,6 @@ Source: delta-spark, `UpdateExpressionsSupport.generateUpdateExpressions` and `P
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.columns import FIELD_NOT_FOUND
@@ -30,6 +29,7 @@ from delta_ds.kernel.schema.field_metadata import (
     IDENTITY_START,
 )
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.records import dataclass
 from delta_ds.spark.commands.resolution.expression_resolution import source_text
 from delta_ds.spark.commands.resolution.store_casts import Before, StoreCast
 

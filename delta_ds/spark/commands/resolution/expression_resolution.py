@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
+from delta_ds.records import dataclass
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted

@@ -8,7 +8,6 @@ Source: delta-spark, `UpdateExpressionsSupport.castIfNeeded`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.dml import (
@@ -34,6 +33,7 @@ from delta_ds.kernel.schema.types import (
     StructField,
     StructType,
 )
+from delta_ds.records import dataclass
 from delta_ds.spark.native.row_casts import may_overflow, overflow
 from delta_ds.spark.row_errors import ReportedValue, error_column, without_metadata
 from delta_ds.spark.schema import to_spark

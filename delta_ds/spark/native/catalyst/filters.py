@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL
@@ -28,6 +27,7 @@ from delta_ds.kernel.schema.types import (
     TIMESTAMP_NTZ,
     DataType,
 )
+from delta_ds.records import dataclass
 from delta_ds.spark.native.catalyst.nodes import (
     FALSE,
     TRUE,

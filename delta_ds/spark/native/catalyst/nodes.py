@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from delta_ds.records import dataclass
 
 _LOGGER = logging.getLogger("delta_ds")
 _SEPARATOR = "\u0001"

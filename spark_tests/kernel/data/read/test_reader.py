@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DataFileError, DeltaError, InvalidOptionError
+from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.data.read.reader import output_schema, read_slices
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values import deletion_vector
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_ds.kernel.storage.filesystem import Storage

@@ -1,0 +1,59 @@
+"""The measured process for delta_ds without Spark: `python -m benchmarks.kernel_ours CASE TABLE`.
+
+all              all rows and columns as one Arrow table
+batches          the same, batch by batch
+sum              of `amount` by `city`
+range            the rows of a range of `id` that lies in one file
+filter           the rows that one value of `quantity` leaves, 1 % of all, in every file
+count            of all rows
+compact          one file of many small ones
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.kernel_cases import FILTER, RANGE
+from benchmarks.measure import cpu_seconds, report
+
+
+def main(case: str, table: str) -> None:
+    import pyarrow.acero
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+
+    from delta_ds import DeltaLog
+    from delta_ds.kernel.commands.optimize.command import optimize
+    from delta_ds.kernel.expressions.sql import parse_predicate
+
+    parse_predicate("a + 1 = 1")
+    log = DeltaLog(table)
+    snapshot = log.snapshot()
+    snapshot.live_files()
+
+    def total() -> int:
+        rows = snapshot.scan(columns=["city", "amount"]).to_arrow()
+        return int(rows.group_by("city").aggregate([("amount", "sum")]).num_rows)
+
+    def compact() -> int:
+        optimize(log)
+        return log.snapshot().live_files().num_rows
+
+    cases: dict[str, Callable[[], int]] = {
+        "all": lambda: snapshot.scan().to_arrow().num_rows,
+        "batches": lambda: sum(batch.num_rows for batch in snapshot.scan().to_batches()),
+        "sum": total,
+        "range": lambda: snapshot.scan(RANGE).to_arrow().num_rows,
+        "filter": lambda: snapshot.scan(FILTER).to_arrow().num_rows,
+        "count": lambda: snapshot.scan().count(),
+        "compact": compact,
+    }
+    cpu, start = cpu_seconds(), time.perf_counter()
+    found = cases[case]()
+    report(time.perf_counter() - start, found, cpu_seconds() - cpu)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,72 @@
+"""The part `kernel`: reads and compaction in one process without Spark, beside deltalake."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.harness import (
+    HERE,
+    Command,
+    OnCopy,
+    as_table,
+    expect,
+    in_turn,
+    in_turn_on_copies,
+    made_once,
+)
+from benchmarks.kernel_cases import READS
+from benchmarks.measure import Measurement
+from benchmarks.native_tables import write_wide_table
+
+FILES = 100
+SMALL_FILES = 1000
+_OURS = [sys.executable, "-m", "benchmarks.kernel_ours"]
+
+
+def kernel(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Scans of one table, and compaction of a table of small files."""
+    files, small = min(FILES, options.rows), min(SMALL_FILES, options.rows // 1000)
+    table = made_once(
+        folder / f"kernel-{options.rows}", lambda path: write_wide_table(path, options.rows, files)
+    )
+    rows = [line for case, title in READS.items() for line in _read(options, case, title, table)]
+    many = made_once(
+        folder / f"kernel-small-{small}", lambda path: write_wide_table(path, 1000 * small, small)
+    )
+    commands = {"delta_ds": OnCopy([*_OURS, "compact"], many)}
+    if options.peer_python:
+        commands["deltalake"] = OnCopy([*_peer(options), "compact"], many)
+    found = in_turn_on_copies(commands, options.rounds)
+    rows += _lines(f"compaction of {small:,} files of 1,000 rows", found)
+    head = ["work", "by", "time", "CPU", "peak", "CPU ratio"]
+    note = (
+        "*time* and *CPU* (seconds of all threads) are of the work alone: the table is open, all is imported. "
+        "deltalake reads by its `QueryBuilder`, whose texts are views."
+    )
+    title = f"## Without Spark: {options.rows:,} rows of 10 columns in {files} files\n"
+    return [title, note, "", *as_table(head, rows)]
+
+
+def _read(options: argparse.Namespace, case: str, title: str, table: Path) -> list[list[object]]:
+    commands: dict[str, Command] = {"delta_ds": ([*_OURS, case, str(table)], {})}
+    if options.peer_python:
+        commands["deltalake"] = ([*_peer(options), case, str(table)], {})
+    found = in_turn(commands, options.rounds)
+    for name, measured in found.items():
+        expect(measured, found["delta_ds"].answer, f"{title} by {name}")
+    return _lines(title, found)
+
+
+def _lines(title: str, found: dict[str, Measurement]) -> list[list[object]]:
+    yardstick = found.get("deltalake", found["delta_ds"])
+    return [
+        [title, name, f"{m.work_s:.2f} s", f"{m.cpu_s:.2f} s", f"{m.peak_mb:.0f} MiB"]
+        + [f"{m.cpu_s / max(yardstick.cpu_s, 1e-3):.2f}"]
+        for name, m in found.items()
+    ]
+
+
+def _peer(options: argparse.Namespace) -> list[str]:
+    return [options.peer_python, str(HERE / "kernel_peer.py")]

@@ -1,0 +1,63 @@
+"""`python -m delta_ds`: start programs that know nothing of this package."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
+
+    Parameters
+    ----------
+    arguments
+        Without the name of the program; None: those of this process.
+
+    Returns
+    -------
+    int
+        The exit status. A program that is run in the place of this one has its own.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # What comes after `run` is the command line of another program, and none of ours.
+    ours, program = (given[:1], given[1:]) if given[:1] == ["run"] else (given, [])
+    if program[:1] in (["-h"], ["--help"]):
+        ours += program
+    parsed = _parser().parse_args(ours, argparse.Namespace(program=program))
+    status: int = parsed.call(parsed)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m delta_ds", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run a program: dbt build, script.py, -m pytest, pyspark, spark-submit job.py",
+        usage="python -m delta_ds run [--] PROGRAM [ARGUMENT ...]",
+        description="Run a program with Delta by delta-spark's names, in it and in every Python that it starts: "
+        "sessions are registered as they are made, `import delta` finds what it looks for. PROGRAM is a command, a "
+        "Python file, or what Python takes, such as -m pytest.",
+    )
+    run.set_defaults(call=_run)
+    _add_connect_server(commands)
+    return parser
+
+
+def _add_connect_server(commands: Any) -> None:
+    from delta_ds.spark.connect_server import add_command
+
+    add_command(commands)
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from delta_ds.spark.as_delta.programs import run_program
+
+    run_program(parsed.program[1:] if parsed.program[:1] == ["--"] else parsed.program)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Conditions of SQL statements and of tables in a catalog."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, UnsupportedOperationError
+
+CANNOT_WRITE_INTO_VIEW = ErrorCondition(
+    "DELTA_CANNOT_WRITE_INTO_VIEW",
+    UnsupportedOperationError,
+    "0A000",
+    "{table} is a view, which no table takes the place of. Nothing was written",
+    parameters=("table",),
+)
+HISTORICAL_VERSION_IS_NO_TARGET = ErrorCondition(
+    "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+    UnsupportedOperationError,
+    "KD002",
+    "rows of {table} can be changed in its newest version only, and the view shows an older one. Nothing was changed",
+    parameters=("table",),
+)
+CREATE_TABLE_SET_LOCATION = ErrorCondition(
+    "DELTA_TABLE_LOCATION_MISMATCH",
+    UnsupportedOperationError,
+    "0A000",
+    "{table} lies at {location}, and cannot be replaced by a table at {given}. Drop it first, or leave LOCATION out. "
+    "Nothing was written",
+)
+NOT_A_DELTA_TABLE = ErrorCondition(
+    "DELTA_TABLE_ONLY_OPERATION",
+    UnsupportedOperationError,
+    "0AKDD",
+    "{table} is a table of {provider}, not of Delta. Nothing was written",
+)
+SET_LOCATION_OF_PATH = ErrorCondition(
+    "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+    UnsupportedOperationError,
+    "42613",
+    "{table} is named by its path, which cannot be set to another one. Nothing was changed",
+)
+SET_LOCATION_SCHEMA_MISMATCH = ErrorCondition(
+    "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+    UnsupportedOperationError,
+    "42KD7",
+    "the table at {location} has other columns or partition columns than {table}; a table can be set to a location "
+    "of the same ones only. Nothing was changed",
+)
+NO_TABLE_AT_PATH = ErrorCondition(
+    "DELTA_PATH_DOES_NOT_EXIST",
+    NotADeltaTableError,
+    "42K03",
+    "there is no Delta table at {path}",
+    parameters=("path",),
+)
+UNSUPPORTED_STATEMENT = ErrorCondition(
+    "DELTA_UNSUPPORTED_OPERATION",
+    UnsupportedOperationError,
+    "0A000",
+    "{statement} of {table} is not supported. Nothing was changed",
+)
+TABLE_CHANGES_ARGUMENTS = ErrorCondition(
+    "DELTA_INVALID_TABLE_VALUE_FUNCTION",
+    InvalidOptionError,
+    "22000",
+    "{function} was given {given} arguments: it takes a table, the first version or timestamp, and if wanted the last "
+    "one, all of them constants that are not NULL",
+    parameters=("function",),
+)
+SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(
+    "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+    UnsupportedOperationError,
+    "42P10",
+    "{table} has no partitions that could be shown",
+    parameters=("table",),
+)
+SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN = ErrorCondition(
+    "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+    UnsupportedOperationError,
+    "42P10",
+    "{table} is not partitioned by {columns:list}",
+    parameters=("columns",),
+)
+ONLY_OPERATION = ErrorCondition(
+    "DELTA_ONLY_OPERATION",
+    NotADeltaTableError,
+    "0AKDD",
+    "{table} is a view, or a table of another source than Delta, for which there is no such operation",
+)
+CONVERT_MANAGED_NOT_ALLOWED = ErrorCondition(
+    "DELTA_CONVERSION_UNSUPPORTED_MANAGED_TABLE",
+    UnsupportedOperationError,
+    "0AKDC",
+    "the files of {table} were converted, but its metastore would delete them with the entry that has to be made "
+    "anew. Use them by their path, {location}",
+    parameters=("table",),
+)
+VIEW_NOT_A_TABLE = ErrorCondition(
+    "DELTA_UNSUPPORTED_VIEW_TARGET",
+    UnsupportedOperationError,
+    "0A000",
+    "{name} is a view that shows some rows or columns of a table, or several: change the table itself. Only a view of "
+    "all columns and rows stands for its table. Nothing was changed",
+    parameters=("name",),
+)

@@ -1,0 +1,367 @@
+"""Rewrite the data files in which rows change: each is read, changed in these rows, and written anew, in Arrow.
+
+Whoever finds the rows hands over their places and the new values, nothing of the rows that stay as they are.
+
+Source: delta-spark, `DeleteCommand`, `UpdateCommand`, `MergeIntoCommand`: files are replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.arrow_buffers import integers, mask
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles, files_rows
+from delta_ds.kernel.commands.dml.changed_rows import ChangedRows, by_file, patch
+from delta_ds.kernel.commands.dml.column_rewrite import ColumnRewrite
+from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.rewritten import NO_SOURCES, Rewritten, together
+from delta_ds.kernel.commands.dml.task import SOURCE
+from delta_ds.kernel.data.read.data_file import errors_name_file
+from delta_ds.kernel.data.read.decoding import BATCH_ROWS
+from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.data.rows.pipeline import RowPipeline
+from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.scan.scan import file_slices
+from delta_ds.kernel.write.change_files import ChangeWriter
+from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import dataclass, replace
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from delta_ds.kernel.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FileRewrite:
+    """How files are rewritten in which rows change. Can be pickled.
+
+    Attributes
+    ----------
+    change
+        How changed rows become rows of the table, and how files are written.
+    reading
+        How the files are read: as the table is after the change.
+    files
+        By their numbers.
+    rows
+        How many rows that are not deleted a file has, by its number, where the log says it.
+    actions
+        By the number of a clause, what it does: `UPDATE` or `DELETE`.
+    repeated
+        Whether a row may be named several times; it is then changed once.
+    """
+
+    change: DmlPlan
+    reading: ReadPlan
+    files: Mapping[int, FileSlice]
+    rows: Mapping[int, int]
+    actions: tuple[int, ...]
+    repeated: bool = False
+
+
+def plan_file_rewrite(
+    snapshot: Snapshot,
+    change: DmlPlan,
+    files: CandidateFiles,
+    actions: Sequence[int],
+    *,
+    repeated: bool = False,
+) -> FileRewrite:
+    """Plan to rewrite files of a version in which rows may change; parameters as attributes of `FileRewrite`."""
+    table = snapshot.live_files().table.take(files_rows(snapshot, files))
+    numbers = files.numbers.to_pylist()
+    slices = file_slices(table, snapshot.physical_partition_columns)
+    known = zip(numbers, files.rows.to_pylist(), strict=True)
+    state = change.write.state
+    return FileRewrite(
+        change=change,
+        reading=ReadPlan.of(
+            state,
+            version=snapshot.version,
+            timezone=change.write.rows.timezone,
+            metadata_columns=("row_index", *(ROW_TRACKING_FIELDS if change.tracked else ())),
+        ),
+        files=dict(zip(numbers, slices, strict=True)),
+        rows={number: rows for number, rows in known if rows is not None},
+        actions=tuple(actions),
+        repeated=repeated,
+    )
+
+
+def rewrite_changed_files(plan: FileRewrite, batches: Iterable[pa.RecordBatch], task: int = 0) -> Rewritten:
+    """Rewrite the files in which rows change.
+
+    Parameters
+    ----------
+    plan
+        The files, and what happens to rows.
+    batches
+        The rows to change, those of a file together and in the order of the file: `FILE` (int), `ROW` (bigint),
+        `CLAUSE` (int), perhaps `SOURCE` (bigint), and by name the columns that get new values.
+    task
+        The number of the task, different for all tasks of a change.
+
+    Raises
+    ------
+    InvariantViolationError
+        A new row breaks a constraint; the files of this task are deleted, as with all errors.
+    DataFileError
+        A file is missing or damaged.
+    StorageError
+        A file cannot be written.
+    """
+    work = _Task(plan, task)
+    try:
+        for number, rows in by_file(batches):
+            work.rewrite(number, rows)
+        return work.close()
+    except BaseException:
+        work.abort()
+        raise
+
+
+class _Task:
+    def __init__(self, plan: FileRewrite, task: int) -> None:
+        write = plan.change.write
+        self._plan = plan
+        self._task = task
+        # Rows that are there already have their identity values.
+        self._after = RowPipeline(replace(write.rows, identities=()), task)
+        self._writers: list[FileWriter] = []
+        self._changes = (
+            ChangeWriter(write.storage, write.files, task, plan.change.folder)
+            if plan.change.records_changes
+            else None
+        )
+        self._computed = {g.column for g in write.rows.generated}
+        self._copies_columns: bool | None = None  # not known before the first file
+        self._columns: ColumnRewrite | None = None
+        self._sources: list[npt.NDArray[np.int64]] = [NO_SOURCES]
+        self._found: list[Rewritten] = []
+
+    def rewrite(self, number: int, rows: pa.Table) -> None:
+        """Rewrite one file; `rows` are those of its rows that clauses may apply to."""
+        started = time.monotonic()
+        if SOURCE in rows.column_names:
+            self._sources.append(rows[SOURCE].drop_null().to_numpy())
+        changed = ChangedRows.of(rows, self._plan.actions, self._plan.repeated)
+        if changed is None:
+            self._found.append(Rewritten(seen=True, ambiguous=True))
+            return
+        if not len(changed):
+            self._found.append(Rewritten(seen=True))
+            return
+        if self._plan.change.uses_deletion_vectors:
+            result = TaskResult(rows=self._write_new_rows(number, changed))
+            positions = {number: changed.places.astype(np.uint64)}
+        else:
+            adds, written = self._write(number, changed)
+            result, positions = TaskResult(adds=adds, rows=written), {}
+        self._found.append(
+            Rewritten(
+                result,
+                (number,),
+                True,
+                changed.by_clause(),
+                positions,
+                milliseconds=int((time.monotonic() - started) * 1000),
+            )
+        )
+
+    def _write(self, number: int, changed: ChangedRows) -> tuple[list[AddFile], int]:
+        plan = self._plan
+        if changed.deletes_only and len(changed) == plan.rows.get(number) and self._changes is None:
+            return [], 0
+        write = plan.change.write
+        piece = plan.files[number]
+        found = self._replace_columns(piece, changed) if changed.updates.all() else None
+        if found is not None:
+            return found
+        writer = FileWriter(write.storage, write.files, task=self._task, folder=plan.change.folder)
+        self._writers.append(writer)
+        done = 0
+        for batch in read_slices(write.storage, plan.reading, [piece]):
+            places, rows = self._apart(batch)
+            done += self._rewrite_batch(rows, places, changed, writer)
+        self._check_all_found(piece, done, len(changed))
+        return writer.close(), writer.rows
+
+    def _write_new_rows(self, number: int, changed: ChangedRows) -> int:
+        """Write updated rows to new files, and changes to change files; how many rows were written."""
+        updates = np.flatnonzero(changed.updates)
+        wanted = np.arange(len(changed)) if self._changes is not None else updates
+        if not len(wanted):
+            return 0
+        writer = self._writer_of_new_rows()
+        if self._all_given(changed.values):
+            for at in range(0, len(updates), BATCH_ROWS):
+                writer.write(self._after.process(changed.new_values(updates[at : at + BATCH_ROWS])))
+            return len(updates)
+        plan = self._plan
+        piece = replace(plan.files[number], selection=changed.places[wanted].astype(np.uint64))
+        done = 0
+        for batch in read_slices(plan.change.write.storage, plan.reading, [piece]):
+            places, rows = self._apart(batch)
+            chosen = np.searchsorted(changed.places, places)
+            done += len(chosen)
+            updated = changed.updates[chosen]
+            if updated.any():
+                values = changed.new_values(chosen[updated])
+                writer.write(self._new_rows(rows.filter(mask(updated)), values))
+            if not updated.all():
+                self._record(rows.filter(mask(~updated)), "delete")
+        self._check_all_found(piece, done, len(wanted))
+        return len(updates)
+
+    def _writer_of_new_rows(self) -> FileWriter:
+        if not self._writers:
+            change = self._plan.change
+            self._writers.append(
+                FileWriter(change.write.storage, change.write.files, task=self._task, folder=change.folder)
+            )
+        return self._writers[0]
+
+    def _all_given(self, values: pa.Table) -> bool:
+        """Whether new rows are made without looking at the old ones."""
+        change = self._plan.change
+        stored = set(change.write.rows.table.names) - self._computed
+        return self._changes is None and not change.tracked and stored == set(values.column_names)
+
+    def _replace_columns(self, piece: FileSlice, changed: ChangedRows) -> tuple[list[AddFile], int] | None:
+        """Rewrite only the columns that get new values; None where the whole file has to be rewritten."""
+        names = changed.values.column_names
+        change = self._plan.change
+        if self._copies_columns is None:
+            self._copies_columns = ColumnRewrite.serves(change, names)
+        if not self._copies_columns:
+            return None
+        if self._columns is None:
+            self._columns = ColumnRewrite(change, self._plan.reading, names, self._task)
+        columns = self._columns
+        with errors_name_file(self._plan.reading, piece):
+            footer = columns.footer(piece)
+            if footer is None:
+                return None
+            done = 0
+
+            def rows() -> Iterator[pa.RecordBatch]:
+                nonlocal done
+                for batch in columns.batches(piece):
+                    places, old = self._apart(batch)
+                    chosen = changed.within(places)
+                    at = changed.places[chosen] - places[0]
+                    done += len(chosen)
+                    if len(chosen):
+                        given = changed.new_values(chosen).select(columns.schema.names)
+                        new = columns.pipeline.process(given)
+                        old = patch(old, at, new, columns.schema.names)
+                    yield old
+
+            add, count = columns.write(piece, footer, rows())
+        self._check_all_found(piece, done, len(changed))
+        return [add], count
+
+    def _check_all_found(self, piece: FileSlice, done: int, wanted: int) -> None:
+        reading = self._plan.reading
+        if done != wanted:
+            raise DataFileError(
+                f"data file {piece.path} of version {reading.version} of {reading.table} has "
+                f"{done} of the {wanted} rows that were found in it; nothing was committed",
+                parameters={"path": piece.path, "table": reading.table},
+            )
+
+    def _apart(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], pa.RecordBatch]:
+        """The positions of rows in their file, and the rows as files have them."""
+        last = batch.num_columns - 1
+        index, *tracked = batch.column(last).flatten()
+        rows = batch.select(range(last))
+        for column, values in zip(self._plan.change.write.files.extra_columns, tracked, strict=True):
+            rows = rows.append_column(pa.field(column.name, pa.int64()), values)
+        return np.asarray(index), rows
+
+    def _rewrite_batch(
+        self, rows: pa.RecordBatch, places: npt.NDArray[np.int64], changed: ChangedRows, writer: FileWriter
+    ) -> int:
+        """Write the rows of a batch, changed; how many changed."""
+        chosen = changed.within(places)
+        if not len(chosen):
+            writer.write(rows)
+            return 0
+        at = np.searchsorted(places, changed.places[chosen])
+        if not np.array_equal(places[at], changed.places[chosen]):
+            return 0  # a deleted row: the caller counts
+        updated = changed.updates[chosen]
+        if updated.any():
+            rows = self._update(rows, at[updated], changed.new_values(chosen[updated]))
+        if not updated.all():
+            gone = at[~updated]
+            self._record(rows.take(integers(gone)), "delete")
+            keeps = np.ones(rows.num_rows, np.bool_)
+            keeps[gone] = False
+            rows = rows.filter(mask(keeps))
+        if rows.num_rows:
+            writer.write(rows)
+        return len(chosen)
+
+    def _update(
+        self, rows: pa.RecordBatch, at: npt.NDArray[np.int64], values: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        plan = self._plan.change
+        new = self._new_rows(rows.take(integers(at)), values)
+        version = [column.name for column in plan.write.files.extra_columns[1:]]
+        return patch(rows, at, new, {*values.column_names, *self._computed, *version})
+
+    def _new_rows(self, old: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows after they were updated; both forms go to the change files."""
+        plan = self._plan.change
+        new = self._with_ids(self._after.process(self._given(old, values)), old)
+        if self._changes is not None:
+            self._record(self._with_ids(old.select(plan.write.rows.table.names), old), "update_preimage")
+            self._record(new, "update_postimage")
+        return new
+
+    def _given(self, old: pa.RecordBatch, values: pa.RecordBatch) -> pa.RecordBatch:
+        """The new rows before they are completed: given values, and those that stay."""
+        given = set(values.column_names)
+        names = [name for name in self._plan.change.write.rows.table.names if name not in self._computed]
+        columns = [values[name] if name in given else old[name] for name in names]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _with_ids(self, rows: pa.RecordBatch, old: pa.RecordBatch) -> pa.RecordBatch:
+        """With the ids of the rows as they were; a changed row gets its version from the commit."""
+        extra = self._plan.change.write.files.extra_columns
+        if extra:
+            row_id, version = extra
+            rows = rows.append_column(pa.field(row_id.name, pa.int64()), old[row_id.name])
+            rows = rows.append_column(pa.field(version.name, pa.int64()), pa.nulls(old.num_rows, pa.int64()))
+        return rows
+
+    def _record(self, rows: pa.RecordBatch, kind: str) -> None:
+        if self._changes is not None:
+            self._changes.write(rows, kind)
+
+    def close(self) -> Rewritten:
+        found = replace(together(self._found), sources=np.unique(np.concatenate(self._sources)))
+        if self._plan.change.uses_deletion_vectors and self._writers:
+            found = replace(found, result=replace(found.result, adds=self._writers[0].close()))
+        changes = self._changes.close() if self._changes else []
+        timezone = self._plan.change.write.rows.timezone
+        return replace(found, result=replace(found.result, changes=changes, timezone=timezone))
+
+    def abort(self) -> None:
+        for writer in self._writers:
+            writer.abort()
+        if self._columns is not None:
+            self._columns.abort()
+        if self._changes is not None:
+            self._changes.abort()

@@ -1,0 +1,5 @@
+"""`delta.connect`: one `DeltaTable` serves classic sessions and Spark Connect here."""
+
+from delta_ds.spark.table import DeltaTable
+
+__all__ = ["DeltaTable"]

@@ -1,0 +1,4 @@
+"""`delta.connect.exceptions`: the conflicts of concurrent commits of Spark Connect, which are the same here."""
+
+from delta_ds.spark.as_delta.delta.exceptions import *  # noqa: F403
+from delta_ds.spark.as_delta.delta.exceptions import __all__ as __all__

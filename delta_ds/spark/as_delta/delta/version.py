@@ -1,0 +1,3 @@
+"""The version of delta-spark whose names these are."""
+
+__version__ = "4.4.0"

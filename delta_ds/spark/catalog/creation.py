@@ -1,0 +1,83 @@
+"""Tables that come to be without rows, at a path or under a name: one commit, whoever asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.alter import create
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.kernel.options.session_settings import default_properties
+from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.records import dataclass, field
+from delta_ds.spark import settings
+from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place
+from delta_ds.spark.connect_bridge import open_log
+from delta_ds.spark.session_conf import is_set
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table as a statement describes it.
+
+    Attributes
+    ----------
+    mode
+        `create`, `replace` or `create_or_replace`.
+    schema
+        Its columns, with generated, identity and default values in their metadata; empty where none are given.
+    partitioning, clustering
+        Columns as in SQL.
+    properties
+        TBLPROPERTIES.
+    options
+        OPTIONS: of the write, and of the filesystem.
+    comment
+        The description of the table.
+    """
+
+    mode: str
+    schema: StructType
+    partitioning: tuple[str, ...] = ()
+    clustering: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+
+def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
+    """Create or replace a table without rows; its entry is stored by `Place.register`.
+
+    A new name for a table that is there takes that one as it is, which must be as described where it is described.
+
+    Raises
+    ------
+    DeltaError
+        What was asked for is not possible; the message names the column or property.
+    """
+    store = {name: text for name, text in table.options.items() if is_of_store(name)}
+    log = open_log(spark, place.path, store)
+    assert isinstance(log, DeltaLog)
+    modes = {
+        CREATE: create.CREATE if place.name is None else create.ADOPT,
+        REPLACE: create.REPLACE,
+        CREATE_OR_REPLACE: create.REPLACE_OR_CREATE,
+    }
+    create.create_table(
+        log,
+        table.schema,
+        table.partitioning,
+        table.properties,
+        mode=modes[table.mode],
+        description=table.comment,
+        cluster_by=table.clustering or (),
+        defaults=default_properties(settings.session_settings(spark)),
+        managed=place.managed,
+        without_columns=True,
+        unknown=is_set(spark, ARBITRARY_PROPERTIES.full_name, False),
+    )

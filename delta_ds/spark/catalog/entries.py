@@ -1,0 +1,228 @@
+"""Entries of tables in the metastore of a classic session.
+
+An entry holds the provider and the place, and no columns: these are in the log. That is what delta-spark stores, so
+that either reads what the other has registered.
+
+Source: delta-spark, `CreateDeltaTableCommand.cleanupTableDefinition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from delta_ds.conditions.catalog import CONVERT_MANAGED_NOT_ALLOWED
+from delta_ds.records import dataclass
+
+if TYPE_CHECKING:
+    from delta_ds.spark.native.jvm import Jvm
+
+PROVIDER = "delta"
+_NO_COLUMNS = '{"type":"struct","fields":[]}'
+# What Spark keeps among the properties of a table.
+_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION = "owner", "external", "table_type", "is_managed_location"
+RESERVED = frozenset([_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION, "provider", "location", "comment"])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table in the metastore.
+
+    Attributes
+    ----------
+    schema, name
+        Of the table, as the metastore spells them.
+    location
+        The address of its folder.
+    provider
+        The data source, in lower case; None for a view.
+    managed
+        Whether the folder goes when the table is dropped.
+    owner
+        Who has made it, where that is known.
+    partition_columns
+        As the metastore has them, which is for tables of other sources only.
+    """
+
+    schema: str
+    name: str
+    location: str
+    provider: str | None
+    managed: bool
+    owner: str = ""
+    partition_columns: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The folder, as the kernel takes it."""
+        return local_path(self.location)
+
+    @property
+    def full_name(self) -> str:
+        """With its schema and catalog."""
+        return f"spark_catalog.{self.schema}.{self.name}"
+
+    @property
+    def reserved(self) -> dict[str, str]:
+        """What Spark's commands look for among the properties of a table."""
+        found = {_TABLE_TYPE: "MANAGED" if self.managed else "EXTERNAL"}
+        found[_EXTERNAL if not self.managed else _MANAGED_LOCATION] = "true"
+        if self.owner:
+            found[_OWNER] = self.owner
+        return found
+
+
+def entry_of(table: Any) -> Entry:
+    """The entry that a `CatalogTable` of the JVM is."""
+    identifier = table.identifier()
+    provider = table.provider()
+    is_view = table.tableType().name() == "VIEW"
+    return Entry(
+        schema=identifier.database().get() if identifier.database().isDefined() else "",
+        name=identifier.table(),
+        location="" if is_view else _address(table),
+        provider=str(provider.get()).lower() if provider.isDefined() and not is_view else None,
+        managed=table.tableType().name() == "MANAGED",
+        owner=table.owner(),
+        partition_columns=tuple(_items(table.partitionColumnNames())),
+    )
+
+
+def _items(found: Any) -> list[str]:
+    return [found.apply(number) for number in range(found.size())]
+
+
+def _address(table: Any) -> str:
+    location = table.storage().locationUri()
+    return str(location.get().toString()) if location.isDefined() else ""
+
+
+def local_path(address: str) -> str:
+    """A folder without scheme and escapes where it is of this machine.
+
+    >>> local_path("file:/data/a%20b")
+    '/data/a b'
+    >>> local_path("s3a://bucket/t")
+    's3a://bucket/t'
+    """
+    return unquote(stated_path(address)) if address.startswith("file:") else address
+
+
+def stated_path(location: str) -> str:
+    """A folder without scheme where it is of this machine, as LOCATION says it: without escapes.
+
+    >>> stated_path("file:/data/a%20b")
+    '/data/a%20b'
+    """
+    if not location.startswith("file:"):
+        return location
+    rest = location[len("file:") :]
+    return rest[2:] if rest.startswith("///") else rest
+
+
+class Metastore:
+    """The entries of the session catalog.
+
+    Parameters
+    ----------
+    jvm
+        Of a classic session.
+    """
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+        self._catalog = jvm.spark._jsparkSession.sessionState().catalog()
+
+    def identifier(self, namespace: Sequence[str], name: str) -> Any:
+        """The JVM's identifier of a table; without a namespace it is in the current schema."""
+        schema = namespace[-1] if namespace else self._catalog.getCurrentDatabase()
+        return self._jvm.TableIdentifier(name, self._jvm.some(schema))
+
+    def require_schema(self, namespace: Sequence[str]) -> None:
+        """Raise Spark's own error where a schema does not exist."""
+        if namespace:
+            self._catalog.getDatabaseMetadata(namespace[-1])
+
+    def find(self, namespace: Sequence[str], name: str) -> Entry | None:
+        """The entry of a name; None where there is none."""
+        identifier = self.identifier(namespace, name)
+        if not self._catalog.tableExists(identifier):
+            return None
+        return entry_of(self._catalog.getTableMetadata(identifier))
+
+    def default_location(self, namespace: Sequence[str], name: str) -> str:
+        """The address of the folder that a managed table of a name has."""
+        return str(self._catalog.defaultTablePath(self.identifier(namespace, name)).toString())
+
+    def create(self, namespace: Sequence[str], name: str, location: str, *, managed: bool) -> None:
+        """Store the entry of a table whose log is there.
+
+        Parameters
+        ----------
+        location
+            An address, or a path of this machine.
+        """
+        table = self._table(self.identifier(namespace, name), location, managed)
+        self._catalog.createTable(table, False, False)
+
+    def become_ours(self, namespace: Sequence[str], name: str) -> None:
+        """Let the entry of a table whose files were converted in their place be one of ours.
+
+        Metastores do not change the provider of an entry, so it is made anew; before that a managed table is let go, as
+        its files would go with its entry.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The metastore does not let go of the files; the entry is as it was.
+        """
+        identifier = self.identifier(namespace, name)
+        known = self._catalog.getTableMetadata(identifier)
+        before = entry_of(known)
+        if before.managed:
+            self._catalog.alterTable(self._copy(known, {2: self._jvm.CatalogTableType.EXTERNAL()}))
+            if entry_of(self._catalog.getTableMetadata(identifier)).managed:
+                raise CONVERT_MANAGED_NOT_ALLOWED(table=before.full_name, location=before.location)
+        self._catalog.dropTable(identifier, False, False)
+        self.create(namespace, name, before.location, managed=before.managed)
+
+    def _copy(self, table: Any, changes: Mapping[int, Any]) -> Any:
+        """An entry with other values at some of its places, counted from 1."""
+        places = range(1, int(table.productArity()) + 1)
+        given = [
+            changes[place] if place in changes else getattr(table, f"copy$default${place}")()
+            for place in places
+        ]
+        return table.copy(*given)
+
+    def move(self, namespace: Sequence[str], name: str, location: str) -> None:
+        """Let an entry name another folder."""
+        known = self._catalog.getTableMetadata(self.identifier(namespace, name))
+        self._catalog.alterTable(self._copy(known, {3: self._with_location(known.storage(), location)}))
+
+    def _table(self, identifier: Any, location: str, managed: bool) -> Any:
+        jvm = self._jvm
+        kinds = jvm.CatalogTableType
+        given = [
+            identifier,
+            kinds.MANAGED() if managed else kinds.EXTERNAL(),
+            self._with_location(jvm.CatalogStorageFormat.empty(), location),
+            jvm.struct(_NO_COLUMNS),
+            jvm.some(PROVIDER),
+        ]
+        defaulted = range(len(given) + 1, jvm.catalog_table_parameters + 1)
+        given += [getattr(jvm.CatalogTableModule, f"apply$default${number}")() for number in defaulted]
+        return jvm.CatalogTable(*given)
+
+    def _with_location(self, storage: Any, location: str) -> Any:
+        """A storage format with another place, and no options: these may hold secrets."""
+        rest = [getattr(storage, f"copy$default${n}")() for n in range(2, int(storage.productArity()) + 1)]
+        return storage.copy(self._jvm.some(self._uri(location)), *rest)
+
+    def _uri(self, location: str) -> Any:
+        path = self._jvm.Path(location)
+        uri = path.toUri()
+        if uri.getScheme() is None:
+            return self._jvm.Path(f"file:{location}").toUri()
+        return uri

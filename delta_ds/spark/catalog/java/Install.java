@@ -1,0 +1,89 @@
+package pydelta;
+
+import java.lang.reflect.Field;
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import scala.collection.immutable.Seq;
+import scala.collection.immutable.VectorBuilder;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractFunction2;
+
+/** Puts parser and rules into sessions, and takes them out. */
+public final class Install {
+    private static final Map INJECTED = Collections.synchronizedMap(new WeakHashMap());
+    // New sessions get what is injected, wanted or not: this says whether it does anything.
+    private static volatile boolean forNewSessions = false;
+
+    /** Into a session that runs, and all that are made from now on. */
+    public static void into(SparkSession any) throws Exception {
+        org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
+        Object state = session.sessionState();
+        Field parser = field(state.getClass(), "sqlParser");
+        parser.set(state, Parser.before(session, (ParserInterface) parser.get(state)));
+        Object analyzer = session.sessionState().analyzer();
+        rules(analyzer, "hintResolutionRules", new UnresolvedCommands(session));
+        rules(analyzer, "extendedResolutionRules", new Relations(session));
+        forNewSessions = true;
+        if (INJECTED.put(session.extensions(), Boolean.TRUE) == null) inject(session.extensions());
+    }
+
+    public static void outOf(SparkSession any) throws Exception {
+        org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
+        Object state = session.sessionState();
+        Field parser = field(state.getClass(), "sqlParser");
+        parser.set(state, Parser.behind((ParserInterface) parser.get(state)));
+        Object analyzer = session.sessionState().analyzer();
+        rules(analyzer, "hintResolutionRules", null);
+        rules(analyzer, "extendedResolutionRules", null);
+        forNewSessions = false;
+    }
+
+    /** A session keeps its catalog, whatever the setting says from then on; without it, it looks at the setting again. */
+    public static void forgetCatalog(SparkSession any) throws Exception {
+        Object manager = ((org.apache.spark.sql.classic.SparkSession) any).sessionState().catalogManager();
+        ((scala.collection.mutable.Map) field(manager.getClass(), "catalogs").get(manager)).remove("spark_catalog");
+    }
+
+    private static void inject(SparkSessionExtensions extensions) {
+        extensions.injectHintResolutionRule(new AbstractFunction1() {
+            public Object apply(Object session) { return new UnresolvedCommands((SparkSession) session); }
+        });
+        extensions.injectResolutionRule(new AbstractFunction1() {
+            public Object apply(Object session) { return new Relations((SparkSession) session); }
+        });
+        extensions.injectParser(new AbstractFunction2() {
+            public Object apply(Object session, Object delegate) {
+                return forNewSessions ? Parser.before((SparkSession) session, (ParserInterface) delegate) : delegate;
+            }
+        });
+    }
+
+    private static void rules(Object analyzer, String list, Object first) throws Exception {
+        Field field = field(analyzer.getClass(), list);
+        VectorBuilder rules = new VectorBuilder();
+        if (first != null) rules.addOne(first);
+        Seq there = (Seq) field.get(analyzer);
+        for (int i = 0; i < there.length(); i++) {
+            Object rule = there.apply(i);
+            if (!(rule instanceof UnresolvedCommands) && !(rule instanceof Relations)) rules.addOne(rule);
+        }
+        field.set(analyzer, rules.result());
+    }
+
+    private static Field field(Class owner, String name) throws Exception {
+        for (Class at = owner; at != null; at = at.getSuperclass()) {
+            Field[] declared = at.getDeclaredFields();
+            for (int i = 0; i < declared.length; i++) {
+                if (declared[i].getName().equals(name)) {
+                    declared[i].setAccessible(true);
+                    return declared[i];
+                }
+            }
+        }
+        throw new NoSuchFieldException(owner.getName() + "." + name);
+    }
+}

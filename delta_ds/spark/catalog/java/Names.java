@@ -1,0 +1,97 @@
+package pydelta;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.collection.immutable.VectorBuilder;
+
+/** From names to tables of ours. */
+public final class Names {
+    /**
+     * The table that a relation of a statement names, or that a view shows as it is.
+     *
+     * @return the table and its alias, null for none; or null: no table of ours
+     */
+    static Object[] target(SparkSession session, LogicalPlan relation) {
+        String alias = null;
+        LogicalPlan plan = relation;
+        while (plan instanceof SubqueryAlias) {
+            if (alias == null) alias = ((SubqueryAlias) plan).alias();
+            plan = ((SubqueryAlias) plan).child();
+        }
+        Seq name = plan instanceof UnresolvedRelation ? ((UnresolvedRelation) plan).multipartIdentifier()
+            : plan instanceof UnresolvedTable ? ((UnresolvedTable) plan).multipartIdentifier()
+            : plan instanceof UnresolvedTableOrView ? ((UnresolvedTableOrView) plan).multipartIdentifier() : null;
+        if (name == null) return null;
+        DeltaTable found = find(session, name, plan instanceof UnresolvedRelation);
+        return found == null ? null : new Object[] {found, alias};
+    }
+
+    /**
+     * The table of a name; null: none of ours. Temporary views come first, as everywhere in Spark.
+     *
+     * @param views whether the name of a view stands for the table that it shows as it is
+     */
+    public static DeltaTable find(SparkSession any, Seq parts, boolean views) {
+        org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
+        if (session.sessionState().catalog().isTempView(parts)) {
+            return views ? view(session, parts) : null;
+        }
+        CatalogManager catalogs = session.sessionState().catalogManager();
+        String[] names = new String[parts.length()];
+        for (int i = 0; i < names.length; i++) names[i] = (String) parts.apply(i);
+        CatalogPlugin catalog = catalogs.currentCatalog();
+        String[] namespace = catalogs.currentNamespace();
+        if (names.length > 1) {
+            boolean named = catalogs.isCatalogRegistered(names[0]) && !Catalog.isOurs(names[0]);
+            int from = 0;
+            if (named && (names.length > 2 || !"spark_catalog".equalsIgnoreCase(names[0]))) {
+                catalog = catalogs.catalog(names[0]);
+                from = 1;
+            }
+            namespace = new String[names.length - 1 - from];
+            for (int i = 0; i < namespace.length; i++) namespace[i] = names[from + i];
+        }
+        if (!(catalog instanceof TableCatalog)) return null;
+        Identifier ident = Identifier.of(namespace, names[names.length - 1]);
+        try {
+            Table found = ((TableCatalog) catalog).loadTable(ident);
+            if (found instanceof DeltaTable) return (DeltaTable) found;
+            return views && isView(found) ? view(session, parts) : null;
+        } catch (NoSuchTableException missing) {
+            return null;
+        } catch (Exception error) {
+            org.apache.spark.unsafe.Platform.throwException(error);
+            return null;
+        }
+    }
+
+    private static boolean isView(Table found) {
+        return found instanceof org.apache.spark.sql.connector.catalog.V1Table
+            && "VIEW".equals(((org.apache.spark.sql.connector.catalog.V1Table) found).v1Table().tableType().name());
+    }
+
+    /** The table whose columns, all and in order, are what a view shows without a condition. */
+    private static DeltaTable view(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
+        LogicalPlan plan = session.sessionState().executePlan(
+            new UnresolvedRelation(parts, CaseInsensitiveStringMap.empty(), false),
+            org.apache.spark.sql.execution.CommandExecutionMode.SKIP()).analyzed();
+        DeltaTable shown = Relations.shown(plan);
+        if (shown == null && Relations.isOfTables(plan)) {
+            Python.ask("refuse_view", session, new Object[] {parts.mkString(".")});
+        }
+        return shown;
+    }
+}

@@ -1,0 +1,63 @@
+package pydelta;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The source of the name `delta`, for format("delta") and USING delta in whatever language. */
+public class Provider implements TableProvider, DataSourceRegister, CreatableRelationProvider {
+    public String shortName() { return "delta"; }
+    public boolean supportsExternalMetadata() { return true; }
+
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        Table found = open(options.asCaseSensitiveMap());
+        if (found == null) {
+            Python.ask("no_table", new Object[] {options.get("path")});
+        }
+        return found.schema();
+    }
+
+    public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
+        Table found = open(properties);
+        // CREATE TABLE checks a schema against a table that is not there yet, and save() asks for one first.
+        return found != null ? found
+            : new DeltaTable("delta", null, null, schema.json(), new Transform[0], new HashMap());
+    }
+
+    private static Table open(Map options) {
+        Object found = Python.ask("open_source", new Object[] {Python.json(options)});
+        return found == null ? null : DeltaTable.of((Supplier) found);
+    }
+
+    /** df.write.format("delta").save() in all modes: a table without BATCH_WRITE is written by this interface. */
+    public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map parameters,
+            Dataset rows) {
+        Python.ask("save", new Object[] {mode.name(), Options.of(parameters), rows});
+        return new Saved(context, rows.schema());
+    }
+
+    /** What createRelation has to return, and nobody looks at. */
+    public static final class Saved extends BaseRelation {
+        private final SQLContext context;
+        private final StructType schema;
+
+        Saved(SQLContext context, StructType schema) {
+            this.context = context;
+            this.schema = schema;
+        }
+
+        public SQLContext sqlContext() { return context; }
+        public StructType schema() { return schema; }
+    }
+}

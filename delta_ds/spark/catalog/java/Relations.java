@@ -1,0 +1,165 @@
+package pydelta;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Function1;
+import scala.Option;
+import scala.Product;
+import scala.collection.immutable.Seq;
+import scala.collection.immutable.VectorBuilder;
+import scala.runtime.AbstractPartialFunction;
+
+/** Our tables in analysed queries: a read becomes a scan, a write becomes a command. */
+public final class Relations extends Rule {
+    private static final TreeNodeTag TABLE = new TreeNodeTag("pydelta.table");
+    private final SparkSession session;
+
+    Relations(SparkSession session) {
+        this.session = session;
+    }
+
+    public TreeNode apply(TreeNode plan) {
+        if (plan instanceof AppendData || plan instanceof OverwriteByExpression
+                || plan instanceof OverwritePartitionsDynamic) {
+            Object target = ((Product) plan).productElement(0);
+            if (target instanceof DataSourceV2Relation && ((DataSourceV2Relation) target).table() instanceof DeltaTable) {
+                LogicalPlan query = (LogicalPlan) read((LogicalPlan) field((Product) plan, "query"));
+                return query.resolved() && writable(plan) ? write((Product) plan, (DataSourceV2Relation) target, query)
+                    : plan;
+            }
+        }
+        return read((LogicalPlan) plan);
+    }
+
+    private LogicalPlan read(LogicalPlan plan) {
+        return (LogicalPlan) plan.resolveOperatorsUp(new Scans(session));
+    }
+
+    private static boolean writable(TreeNode plan) {
+        return !(plan instanceof OverwriteByExpression)
+            || ((Expression) field((Product) plan, "deleteExpr")).resolved();
+    }
+
+    private static Command write(Product plan, DataSourceV2Relation target, LogicalPlan query) {
+        Map details = new HashMap();
+        details.put("byName", field(plan, "isByName"));
+        // The text of a statement has types of its own, which are those of the table after it.
+        details.put("sql", Boolean.valueOf(((LogicalPlan) plan).origin().sqlText().isDefined()));
+        details.put("evolve", field(plan, "withSchemaEvolution"));
+        details.put("dynamic", Boolean.valueOf(plan instanceof OverwritePartitionsDynamic));
+        Map options = Options.of((scala.collection.immutable.Map) field(plan, "writeOptions"));
+        options.putAll(target.options().asCaseSensitiveMap());
+        Object replaced = plan instanceof OverwriteByExpression ? field(plan, "deleteExpr") : null;
+        return Command.of(plan instanceof AppendData ? "INSERT" : "INSERT OVERWRITE",
+            new Object[] {target.table(), query, replaced, details, options}, Command.NO_COLUMNS);
+    }
+
+    /** By its name, as the places of fields differ between versions of Spark; null where a version has none. */
+    static Object field(Product plan, String name) {
+        for (int i = 0; i < plan.productArity(); i++) {
+            if (plan.productElementName(i).equals(name)) return plan.productElement(i);
+        }
+        return null;
+    }
+
+    /** The table that an analysed plan shows as it is; null for any other plan. */
+    static DeltaTable shown(LogicalPlan plan) {
+        LogicalPlan at = plan;
+        while (true) {
+            Option table = at.getTagValue(TABLE);
+            if (table.isDefined()) return (DeltaTable) table.get();
+            if (at instanceof SubqueryAlias) {
+                at = ((SubqueryAlias) at).child();
+            } else if (at instanceof View) {
+                at = ((View) at).child();
+            } else if (at instanceof Project && isIdentity((Project) at)) {
+                at = ((Project) at).child();
+            } else {
+                return null;
+            }
+        }
+    }
+
+    /** Whether one of our tables is in an analysed plan. */
+    static boolean isOfTables(LogicalPlan plan) {
+        if (plan.getTagValue(TABLE).isDefined()) return true;
+        for (int i = 0; i < plan.children().length(); i++) {
+            if (isOfTables((LogicalPlan) plan.children().apply(i))) return true;
+        }
+        return false;
+    }
+
+    private static boolean isIdentity(Project project) {
+        Seq shown = project.projectList(), there = project.child().output();
+        if (shown.length() != there.length()) return false;
+        for (int i = 0; i < shown.length(); i++) {
+            Object column = shown.apply(i);
+            if (column instanceof Alias) {
+                Attribute below = (Attribute) there.apply(i);
+                if (!((Alias) column).name().equalsIgnoreCase(below.name())) return false;
+                column = ((Alias) column).child();
+                if (column instanceof Cast) column = ((Cast) column).child();
+            }
+            if (!(column instanceof Attribute)
+                    || !((Attribute) column).exprId().equals(((Attribute) there.apply(i)).exprId())) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static final class Scans extends AbstractPartialFunction {
+        private final SparkSession session;
+
+        Scans(SparkSession session) {
+            this.session = session;
+        }
+
+        public boolean isDefinedAt(Object node) {
+            return node instanceof DataSourceV2Relation && ((DataSourceV2Relation) node).table() instanceof DeltaTable;
+        }
+
+        public Object applyOrElse(Object node, Function1 otherwise) {
+            if (!isDefinedAt(node)) return otherwise.apply(node);
+            DataSourceV2Relation relation = (DataSourceV2Relation) node;
+            Map options = relation.options().asCaseSensitiveMap();
+            LogicalPlan scan = (LogicalPlan) Python.ask("scan", session, new Object[] {
+                ((DeltaTable) relation.table()).id(), options.isEmpty() ? null : Python.json(options)});
+            LogicalPlan found = underIds(scan, relation.output());
+            found.setTagValue(TABLE, relation.table());
+            return found;
+        }
+
+        /** A plan whose columns are those that the rest of the query knows. */
+        private static LogicalPlan underIds(LogicalPlan scan, Seq wanted) {
+            if (scan instanceof LogicalRelation) {
+                LogicalRelation leaf = (LogicalRelation) scan;
+                return new LogicalRelation(leaf.relation(), wanted, leaf.catalogTable(), false, leaf.stream());
+            }
+            VectorBuilder columns = new VectorBuilder();
+            for (int i = 0; i < wanted.length(); i++) {
+                Attribute want = (Attribute) wanted.apply(i);
+                columns.addOne(new Alias((Expression) scan.output().apply(i), want.name(), want.exprId(),
+                    want.qualifier(), Option.apply(want.metadata()), (Seq) new VectorBuilder().result()));
+            }
+            return new Project((Seq) columns.result(), scan);
+        }
+    }
+}

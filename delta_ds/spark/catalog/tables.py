@@ -1,0 +1,176 @@
+"""Tables as Spark's catalogs and sources know them: opened once, described, and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
+from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
+from delta_ds.kernel.alter.protocol import protocol_properties
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.batch import Changes
+from delta_ds.spark.catalog.entries import Entry
+from delta_ds.spark.catalog.handles import Held, held
+from delta_ds.spark.native.jvm import Jvm, NotNative
+from delta_ds.spark.native.load import Reading, frame_of, open_reading
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.session.reading import read
+from delta_ds.spark.session.writing import insert_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.snapshot import Snapshot
+
+_OF_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class OpenTable(Held):
+    """A table that a query or statement names, at the version that was the newest then, or the one it names.
+
+    Attributes
+    ----------
+    name
+        As Spark shows it.
+    options
+        Of a read: `path`, and the version or timestamp where one is named.
+    entry
+        Of the metastore; None for a table that is named by its path.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, str], entry: Entry | None, reading: Reading) -> None:
+        super().__init__()
+        self.name = name
+        self.options = dict(options)
+        self.entry = entry
+        self.reading = reading
+
+    @property
+    def path(self) -> str:
+        """Where the table is, as its user or the metastore says."""
+        return self.options["path"]
+
+    @property
+    def is_historical(self) -> bool:
+        """Whether a version or timestamp is named, and not the newest version meant."""
+        return any(name in self.options for name in _OF_TIME_TRAVEL)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version."""
+        rows = self.reading.rows
+        assert not isinstance(rows, Changes)
+        return rows.snapshot
+
+    def get(self) -> str:
+        """The table as the JVM knows it, in JSON."""
+        rows = self.reading.rows
+        changes = isinstance(rows, Changes)
+        told = {
+            "name": self.name,
+            "id": self.id,
+            "schema": schemas.to_spark(rows.schema).json(),
+            "partitions": [] if changes else list(self.snapshot.metadata.partition_columns),
+            "clusteredBy": []
+            if changes
+            else [".".join(map(quoted, path)) for path in self.snapshot.clustering_columns],
+            "properties": {} if changes else _properties(self, self.snapshot),
+        }
+        return json.dumps(told, ensure_ascii=False)
+
+
+def open_table(
+    spark: SparkSession,
+    path: str | None,
+    name: str,
+    entry: Entry | None,
+    version: str | None = None,
+    timestamp: str | None = None,
+) -> OpenTable:
+    """Open a table for Spark's analyser.
+
+    Parameters
+    ----------
+    path
+        As in ``delta.`/path` ``; None for an entry of the metastore.
+    name, entry
+        See `OpenTable`.
+    version
+        The version that a query names, as it stands there.
+    timestamp
+        The timestamp that a query names, in microseconds since 1970.
+
+    Raises
+    ------
+    NotADeltaTableError
+        There is none at the path, or where the entry says.
+    """
+    options = {"path": entry.path if entry is not None else str(path)}
+    if version is not None:
+        options["versionAsOf"] = version
+    if timestamp is not None:
+        options["timestampAsOf"] = (_EPOCH + timedelta(microseconds=int(timestamp))).isoformat()
+    return open_options(spark, name, options, entry)
+
+
+def open_options(
+    spark: SparkSession, name: str, options: Mapping[str, str], entry: Entry | None = None
+) -> OpenTable:
+    """Open the table, or the changes, that read options name."""
+    return OpenTable(name, options, entry, open_reading(spark, options, without_columns=True))
+
+
+def table_held(id: str) -> OpenTable:
+    """The table that the JVM holds under an id."""
+    table = held(id)
+    assert isinstance(table, OpenTable)
+    return table
+
+
+def opened(jtable: Any) -> OpenTable:
+    """The table behind one of the JVM's."""
+    return table_held(jtable.id())
+
+
+def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
+    """What DESCRIBE and SHOW tell of a table: its properties, and what Spark keeps among them."""
+    found = {**snapshot.metadata.configuration, **protocol_properties(snapshot.protocol)}
+    found["provider"] = "delta"
+    if snapshot.metadata.description is not None:
+        found["comment"] = snapshot.metadata.description
+    found["location"] = table.entry.location if table.entry is not None else table.path
+    if table.entry is not None:
+        found |= table.entry.reserved
+    return found
+
+
+def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -> Any:
+    """The plan that reads a table.
+
+    Parameters
+    ----------
+    options
+        Of the read itself, as in `spark.read.option(...).table(...)`.
+    """
+    jvm = Jvm.of(spark)
+    complete = {**table.options, **options}
+    reading = table.reading
+    if options:
+        reading = open_reading(spark, complete)
+        if isinstance(reading.rows, Changes) and not isinstance(table.reading.rows, Changes):
+            # Spark has the columns of the table already, and these are others.
+            raise UNSUPPORTED_STATEMENT(
+                table=table.name, statement="readChangeFeed in WITH (...), not table_changes,"
+            )
+    rows = reading.rows
+    if not rows.schema.fields:
+        raise READ_TABLE_WITHOUT_COLUMNS(version=table.snapshot.version, table=table.snapshot.storage.url)
+    try:
+        found = frame_of(spark, reading, complete, insert=insert_rows)
+    except NotNative:
+        found = read(spark, complete)
+    return jvm.logical_plan(found)

@@ -1,0 +1,121 @@
+"""Rewrite the files in which rows change by Arrow, in tasks: Spark finds the rows and computes their new values.
+
+What Spark carries are the places of these rows and the values that are new. The files themselves are read and written
+by the tasks, so no row that stays as it is becomes a row of Spark.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
+from delta_ds.kernel.commands.dml.plan import DmlPlan
+from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
+from delta_ds.kernel.commands.dml.task import FILE, ROW
+from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.spark.commands.positions import count_by_file
+from delta_ds.spark.frames import map_in_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from delta_ds.kernel.snapshot import Snapshot
+
+# So many files are described to every task; of more, those without a changed row are left out first.
+_MOST_FILES = 20_000
+_TASK_BYTES = 128 << 20
+# Tasks for each core, so that one with more to do than others does not keep all waiting.
+_TASKS_PER_CORE = 4
+_CONNECT_TASKS = 32
+
+
+def rewrite_files(
+    target: DmlTarget,
+    plan: DmlPlan,
+    rows_of: Callable[[CandidateFiles], DataFrame],
+    files: CandidateFiles,
+    actions: Sequence[int],
+    *,
+    repeated: bool = False,
+) -> Rewritten:
+    """Rewrite files in which rows change.
+
+    Parameters
+    ----------
+    target
+        The table.
+    plan
+        Of the change, for tasks that evaluate the table's expressions themselves.
+    rows_of
+        The rows of files to which a clause may apply, see `rewrite_changed_files`: their places, and by the names of
+        the table the columns that get new values.
+    files
+        Where such rows may be.
+    actions, repeated
+        See `FileRewrite`.
+
+    Raises
+    ------
+    InvariantViolationError
+        A row breaks a constraint.
+    """
+    rows = rows_of(files)
+    if len(files) > _MOST_FILES and not target.is_connect:
+        files = files.only(list(count_by_file(rows)))
+        rows = rows_of(files)
+    if not len(files):
+        return Rewritten()
+    rewrite: FileRewrite = target.ask(_plan, plan, files, tuple(actions), repeated)
+    names = rows.columns
+    # Whoever makes a function of columns parses their names, which may be any.
+    plain = _spread(rows, files, _tasks(target, rewrite)).toDF(*(f"c{at}" for at in range(len(names))))
+    found = map_in_arrow(plain, _task(rewrite, names), "result binary").collect()
+    return together([pickle.loads(row[0]) for row in found])
+
+
+def _plan(
+    snapshot: Snapshot, plan: DmlPlan, files: CandidateFiles, actions: tuple[int, ...], repeated: bool
+) -> FileRewrite:
+    return plan_file_rewrite(snapshot, plan, files, actions, repeated=repeated)
+
+
+def _tasks(target: DmlTarget, rewrite: FileRewrite) -> int:
+    size = sum(piece.size for piece in rewrite.files.values())
+    cores = (
+        _CONNECT_TASKS
+        if target.is_connect
+        else _TASKS_PER_CORE * target.spark.sparkContext.defaultParallelism
+    )
+    return min(len(rewrite.files), max(cores, -(-size // _TASK_BYTES)))
+
+
+def _spread(rows: DataFrame, files: CandidateFiles, tasks: int) -> DataFrame:
+    """The rows of each file in one task, in the order of the file."""
+    from pyspark.sql import functions as F
+
+    first, last = files.numbers[0].as_py(), files.numbers[-1].as_py()
+    if last - first + 1 == len(files):
+        # Neighbours, which tend to change together, go to different tasks.
+        spread = rows.repartitionById(tasks, F.pmod(rows[FILE] - first, F.lit(tasks)).cast("int"))
+    else:
+        spread = rows.repartition(tasks, rows[FILE])
+    return spread.sortWithinPartitions(FILE, ROW)
+
+
+def _task(
+    rewrite: FileRewrite, names: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        named = (batch.rename_columns(names) for batch in batches)
+        result = rewrite_changed_files(rewrite, named, context.partitionId() if context else 0)
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], names=["result"])
+
+    return work

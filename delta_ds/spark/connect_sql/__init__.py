@@ -1,0 +1,1 @@
+"""`spark.sql` of Spark Connect clients whose server has no catalog for Delta tables."""

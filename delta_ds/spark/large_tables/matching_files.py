@@ -1,0 +1,91 @@
+"""The files of a large table that may hold matching rows: its checkpoint is replayed and filtered in tasks.
+
+Each task takes some parts of the checkpoint, reads the columns that are needed, leaves out what newer commits added or
+removed (their keys travel with the task: no shuffle), and skips files as the kernel does, by the kernel's own code.
+Only what is left comes to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
+from delta_ds.kernel.log.replay import load_head
+from delta_ds.kernel.partial_snapshot import PartialSnapshot
+from delta_ds.kernel.scan.part_scan import PartScan
+from delta_ds.spark.large_tables.bound import driver_plans
+from delta_ds.spark.large_tables.part_jobs import run_parts, why_driver
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.snapshot import Snapshot
+
+# Files in one message from a task to the driver.
+_FILES_AT_ONCE = 50_000
+
+
+def matching_files(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    timezone: str | None,
+    *,
+    statistics: bool,
+) -> Snapshot:
+    """A version with the files that may hold rows for which a predicate is true.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    snapshot
+        The version.
+    predicate
+        Bound to its schema; None for all live files.
+    timezone
+        See `prune`.
+    statistics
+        Whether the files are to have their statistics.
+
+    Returns
+    -------
+    Snapshot
+        A `PartialSnapshot`; the version itself where the driver has to do it, which is logged.
+
+    Raises
+    ------
+    DeltaError
+        The log cannot be read.
+    """
+    import pyarrow as pa
+
+    try:
+        head = load_head(snapshot.storage, snapshot.segment)
+        parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
+        scan = PartScan.of(snapshot, head, predicate, timezone, statistics=statistics)
+        found = run_parts(spark, parts, lambda part: _messages(scan.of_part(part))) if parts else []
+    except Exception as error:
+        reason = why_driver(error)
+        if reason is None:
+            raise
+        driver_plans(snapshot, reason)
+        return snapshot
+    tables = [pa.ipc.open_stream(message).read_all() for message in found]
+    return PartialSnapshot(snapshot, head.state, [*tables, scan.of_commits(head.state.files)])
+
+
+def _messages(files: pa.Table) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    # Paths of one table compress well.
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    for start in range(0, files.num_rows, _FILES_AT_ONCE):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, files.schema, options=options) as stream:
+            # A slice is written with what belongs to it only.
+            stream.write_table(files.slice(start, _FILES_AT_ONCE).combine_chunks())
+        yield sink.getvalue().to_pybytes()

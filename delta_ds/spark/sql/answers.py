@@ -1,0 +1,247 @@
+"""What the JVM asks: Spark's parser, catalog and analyser, through `Python.java`.
+
+Each question is a function of the session and what the JVM hands over; its error is given back, to be thrown there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from delta_ds.conditions.catalog import NO_TABLE_AT_PATH, VIEW_NOT_A_TABLE
+from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
+from delta_ds.spark.catalog.entries import Entry
+from delta_ds.spark.catalog.handles import Held, held
+from delta_ds.spark.catalog.sessions import session_of
+from delta_ds.spark.catalog.tables import OpenTable, open_options, open_table, opened, scanned, table_held
+from delta_ds.spark.commands.delete import run_truncate
+from delta_ds.spark.commands.handle import open_handle
+from delta_ds.spark.errors import as_delta_error, report_text
+from delta_ds.spark.native.jvm import Jvm, java_error
+from delta_ds.spark.session import writing
+from delta_ds.spark.sql import dml
+from delta_ds.spark.sql.alter import alter_table
+from delta_ds.spark.sql.create import create_table
+from delta_ds.spark.sql.create_like import create_like
+from delta_ds.spark.sql.insert import insert
+from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, show_partitions
+from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
+from delta_ds.spark.sql.statements import columns_of, execute
+from delta_ds.spark.sql.table_changes import changes_plan
+from delta_ds.spark.sql_grammar.grammar import parse
+from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("delta_ds")
+_COUNTED = "num_affected_rows bigint"
+_ROW_COUNTS = {
+    DELETE.name: _COUNTED,
+    UPDATE.name: _COUNTED,
+    MERGE.name: f"{_COUNTED}, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint",
+}
+_NOTHING: Mapping[str, Any] = {"type": "struct", "fields": []}
+
+
+class Answers:
+    """Answers the JVM: a `scala.Function8`, see `Python.java`.
+
+    Parameters
+    ----------
+    context
+        The `SparkContext`, whose sessions ask.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def serve(self, context: Any) -> None:
+        """Answer for another context from now on: one JVM may have several, one after the other."""
+        self._context = context
+
+    def apply(self, what: str, identity: int, jsession: Any, *arguments: Any) -> Any:
+        """The answer, or the exception to be thrown."""
+        what, _, count = what.partition(":")
+        spark = session_of(self._context, identity, jsession)
+        try:
+            return _ANSWERS[what](spark, *arguments[: int(count)])
+        except Exception as error:
+            return _thrown(Jvm.of(spark), what, error)
+
+    class Java:
+        implements: ClassVar[list[str]] = ["scala.Function8"]
+
+
+def _thrown(jvm: Jvm, what: str, error: Exception) -> Any:
+    from py4j.protocol import Py4JJavaError
+
+    spark_exception = jvm.jvm.org.apache.spark.SparkException
+    ours = as_delta_error(error)
+    if ours is not None:
+        # In the form from which it is made again where pyspark converts failures.
+        return spark_exception(report_text(ours))
+    origin = java_error(error)
+    if isinstance(origin, Py4JJavaError):
+        return origin.java_exception
+    logger.exception("answer_failed what=%s", what)
+    return spark_exception(f"{type(error).__name__}: {error}")
+
+
+# --- tables
+
+
+def _open(
+    spark: SparkSession,
+    path: str | None,
+    name: str,
+    entry: str | None,
+    version: str | None,
+    timestamp: str | None,
+) -> OpenTable:
+    known = None if entry is None else Entry(**json.loads(entry))
+    shown = name if known is None else known.full_name
+    return open_table(spark, path, shown, known, version, timestamp)
+
+
+def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
+    given = json.loads(options)
+    path = next((text for name, text in given.items() if name.lower() == "path"), None)
+    if path is None:
+        return None
+    try:
+        return open_options(spark, f"delta.`{path}`", given)
+    except NotADeltaTableError:
+        return None
+
+
+def _no_table(spark: SparkSession, path: str | None) -> None:
+    raise NO_TABLE_AT_PATH(path=path)
+
+
+def _refuse_view(spark: SparkSession, name: str) -> None:
+    raise VIEW_NOT_A_TABLE(name=name)
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    try:
+        open_table(spark, path, path, None)
+    except NotADeltaTableError:
+        return False
+    return True
+
+
+def _drop_path(spark: SparkSession, path: str) -> bool:
+    # As with delta-spark, a table that only its path names stays.
+    return _exists(spark, path)
+
+
+def _scan(spark: SparkSession, table: str, options: str | None) -> Any:
+    return scanned(spark, table_held(table), {} if options is None else json.loads(options))
+
+
+def _create(spark: SparkSession, definition: Any, rows: Any) -> None:
+    create_table(spark, definition, None)
+
+
+def _alter(spark: SparkSession, jtable: Any, namespace: Any, name: str, changes: Any) -> None:
+    alter_table(spark, opened(jtable), [dict(change) for change in changes])
+
+
+def _truncate(spark: SparkSession, jtable: Any) -> None:
+    run_truncate(open_handle(spark, opened(jtable).path, {}))
+
+
+def _save(spark: SparkSession, mode: str, options: Any, rows: Any) -> None:
+    """`df.write.format("delta").save()` of another language, or one that nobody has replaced."""
+    given = dict(options)
+    partition_by = json.loads(given.pop("__partition_columns", "[]"))
+    cluster_by = json.loads(given.pop("__clustering_columns", "[]"))
+    writing.save(DataFrame(rows, spark), None, mode, given, partition_by, cluster_by)
+
+
+# --- statements
+
+
+def _parse(spark: SparkSession, text: str, parameters: Any) -> Any:
+    """The kind of a statement, what holds it, its id and the columns of its answer; or the error: null first."""
+    jvm = Jvm.of(spark)
+    try:
+        statement = parse(text, _literals(parameters))
+    except SqlSyntaxError as error:
+        told = [None, error.condition, jvm.map(error.parameters), error.offset]
+    else:
+        if statement is None:
+            return None
+        holder = Held(statement)
+        told = [type(statement).__name__, holder, holder.id, _json(columns_of(statement))]
+    found = jvm.jvm.java.util.ArrayList()
+    for one in told:
+        found.add(one)
+    return found
+
+
+def _literals(parameters: Any) -> Any:
+    """SQL literals of the parameters of `spark.sql`: by name, or in their order."""
+    if parameters is None:
+        return None
+    if parameters.getClass().getSimpleName() == "NamedParameterContext":
+        entries = parameters.params().toSeq()
+        return {entries.apply(i)._1(): entries.apply(i)._2().sql() for i in range(entries.size())}
+    values = parameters.params()
+    return [values.apply(i).sql() for i in range(values.size())]
+
+
+def _answer(spark: SparkSession, kind: str, jtable: Any) -> str:
+    if kind == SHOW_CREATE:
+        return _json(SHOW_CREATE_COLUMNS)
+    if kind == SHOW_PARTITIONS:
+        return partition_columns(opened(jtable)).json()
+    return _json(_ROW_COUNTS[kind])
+
+
+def _json(columns: str) -> str:
+    return StructType.fromDDL(columns).json() if columns else json.dumps(_NOTHING)
+
+
+def _run(spark: SparkSession, kind: str, what: Any) -> Any:
+    if kind in _COMMANDS:
+        answer = _COMMANDS[kind](spark, what)
+    else:
+        answer = execute(spark, held(what[1]).value)
+    return None if answer is None else answer._jdf
+
+
+_COMMANDS: Mapping[str, Callable[[SparkSession, Any], Any]] = {
+    DELETE.name: dml.delete,
+    UPDATE.name: dml.update,
+    MERGE.name: dml.merge,
+    "INSERT": insert,
+    "INSERT OVERWRITE": insert,
+    "CREATE TABLE LIKE": create_like,
+    SHOW_PARTITIONS: show_partitions,
+    SHOW_CREATE: show_create,
+}
+_ANSWERS: Mapping[str, Callable[..., Any]] = {
+    "open": _open,
+    "open_source": _open_source,
+    "no_table": _no_table,
+    "refuse_view": _refuse_view,
+    "exists": _exists,
+    "drop_path": _drop_path,
+    "scan": _scan,
+    "create": _create,
+    "alter": _alter,
+    "truncate": _truncate,
+    "save": _save,
+    "parse": _parse,
+    "table_function": changes_plan,
+    "answer": _answer,
+    "run": _run,
+}

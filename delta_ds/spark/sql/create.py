@@ -1,0 +1,175 @@
+"""CREATE, REPLACE and CREATE OR REPLACE TABLE, with rows or without: one commit, then the entry in the catalog.
+
+Source: delta-spark, `CreateDeltaTableCommand`, `DeltaCatalog`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
+from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED
+from delta_ds.kernel.operations import (
+    CREATE_OR_REPLACE_TABLE_AS_SELECT,
+    CREATE_TABLE_AS_SELECT,
+    REPLACE_TABLE_AS_SELECT,
+)
+from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.kernel.options.write import DEFINITION_OPTION, NewTableOptions
+from delta_ds.kernel.properties import CONSTRAINT_PREFIX
+from delta_ds.kernel.schema.field_metadata import (
+    EXISTS_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+    SPARK_GENERATION_EXPRESSION,
+)
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.records import replace
+from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.spark.catalog.entries import RESERVED
+from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place, place_named
+from delta_ds.spark.ddl_types import to_kernel
+from delta_ds.spark.session.writing import save
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPERATIONS = {
+    CREATE: CREATE_TABLE_AS_SELECT,
+    REPLACE: REPLACE_TABLE_AS_SELECT,
+    CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE_AS_SELECT,
+}
+_OPTION_PREFIX = "option."
+# See `Definition.partitions`.
+_NO_COLUMN = "\0"
+_BUCKETS = re.compile(r"(sorted_)?bucket\(")
+
+
+def create_table(spark: SparkSession, definition: Any, rows: DataFrame | None) -> None:
+    """Create or replace a table; nothing is left of it when that fails.
+
+    Parameters
+    ----------
+    definition
+        A `Definition` of the JVM.
+    rows
+        Of ... AS SELECT; None without.
+
+    Raises
+    ------
+    DeltaError
+        What was asked for is not possible; the message names the column or property.
+    """
+    # The options of a table with rows are those of the write.
+    table = new_table(definition, stores_options=rows is None and definition.mode() == CREATE)
+    place = _place(spark, definition)
+    if rows is None:
+        create_empty(spark, place, table)
+    else:
+        _create_with_rows(spark, place, table, rows)
+    place.register(spark)
+
+
+def _place(spark: SparkSession, definition: Any) -> Place:
+    path = definition.path()
+    if path is not None:
+        return Place(path)
+    location = definition.properties().get("location")
+    return place_named(spark, list(definition.namespace()), definition.name(), location, definition.mode())
+
+
+def _create_with_rows(spark: SparkSession, place: Place, table: NewTable, rows: DataFrame) -> None:
+    definition = NewTableOptions(
+        operation=_OPERATIONS[table.mode].name,
+        properties=dict(table.properties),
+        description=table.comment,
+        managed=place.managed,
+    )
+    options = {**table.options, DEFINITION_OPTION: definition.text()}
+    mode = "error"
+    if table.mode != CREATE:
+        mode, options["replaceTable"] = "overwrite", "true"
+    save(rows, place.path, mode, options, table.partitioning, table.clustering or ())
+
+
+# --- what the JVM says
+
+
+def new_table(definition: Any, *, stores_options: bool = False) -> NewTable:
+    """The table of a `Definition` of the JVM.
+
+    Parameters
+    ----------
+    stores_options
+        Whether OPTIONS become properties, as delta-spark has it; never those of a store, which may be secrets.
+    """
+    said: dict[str, str] = dict(definition.properties())
+    properties, options = _split(said)
+    if stores_options:
+        for name in [name for name in options if not is_of_store(name)]:
+            properties[name] = properties[f"{_OPTION_PREFIX}{name}"] = options.pop(name)
+    for name, predicate in definition.checks():
+        properties[f"{CONSTRAINT_PREFIX}{name}"] = predicate
+    return NewTable(
+        mode=definition.mode(),
+        schema=_schema(definition),
+        partitioning=tuple(_partition_columns(definition.partitions())),
+        clustering=None if definition.clustering() is None else tuple(definition.clustering()),
+        properties=properties,
+        options=options,
+        comment=said.get("comment"),
+    )
+
+
+def _split(said: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """TBLPROPERTIES and OPTIONS, which Spark hands over together."""
+    options = {k[len(_OPTION_PREFIX) :]: v for k, v in said.items() if k.startswith(_OPTION_PREFIX)}
+    given = {name.lower() for name in options}
+    properties = {
+        name: text
+        for name, text in said.items()
+        if name not in RESERVED and not name.startswith(_OPTION_PREFIX) and name.lower() not in given
+    }
+    return properties, {name: text for name, text in options.items() if name.lower() != "path"}
+
+
+def _schema(definition: Any) -> StructType:
+    from pyspark.sql.types import StructType as SparkStructType
+
+    schema = to_kernel(SparkStructType.fromJson(json.loads(definition.schema())).fields)
+    generated = {column: expression for column, expression in definition.generated()}
+    identities = {column[0]: column[1:] for column in definition.identities()}
+    fields = []
+    for field in schema:
+        # Rows from before a column had a default are those of ADD COLUMN, which has none with one.
+        if EXISTS_DEFAULT in field.metadata:
+            kept = {key: value for key, value in field.metadata.items() if key != EXISTS_DEFAULT}
+            field = replace(field, metadata=kept)
+        if field.name in generated:
+            kept = {key: value for key, value in field.metadata.items() if key != SPARK_GENERATION_EXPRESSION}
+            field = replace(field, metadata={**kept, GENERATION_EXPRESSION: generated[field.name]})
+        if field.name in identities:
+            start, step, explicit = identities[field.name]
+            metadata = {
+                IDENTITY_START: int(start),
+                IDENTITY_STEP: int(step),
+                IDENTITY_ALLOW_EXPLICIT_INSERT: explicit == "true",
+            }
+            field = replace(field, metadata={**field.metadata, **metadata})
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def _partition_columns(described: Sequence[str]) -> list[str]:
+    for text in described:
+        if text.startswith(_NO_COLUMN):
+            what = text.removeprefix(_NO_COLUMN)
+            if _BUCKETS.match(what):
+                raise BUCKETS_NOT_ALLOWED(buckets=what)
+            raise PARTITION_BY_EXPRESSION_NOT_ALLOWED(column=what)
+    return [text.strip("`").replace("``", "`") for text in described]

@@ -1,0 +1,133 @@
+"""DELETE, UPDATE and MERGE from Spark's parser, run by the commands of `DeltaTable`.
+
+What the statement holds is not resolved yet: expressions and sources are those that users wrote, after parameters and
+common table expressions were put in. The commands resolve them, as they do for `DeltaTable`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.catalog import HISTORICAL_VERSION_IS_NO_TARGET
+from delta_ds.conditions.dml import ASSIGNED_TWICE
+from delta_ds.spark.catalog.classes import static
+from delta_ds.spark.catalog.tables import OpenTable, opened
+from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.schema import quoted
+from delta_ds.spark.table import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# The word stands for the column's default, unless a column is called so.
+_DEFAULT = "DEFAULT"
+
+
+def delete(spark: SparkSession, statement: Any) -> DataFrame:
+    """Run a DELETE; the number of rows that are gone."""
+    plan, jtable, alias = statement
+    target = _Target(spark, opened(jtable), plan.table(), alias)
+    condition = plan.condition()
+    # Compared as what it is: the text of a column called `true` is the same.
+    always = target.jvm.jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
+    return target.table.delete(None if condition.equals(always) else target.column(condition))
+
+
+def update(spark: SparkSession, statement: Any) -> DataFrame:
+    """Run an UPDATE; the number of rows that have changed."""
+    plan, jtable, alias = statement
+    target = _Target(spark, opened(jtable), plan.table(), alias)
+    condition = plan.condition()
+    return target.table.update(
+        target.column(condition.get()) if condition.isDefined() else None,
+        target.assignments(plan.assignments()),
+    )
+
+
+def merge(spark: SparkSession, statement: Any) -> DataFrame:
+    """Run a MERGE; the numbers of rows by what was done with them."""
+    plan, jtable, alias = statement
+    target = _Target(spark, opened(jtable), plan.targetTable(), alias)
+    source = target.jvm.data_frame(plan.sourceTable())
+    target.columns += source.columns
+    builder = target.table.merge(source, target.column(plan.mergeCondition()))
+    if plan.withSchemaEvolution():
+        builder = builder.withSchemaEvolution()
+    for actions, when in (
+        (plan.matchedActions(), "whenMatched"),
+        (plan.notMatchedActions(), "whenNotMatched"),
+        (plan.notMatchedBySourceActions(), "whenNotMatchedBySource"),
+    ):
+        for number in range(actions.size()):
+            builder = _with_action(target, builder, when, actions.apply(number))
+    return builder.execute()
+
+
+def _with_action(target: _Target, builder: Any, when: str, action: Any) -> Any:
+    kind = action.getClass().getSimpleName().removesuffix("Action")
+    condition = target.column(action.condition().get()) if action.condition().isDefined() else None
+    if kind.endswith("Star"):
+        return getattr(builder, f"{when}{kind.removesuffix('Star')}All")(condition)
+    if kind == "Delete":
+        return getattr(builder, f"{when}Delete")(condition)
+    values = target.assignments(action.assignments())
+    if kind == "Insert":
+        return getattr(builder, f"{when}Insert")(condition, values=values)
+    return getattr(builder, f"{when}Update")(condition, set=values)
+
+
+class _Target:
+    """The target of a statement, and the expressions that the statement has about it."""
+
+    def __init__(self, spark: SparkSession, table: OpenTable, relation: Any, alias: str | None) -> None:
+        if table.is_historical:
+            raise HISTORICAL_VERSION_IS_NO_TARGET(table=table.name)
+        self.jvm = Jvm.of(spark)
+        self._qualifier: list[str] = []
+        if alias is None:
+            parts = relation.multipartIdentifier()
+            names = [parts.apply(number) for number in range(parts.size())]
+            if "/" not in names[-1]:
+                alias, self._qualifier = names[-1], names[:-1]
+        target = DeltaTable.forPath(spark, table.path)
+        self.table = target if alias is None else target.alias(alias)
+        self._alias = alias
+        self._where = table.name
+        self.columns = list(table.snapshot.schema.names)
+
+    def column(self, expression: Any) -> Column:
+        """An expression of the statement, in which columns may have the table's full name in front."""
+        if self._qualifier:
+            expression = static(self.jvm, "Qualifiers").shortened(
+                expression, self.jvm.seq(self._qualifier), self._alias
+            )
+        return self.jvm.column(expression)
+
+    def assignments(self, assignments: Any) -> dict[str, str | Column]:
+        """What columns are set to, by their names."""
+        found: dict[str, str | Column] = {}
+        for number in range(assignments.size()):
+            assignment = assignments.apply(number)
+            parts = assignment.key().nameParts()
+            names = [parts.apply(at) for at in range(parts.size())]
+            value = assignment.value()
+            name = ".".join(map(quoted, self._short(names)))
+            if name.lower() in {known.lower() for known in found}:
+                raise ASSIGNED_TWICE(table=self._where, column=name)
+            found[name] = _DEFAULT if self._is_default(value) else self.column(value)
+        return found
+
+    def _is_default(self, value: Any) -> bool:
+        return value.sql().upper() == _DEFAULT and _DEFAULT not in {name.upper() for name in self.columns}
+
+    def _short(self, names: list[str]) -> list[str]:
+        """The name of a column without the schema and catalog of its table."""
+        if not self._qualifier or self._alias is None:
+            return names
+        for start in range(len(self._qualifier)):
+            full = [*self._qualifier[start:], self._alias]
+            if len(names) > len(full) and [n.lower() for n in names[: len(full)]] == [
+                n.lower() for n in full
+            ]:
+                return names[len(full) - 1 :]
+        return names

@@ -1,0 +1,113 @@
+"""Put SQL and names into a classic session, and take them out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from delta_ds.records import dataclass
+from delta_ds.spark.catalog.classes import is_published, publish, static
+from delta_ds.spark.catalog.sessions import remember
+from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.session.names import use_catalog
+from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_CATALOG_CONF, is_set
+from delta_ds.spark.sql.answers import Answers
+from delta_ds.spark.sql.streams import StreamCatalog
+from delta_ds.spark.sql_grammar.grammar import HEADS
+from delta_ds.spark.table_names import DELTA, claim_delta, our_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_BEHIND_CONF = f"{CATALOG_CONF}.behind"
+# What the setting of the catalog was before; None: nothing.
+_catalog_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+# The Python side, by gateway: the JVM keeps no strong hold on it.
+_answers: WeakKeyDictionary[object, Answers] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was put into a session: empty texts say that it was, others why not."""
+
+    catalog: str
+    delta: str
+
+
+def install(spark: SparkSession) -> Installed:
+    """Put parser, rules and catalog into a session and those made from it; doing so again is harmless.
+
+    Raises
+    ------
+    NotNative
+        A session of Spark Connect, or a Spark without what is needed.
+    """
+    jvm = Jvm.of(spark)
+    taken = _other_delta(jvm)
+    publish(jvm, provider=not taken)
+    claim_delta(not taken)
+    remember(spark, static(jvm, "Python").identity(spark._jsparkSession))
+    answers = _answers.setdefault(jvm.gateway, Answers(spark.sparkContext))
+    answers.serve(spark.sparkContext)
+    static(jvm, "Python").set(answers)
+    static(jvm, "Parser").heads(HEADS)
+    names = jvm.gateway.new_array(jvm.jvm.java.lang.String, len(our_names()))
+    for number, name in enumerate(our_names()):
+        names[number] = name
+    static(jvm, "Catalog").providers(names)
+    static(jvm, "Install").into(spark._jsparkSession)
+    use_catalog(StreamCatalog())
+    return Installed(_install_catalog(spark), taken)
+
+
+def uninstall(spark: SparkSession) -> None:
+    """Take everything out of a session; the classes stay in the JVM, and do nothing."""
+    jvm = Jvm.of(spark)
+    if not is_published(jvm):
+        return
+    if spark in _catalog_before:
+        before = _catalog_before.pop(spark)
+        context = spark.sparkContext._jsc.sc().conf()
+        for name, text in ((CATALOG_CONF, before), (_BEHIND_CONF, None)):
+            if text is None:
+                spark.conf.unset(name)
+                context.remove(name)
+            else:
+                spark.conf.set(name, text)
+                context.set(name, text)
+        static(jvm, "Install").forgetCatalog(spark._jsparkSession)
+    static(jvm, "Install").outOf(spark._jsparkSession)
+
+
+def _install_catalog(spark: SparkSession) -> str:
+    found = spark.conf.get(CATALOG_CONF, "") or ""
+    if found == CATALOG_CLASS:
+        return ""
+    settings = {CATALOG_CONF: CATALOG_CLASS}
+    if found not in ("", "builtin", _DELTA_CATALOG):
+        if not is_set(spark, WRAP_CATALOG_CONF, False):
+            return (
+                f"{CATALOG_CONF} is {found}, which is left alone; with {WRAP_CATALOG_CONF}=true tables of this package "
+                "are known by names, and all others to that catalog"
+            )
+        settings[_BEHIND_CONF] = found
+    _catalog_before[spark] = found or None
+    for name, text in settings.items():
+        spark.conf.set(name, text)
+        # Sessions that Spark makes later begin with the context's settings.
+        spark.sparkContext._jsc.sc().conf().set(name, text)
+    static(Jvm.of(spark), "Install").forgetCatalog(spark._jsparkSession)
+    return ""
+
+
+def _other_delta(jvm: Jvm) -> str:
+    """Why the name `delta` is another source's; empty where it is not."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        found = jvm.jvm.org.apache.spark.util.Utils.classForName(_DELTA_EXTENSION, False, False)
+    except Py4JJavaError:
+        return ""
+    return f"{found.getName()} is on the class path: {DELTA} is delta-spark's"

@@ -1,0 +1,120 @@
+"""SHOW CREATE TABLE: a statement that makes a table like this one, and can be run.
+
+Not in delta-spark, which refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.alter.protocol import minimal_protocol
+from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.properties import FEATURE_PREFIX, PROPERTIES
+from delta_ds.kernel.schema.char_varchar import declared_type
+from delta_ds.kernel.schema.field_metadata import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
+from delta_ds.kernel.schema.types import StructField, StructType
+from delta_ds.spark.catalog.tables import OpenTable, opened
+from delta_ds.spark.frames import frame
+from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.schema import dotted, quoted, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SHOW_CREATE = "SHOW CREATE TABLE"
+SHOW_CREATE_COLUMNS = "createtab_stmt string"
+_OPTION_PREFIX = "option."
+_ANSWER = {"createtab_stmt": "string"}
+# As Spark 4.3 shows every plain string.
+_DEFAULT_COLLATION = " COLLATE UTF8_BINARY"
+
+
+def show_create(spark: SparkSession, statement: Any) -> DataFrame:
+    """The statement, in one row."""
+    _, jtable, _ = statement
+    return frame(spark, [{"createtab_stmt": create_statement(Jvm.of(spark), opened(jtable))}], _ANSWER)
+
+
+def create_statement(jvm: Jvm, table: OpenTable) -> str:
+    """The statement that makes a table like one that is there."""
+    snapshot = table.snapshot
+    metadata = snapshot.metadata
+    kinds = _types(jvm, snapshot.schema)
+    columns = ",\n".join(
+        f"  {_column(field, kind)}" for field, kind in zip(snapshot.schema, kinds, strict=True)
+    )
+    lines = [f"CREATE TABLE {_name(table)} (\n{columns})", "USING delta"]
+    if metadata.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
+    if snapshot.clustering_columns:
+        paths = [dotted(path) for path in snapshot.clustering_columns]
+        lines.append(f"CLUSTER BY ({', '.join(paths)})")
+    if metadata.description is not None:
+        lines.append(f"COMMENT {_text(metadata.description)}")
+    if table.entry is not None and not table.entry.managed:
+        lines.append(f"LOCATION {_text(table.entry.location)}")
+    properties = _properties(table)
+    if properties:
+        pairs = ",\n".join(f"  {_text(name)} = {_text(text)}" for name, text in properties.items())
+        lines.append(f"TBLPROPERTIES (\n{pairs})")
+    return "\n".join(lines) + "\n"
+
+
+def _name(table: OpenTable) -> str:
+    if table.entry is None:
+        return f"delta.{quoted(table.path)}"
+    return ".".join(map(quoted, ("spark_catalog", table.entry.schema, table.entry.name)))
+
+
+def _properties(table: OpenTable) -> dict[str, str]:
+    """Those that can be given to a new table, and the features that no property stands for."""
+    snapshot = table.snapshot
+    configuration = snapshot.metadata.configuration
+    found = {
+        name: text
+        for name, text in configuration.items()
+        if (name not in PROPERTIES or PROPERTIES[name].settable) and not _is_option(name, configuration)
+    }
+    implied = minimal_protocol(snapshot.metadata, set(), None, None).supported | {CLUSTERING.name}
+    found |= {FEATURE_PREFIX + name: "supported" for name in snapshot.protocol.supported - implied}
+    return dict(sorted(found.items()))
+
+
+def _is_option(name: str, configuration: Mapping[str, str]) -> bool:
+    """Whether a property is one of the OPTIONS of CREATE TABLE, which may be secrets and are shown nowhere."""
+    return name.startswith(_OPTION_PREFIX) or _OPTION_PREFIX + name in configuration
+
+
+def _types(jvm: Jvm, schema: StructType) -> list[str]:
+    """The types of columns as SQL has them, names of fields quoted."""
+    fields = jvm.struct(to_spark(schema)).fields()
+    return [str(field.dataType().sql()).replace(_DEFAULT_COLLATION, "") for field in fields]
+
+
+def _column(field: StructField, kind: str) -> str:
+    words = [quoted(field.name), (declared_type(field) or kind).upper() if "`" not in kind else kind]
+    if not field.nullable:
+        words.append("NOT NULL")
+    metadata = field.metadata
+    if CURRENT_DEFAULT in metadata:
+        words.append(f"DEFAULT {metadata[CURRENT_DEFAULT]}")
+    if GENERATION_EXPRESSION in metadata:
+        words.append(f"GENERATED ALWAYS AS ({metadata[GENERATION_EXPRESSION]})")
+    if IDENTITY_STEP in metadata:
+        how = "BY DEFAULT" if metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) else "ALWAYS"
+        start, step = metadata[IDENTITY_START], metadata[IDENTITY_STEP]
+        words.append(f"GENERATED {how} AS IDENTITY (START WITH {start} INCREMENT BY {step})")
+    if metadata.get("comment") is not None:
+        words.append(f"COMMENT {_text(metadata['comment'])}")
+    return " ".join(words)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

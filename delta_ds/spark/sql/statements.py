@@ -1,0 +1,202 @@
+"""Delta's own statements, run by the methods of `DeltaTable`: two faces of one function each.
+
+Source: delta-spark 4.4, `DeltaSqlParser` and the commands behind it; the columns of answers are its.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands import clone as clones
+from delta_ds.kernel.commands import restore as restores
+from delta_ds.kernel.commands.optimize.request import FULL
+from delta_ds.kernel.options.settings import RETENTION_IGNORED
+from delta_ds.spark import log_calls
+from delta_ds.spark.catalog import names
+from delta_ds.spark.catalog.names import foreign_entry
+from delta_ds.spark.commands import describe, optimize
+from delta_ds.spark.connect_bridge import ask
+from delta_ds.spark.frames import frame
+from delta_ds.spark.schema import dotted
+from delta_ds.spark.session_conf import is_set
+from delta_ds.spark.sql.clone import clone
+from delta_ds.spark.sql_grammar import statements as sql
+from delta_ds.spark.table import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("delta_ds")
+_LONGS = "bigint"
+
+
+def columns_of(statement: sql.Statement) -> str:
+    """The columns of a statement's answer, as DDL; empty for none."""
+    return _COLUMNS.get(type(statement), "")
+
+
+def execute(spark: SparkSession, statement: sql.Statement) -> DataFrame | None:
+    """Run a statement.
+
+    Parameters
+    ----------
+    spark
+        A classic session or one of Spark Connect.
+
+    Returns
+    -------
+    DataFrame or None
+        With the columns of `columns_of`; None for no answer.
+
+    Raises
+    ------
+    DeltaError
+        As the method of `DeltaTable` that it stands for.
+    """
+    return _RUN[type(statement)](spark, statement)
+
+
+def _table(spark: SparkSession, name: sql.Name) -> DeltaTable:
+    try:
+        return DeltaTable.forName(spark, dotted(name))
+    except DeltaError as error:
+        if error.condition != MISSING_DELTA_TABLE_NAME.name or not names.knows(spark):
+            raise
+        # In Spark's words, which tools look for: a table or view of that name cannot be found.
+        spark.table(dotted(name))
+        raise
+
+
+# --- files
+
+
+def _optimize(spark: SparkSession, said: sql.Optimize) -> DataFrame:
+    builder = _table(spark, said.table).optimize()
+    if said.where is not None:
+        builder = builder.where(said.where.text)
+    if said.full:
+        # With columns to order by it is refused: FULL needs a clustered table, which has an order of its own.
+        return builder._execute(FULL, list(map(dotted, said.zorder_by)))
+    if said.zorder_by:
+        return builder.executeZOrderBy(*map(dotted, said.zorder_by))
+    return builder.executeCompaction()
+
+
+def _reorg(spark: SparkSession, said: sql.Reorg) -> DataFrame:
+    builder = _table(spark, said.table).optimize()
+    if said.where is not None:
+        builder = builder.where(said.where.text)
+    return builder.executePurge()
+
+
+def _vacuum(spark: SparkSession, said: sql.Vacuum) -> DataFrame:
+    table = _table(spark, said.table)
+    hours = said.retain_hours
+    ignores = hours and is_set(spark, RETENTION_IGNORED.full_name, True)
+    # A longer retention than the table's is never passed over: it would delete what is to be kept.
+    if ignores and ask(table._handle.log, log_calls.is_shorter_retention, hours):
+        logger.warning("retain_ignored table=%s hours=%s", table._handle.where, hours)
+        hours = None
+    inventory = None if said.inventory is None else spark.sql(said.inventory.text)
+    found = table.vacuum(hours, said.dry_run, said.mode, inventory)
+    if said.dry_run:
+        return found
+    where = table._handle.where
+    return frame(spark, [{"path": f"file:{where}" if where.startswith("/") else where}], {"path": "string"})
+
+
+def _generate(spark: SparkSession, said: sql.Generate) -> None:
+    _table(spark, said.table).generate(said.mode)
+
+
+# --- versions
+
+
+def _history(spark: SparkSession, said: sql.DescribeHistory) -> DataFrame:
+    return _table(spark, said.table).history(said.limit)
+
+
+def _detail(spark: SparkSession, said: sql.DescribeDetail) -> DataFrame:
+    entry = foreign_entry(spark, said.table)
+    if entry is not None:
+        return describe.foreign_detail(spark, entry)
+    return _table(spark, said.table).detail()
+
+
+def _restore(spark: SparkSession, said: sql.Restore) -> DataFrame:
+    table = _table(spark, said.table)
+    if said.version is not None:
+        return table.restoreToVersion(said.version)
+    assert said.timestamp is not None
+    return table.restoreToTimestamp(said.timestamp)
+
+
+# --- the description
+
+
+def _add_constraint(spark: SparkSession, said: sql.AddConstraint) -> None:
+    _table(spark, said.table).addConstraint(said.name, said.expression.text)
+
+
+def _drop_constraint(spark: SparkSession, said: sql.DropConstraint) -> None:
+    _table(spark, said.table).dropConstraint(said.name, ifExists=said.if_exists)
+
+
+def _drop_feature(spark: SparkSession, said: sql.DropFeature) -> None:
+    _table(spark, said.table).dropFeatureSupport(said.feature, said.truncate_history)
+
+
+def _cluster_by(spark: SparkSession, said: sql.ClusterBy) -> None:
+    _table(spark, said.table).clusterBy([dotted(column) for column in said.columns])
+
+
+def _sync_identity(spark: SparkSession, said: sql.SyncIdentity) -> None:
+    _table(spark, said.table).syncIdentity(dotted(said.column))
+
+
+def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> None:
+    raise UNSUPPORTED_STATEMENT(
+        table=dotted(said.table), statement="REORG TABLE ... APPLY (UPGRADE UNIFORM (...))"
+    )
+
+
+# --- new tables
+
+
+def _convert(spark: SparkSession, said: sql.Convert) -> None:
+    columns = None if said.partition_columns is None else said.partition_columns.text
+    DeltaTable.convertToDelta(spark, dotted(said.table), columns, collectStatistics=said.statistics)
+
+
+_PATH = "path string"
+_COLUMNS: Mapping[type, str] = {
+    sql.Optimize: optimize.SCHEMA,
+    sql.Reorg: optimize.SCHEMA,
+    sql.Vacuum: _PATH,
+    sql.DescribeHistory: ", ".join(f"{name} {kind}" for name, kind in describe.HISTORY.items()),
+    sql.DescribeDetail: ", ".join(f"{name} {kind}" for name, kind in describe.DETAIL.items()),
+    sql.Restore: ", ".join(f"{name} {_LONGS}" for name in restores.RESULT_COLUMNS),
+    sql.Clone: ", ".join(f"{name} {_LONGS}" for name in clones.RESULT_COLUMNS),
+}
+_RUN: Mapping[type, Callable[[Any, Any], DataFrame | None]] = {
+    sql.Optimize: _optimize,
+    sql.Reorg: _reorg,
+    sql.Vacuum: _vacuum,
+    sql.Generate: _generate,
+    sql.DescribeHistory: _history,
+    sql.DescribeDetail: _detail,
+    sql.Restore: _restore,
+    sql.AddConstraint: _add_constraint,
+    sql.DropConstraint: _drop_constraint,
+    sql.DropFeature: _drop_feature,
+    sql.ClusterBy: _cluster_by,
+    sql.SyncIdentity: _sync_identity,
+    sql.UpgradeUniform: _upgrade_uniform,
+    sql.Convert: _convert,
+    sql.Clone: clone,
+}

@@ -1,0 +1,45 @@
+"""Streams by name: `readStream.table` and `writeStream.toTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.spark.catalog.creation import NewTable, create_empty
+from delta_ds.spark.catalog.names import find_table, name_parts
+from delta_ds.spark.catalog.places import CREATE, place_of
+from delta_ds.spark.ddl_types import to_kernel
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class StreamCatalog:
+    """The session catalog, as streams need it; see `session.names.Catalog`."""
+
+    def path(self, spark: SparkSession, name: str) -> str | None:
+        """Where the table of a name is; None where the name is that of no table of ours."""
+        found = find_table(spark, name_parts(spark, name))
+        return None if found is None else found.path
+
+    def create(
+        self,
+        spark: SparkSession,
+        name: str,
+        location: str | None,
+        schema: StructType,
+        partition_by: Sequence[str],
+        cluster_by: Sequence[str],
+    ) -> str:
+        """Make an empty table under a name, at a location or where the catalog has it; where it is."""
+        place = place_of(spark, name, location, CREATE)
+        table = NewTable(
+            mode=CREATE,
+            schema=to_kernel(schema.fields),
+            partitioning=tuple(partition_by),
+            clustering=tuple(cluster_by) or None,
+        )
+        create_empty(spark, place, table)
+        place.register(spark)
+        return place.path

@@ -1,0 +1,1 @@
+"""Delta's own SQL statements: text to records, without Spark."""

@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select id, name, country from {{ ref('customers') }}

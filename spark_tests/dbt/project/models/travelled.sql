@@ -1,0 +1,3 @@
+{{ config(materialized='view') }}
+-- depends_on: {{ ref('daily') }}
+select * from {{ this.schema }}.daily version as of 0

@@ -1,0 +1,141 @@
+"""DELETE without Spark: the rows that are left, what readers of changes see, and what is refused."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_ds.exceptions import AppendOnlyError, DeltaConcurrentModificationException, PredicateError
+from delta_ds.kernel.commands.dml import delete as module
+from delta_ds.kernel.commands.dml.delete import DeleteResult, delete
+from delta_ds.kernel.delta_log import DeltaLog
+from spark_tests.full_form import examples
+
+# By predicate, what Spark holds of a row: True only where the row goes.
+PREDICATES: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "id % 3 = 0": lambda row: row["id"] % 3 == 0,
+    "id BETWEEN 2 AND 4": lambda row: 2 <= row["id"] <= 4,
+    "s = 'x'": lambda row: row["s"] == "x",
+    "s IS NULL": lambda row: row["s"] is None,
+    "NOT s = 'x'": lambda row: row["s"] not in ("x", None),
+    "p = 'a'": lambda row: row["p"] == "a",
+    "p = 'a' AND id > 3": lambda row: row["p"] == "a" and row["id"] > 3,
+    "id < 0": lambda row: False,
+    "true": lambda row: True,
+}
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableRowTracking": "true",
+    "delta.columnMapping.mode": "name",
+}
+
+
+def _rows(log: DeltaLog, *metadata: str) -> list[dict[str, Any]]:
+    found = log.snapshot().scan(metadata_columns=metadata).to_arrow().to_pylist()
+    return sorted(found, key=lambda row: row["id"])
+
+
+@given(
+    texts=st.lists(st.sampled_from([None, "x", "y"]), min_size=1, max_size=12),
+    files=st.integers(1, 3),
+    on=st.sets(st.sampled_from(sorted(PROPERTIES))),
+    partitioned=st.booleans(),
+    predicates=st.lists(st.sampled_from(sorted(PREDICATES)), min_size=1, max_size=2),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_rows_for_which_the_predicate_is_true_go_and_no_others(
+    texts: list[str | None], files: int, on: set[str], partitioned: bool, predicates: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = DeltaLog(folder)
+        options = {name: PROPERTIES[name] for name in on}
+        rows = [{"id": i, "s": text, "p": "ab"[i % 2]} for i, text in enumerate(texts)]
+        kind = pa.schema([("id", pa.int64()), ("s", pa.string()), ("p", pa.string())])
+        layout = {"partitionBy": "p"} if partitioned else {}
+        for n in range(files):
+            log.write(
+                pa.Table.from_pylist(rows[n::files], kind), options={**layout, **options} if not n else {}
+            )
+        metadata = ("row_id", "row_commit_version") if "delta.enableRowTracking" in on else ()
+        before = _rows(log, *metadata)
+        for predicate in predicates:
+            gone = [row for row in before if PREDICATES[predicate](row)]
+            result = delete(log, predicate)
+            before = [row for row in before if row not in gone]
+            assert result.rows == len(gone)
+            assert (result.version is not None) == bool(gone)
+            assert _rows(log, *metadata) == before
+            if gone and "delta.enableChangeDataFeed" in on:
+                changes = log.changes(result.version, result.version).to_arrow().to_pylist()
+                assert {change["_change_type"] for change in changes} == {"delete"}
+                assert sorted(change["id"] for change in changes) == [row["id"] for row in gone]
+
+
+def test_all_rows_go_without_reading_a_file(tmp_path: Path) -> None:
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 2]}))
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+    assert delete(log, user_metadata="gone") == DeleteResult(1, 2)
+    assert _rows(log) == []
+    newest = log.history(1)[0]
+    assert (newest["operation"], newest["userMetadata"]) == ("DELETE", "gone")
+    assert newest["operationParameters"]["predicate"] == '["true"]'
+    assert newest["operationMetrics"]["numDeletedRows"] == "2"
+    assert delete(log) == DeleteResult(None, 0)
+
+
+def test_history_counts_rows_and_files(tmp_path: Path) -> None:
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 2, 3]}))
+    log.write(pa.table({"id": [4, 5]}))
+    delete(log, "id IN (1, 4, 5)")
+    metrics = log.history(1)[0]["operationMetrics"]
+    counted = ("numDeletedRows", "numCopiedRows", "numAddedFiles", "numRemovedFiles")
+    assert [metrics[name] for name in counted] == ["3", "2", "1", "2"]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_what_cannot_be_done_is_refused_and_leaves_nothing(tmp_path: Path, vectors: str) -> None:
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 0]}), options={"delta.enableDeletionVectors": vectors})
+    files = sorted(tmp_path.rglob("*"))
+    with pytest.raises(PredicateError, match="Nothing was deleted"):
+        delete(log, "reflect('a', 'b') = id")
+    with pytest.raises(PredicateError, match="(?i)zero"):
+        delete(log, "1 / id > 5")
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_an_append_only_table_keeps_its_rows(tmp_path: Path) -> None:
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1]}), options={"delta.appendOnly": "true"})
+    with pytest.raises(AppendOnlyError):
+        delete(log, "id = 1")
+
+
+def test_a_row_that_another_commit_deleted_meanwhile_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = DeltaLog(str(tmp_path))
+    log.write(pa.table({"id": [1, 2, 3]}))
+    commit = module.commit_dml
+
+    def second(*arguments: Any) -> int:
+        monkeypatch.setattr(module, "commit_dml", commit)
+        delete(DeltaLog(str(tmp_path)), "id = 1")
+        return commit(*arguments)
+
+    monkeypatch.setattr(module, "commit_dml", second)
+    with pytest.raises(DeltaConcurrentModificationException):
+        delete(log, "id = 2")
+    assert [row["id"] for row in _rows(log)] == [2, 3]
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2

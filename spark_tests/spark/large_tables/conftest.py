@@ -1,0 +1,42 @@
+"""Every table is a large one here, and has a checkpoint for tasks to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.segment import LogSegment, find_segment
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.transaction.post_commit import write_checkpoint
+from delta_ds.spark.large_tables import matching_files, needed_files
+from delta_ds.spark.session_conf import LARGE_TABLE_CONF
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def every_table_is_large(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The numbers of parts that jobs had."""
+    parts: list[int] = []
+    load_head, run_parts = matching_files.load_head, matching_files.run_parts
+
+    def with_checkpoint(storage: Storage, segment: LogSegment) -> object:
+        if segment.checkpoint is None:
+            write_checkpoint(storage, segment)
+            segment = find_segment(storage, segment.version)
+        return load_head(storage, segment)
+
+    def counted(spark: SparkSession, found: Sequence[CheckpointFiles], work: Any) -> list[bytes]:
+        parts.append(len(found))
+        return run_parts(spark, found, work)
+
+    monkeypatch.setattr(matching_files, "load_head", with_checkpoint)
+    for module in (matching_files, needed_files):
+        monkeypatch.setattr(module, "run_parts", counted)
+    spark.conf.set(LARGE_TABLE_CONF, "0")
+    yield parts
+    spark.conf.unset(LARGE_TABLE_CONF)
