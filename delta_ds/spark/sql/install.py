@@ -17,13 +17,16 @@ from delta_ds.spark.sql_grammar.grammar import HEADS
 from delta_ds.spark.table_names import DELTA, claim_delta, our_names
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+    from pyspark.sql.conf import RuntimeConfig
 
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _BEHIND_CONF = f"{CATALOG_CONF}.behind"
-# What the setting of the catalog was before; None: nothing.
+# What the setting of the catalog was before, in a session and for those made later; None: nothing.
 _catalog_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+_inherited_before: WeakKeyDictionary[object, str | None] = WeakKeyDictionary()
 # The Python side, by gateway: the JVM keeps no strong hold on it.
 _answers: WeakKeyDictionary[object, Answers] = WeakKeyDictionary()
 
@@ -67,18 +70,15 @@ def uninstall(spark: SparkSession) -> None:
     jvm = Jvm.of(spark)
     if not is_published(jvm):
         return
-    if spark in _catalog_before:
-        before = _catalog_before.pop(spark)
-        context = spark.sparkContext._jsc.sc().conf()
-        for name, text in ((CATALOG_CONF, before), (_BEHIND_CONF, None)):
-            if text is None:
-                spark.conf.unset(name)
-                context.remove(name)
-            else:
-                spark.conf.set(name, text)
-                context.set(name, text)
-        static(jvm, "Install").forgetCatalog(spark._jsparkSession)
     static(jvm, "Install").outOf(spark._jsparkSession)
+    context = spark.sparkContext
+    if context not in _inherited_before:
+        return
+    if spark.conf.get(CATALOG_CONF, "") == CATALOG_CLASS:
+        _restore_catalog(spark.conf, _catalog_before.pop(spark, _inherited_before[context]))
+        static(jvm, "Install").forgetCatalog(spark._jsparkSession)
+    if not static(jvm, "Install").forNewSessions(spark._jsparkSession):
+        _restore_catalog(_ContextConf(context), _inherited_before.pop(context))
 
 
 def _install_catalog(spark: SparkSession) -> str:
@@ -94,12 +94,39 @@ def _install_catalog(spark: SparkSession) -> str:
             )
         settings[_BEHIND_CONF] = found
     _catalog_before[spark] = found or None
+    # Sessions that Spark makes later begin with the context's settings.
+    inherited = _ContextConf(spark.sparkContext)
+    _inherited_before.setdefault(spark.sparkContext, inherited.get(CATALOG_CONF))
     for name, text in settings.items():
         spark.conf.set(name, text)
-        # Sessions that Spark makes later begin with the context's settings.
-        spark.sparkContext._jsc.sc().conf().set(name, text)
+        inherited.set(name, text)
     static(Jvm.of(spark), "Install").forgetCatalog(spark._jsparkSession)
     return ""
+
+
+def _restore_catalog(conf: RuntimeConfig | _ContextConf, before: str | None) -> None:
+    conf.unset(_BEHIND_CONF)
+    if before is None:
+        conf.unset(CATALOG_CONF)
+    else:
+        conf.set(CATALOG_CONF, before)
+
+
+class _ContextConf:
+    """The settings of a context, as `RuntimeConfig` has those of a session."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._conf = context._jsc.sc().conf()
+
+    def get(self, name: str) -> str | None:
+        found: str | None = self._conf.get(name, None)
+        return found
+
+    def set(self, name: str, value: str) -> None:
+        self._conf.set(name, value)
+
+    def unset(self, name: str) -> None:
+        self._conf.remove(name)
 
 
 def _other_delta(jvm: Jvm) -> str:

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.session_conf import CATALOG_CONF
+from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -166,6 +166,23 @@ def test_new_sessions_of_a_session_given_back_are_spark_s_own(given_back: SparkS
     with pytest.raises(PySparkException) as raised:
         other.sql("OPTIMIZE t")
     assert raised.value.getCondition() == "PARSE_SYNTAX_ERROR"
+
+
+@pytest.mark.parametrize("inherits", [True, False], ids=["inherits", "registers"])
+def test_session_given_back_takes_nothing_from_other_sessions(
+    spark: SparkSession, table: str, inherits: bool
+) -> None:
+    guest = spark.newSession()
+    if not inherits:
+        delta_ds.register(guest)
+    delta_ds.unregister(guest)
+    assert guest.conf.get(CATALOG_CONF, "") in ("", "builtin")
+    with pytest.raises(PySparkException, match="PARSE_SYNTAX_ERROR"):
+        guest.sql(f"OPTIMIZE {table}")
+    for session in (spark, spark.newSession()):
+        assert session.sql(f"OPTIMIZE {table}").count() == 1
+        assert session.conf.get(CATALOG_CONF) == CATALOG_CLASS
+        assert ids(session.table(table)) == [1, 2]
 
 
 def test_session_is_registered_again_with_its_tables(spark: SparkSession, table: str) -> None:

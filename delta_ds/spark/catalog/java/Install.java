@@ -15,8 +15,8 @@ import scala.runtime.AbstractFunction2;
 /** Puts parser and rules into sessions, and takes them out. */
 public final class Install {
     private static final Map INJECTED = Collections.synchronizedMap(new WeakHashMap());
-    // New sessions get what is injected, wanted or not: this says whether it does anything.
-    private static volatile boolean forNewSessions = false;
+    // The sessions it was put into: Spark shows what is injected to new sessions, but not what they are made from.
+    private static final Map INSTALLED = Collections.synchronizedMap(new WeakHashMap());
 
     /** Into a session that runs, and all that are made from now on. */
     public static void into(SparkSession any) throws Exception {
@@ -27,7 +27,7 @@ public final class Install {
         Object analyzer = session.sessionState().analyzer();
         rules(analyzer, "hintResolutionRules", new UnresolvedCommands(session));
         rules(analyzer, "extendedResolutionRules", new Relations(session));
-        forNewSessions = true;
+        INSTALLED.put(session, Boolean.TRUE);
         if (INJECTED.put(session.extensions(), Boolean.TRUE) == null) inject(session.extensions());
     }
 
@@ -39,8 +39,21 @@ public final class Install {
         Object analyzer = session.sessionState().analyzer();
         rules(analyzer, "hintResolutionRules", null);
         rules(analyzer, "extendedResolutionRules", null);
-        forNewSessions = false;
+        INSTALLED.remove(session);
     }
+
+    /** Whether one of the application's sessions has it, and new ones get it: all of them, as none knows its origin. */
+    public static boolean forNewSessions(SparkSession any) {
+        Object extensions = ((org.apache.spark.sql.classic.SparkSession) any).extensions();
+        synchronized (INSTALLED) {
+            Object[] sessions = INSTALLED.keySet().toArray();
+            for (int i = 0; i < sessions.length; i++) {
+                if (((org.apache.spark.sql.classic.SparkSession) sessions[i]).extensions() == extensions) return true;
+            }
+        }
+        return false;
+    }
+
 
     /** A session keeps its catalog, whatever the setting says from then on; without it, it looks at the setting again. */
     public static void forgetCatalog(SparkSession any) throws Exception {
@@ -57,7 +70,8 @@ public final class Install {
         });
         extensions.injectParser(new AbstractFunction2() {
             public Object apply(Object session, Object delegate) {
-                return forNewSessions ? Parser.before((SparkSession) session, (ParserInterface) delegate) : delegate;
+                SparkSession made = (SparkSession) session;
+                return forNewSessions(made) ? Parser.before(made, (ParserInterface) delegate) : delegate;
             }
         });
     }
