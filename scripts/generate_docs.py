@@ -150,6 +150,34 @@ def store_options() -> list[str]:
     )
 
 
+def _store_settings(scheme: str) -> list[str]:
+    """Every setting of a store by all of its names; those of one meaning share a row."""
+    from delta_ds.kernel.storage.settings.vocabulary import vocabulary
+
+    rows: dict[tuple[tuple[str, ...], str], list[list[str]]] = {}
+    for setting in dict.fromkeys(vocabulary(scheme).by_name.values()):
+        row = rows.setdefault((setting.target, setting.meaning), [[], [], []])
+        names = ([setting.python] if setting.python else [], setting.hadoop, (*setting.names, *setting.bare))
+        for cell, new in zip(row, names, strict=True):
+            cell += [name for name in new if name not in cell]
+    return _table(
+        ["meaning", "fsspec", "Hadoop", "delta-rs and others"],
+        [[meaning, *(", ".join(map(_code, cell)) for cell in row)] for (_, meaning), row in rows.items()],
+    )
+
+
+def s3_settings() -> list[str]:
+    return _store_settings("s3")
+
+
+def azure_settings() -> list[str]:
+    return _store_settings("abfs")
+
+
+def gcs_settings() -> list[str]:
+    return _store_settings("gs")
+
+
 def _settings(honoured: bool) -> list[list[str]]:
     from delta_ds.kernel.options.settings import SETTINGS
 
@@ -261,6 +289,9 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         stream_read_options,
         batch_only_options,
         store_options,
+        s3_settings,
+        azure_settings,
+        gcs_settings,
         honoured_settings,
         settings_without_effect,
         environment_variables,

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.options.parsing import STORAGE_PREFIX
-from delta_ds.kernel.storage.hadoop_options import settings_of_store
+from delta_ds.kernel.options.parsing import is_of_store, store_name
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.table_names import path_option
@@ -23,7 +22,8 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
     """Options with what the session says of the store now.
 
     What is set by `spark.conf.set`, on `hadoopConfiguration` or for the application counts, and is asked for each time:
-    credentials change. Options that are given win.
+    credentials change. Options that are given win: each over its own setting, and credentials, in whichever words, over
+    all credentials of the session.
 
     Parameters
     ----------
@@ -31,19 +31,26 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
         The session; None, or one of Spark Connect, has nothing to say here: the server has its own.
     options
         As given to a reader, a writer or `DeltaTable.forPath`, `path` among them. Of a table on a local disk nothing
-        is asked, nor if options are given in the words of Python's file systems.
+        is asked.
+
+    Raises
+    ------
+    InvalidOptionError
+        The session says of the store what has no counterpart, and would let Spark ask as another user or write other
+        bytes.
     """
     path = path_option(options) or ""
     remote = has_scheme(path) and not path.lower().startswith("file:")
-    python = any(name.lower().startswith(STORAGE_PREFIX) for name in options)
-    if spark is None or is_connect(spark) or not remote or python:
+    if spark is None or is_connect(spark) or not remote:
         return dict(options)
+    from delta_ds.kernel.storage.settings.translate import settings_of_session
+
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    address = parse_address(path)
-    found = settings_of_store(_properties(conf, spark._jvm), address.scheme, address.authority)
-    given = settings_of_store(dict(options), address.scheme, address.authority)
-    new = {name: value for name, value in found.items() if name not in given and not _is_default(conf, name)}
-    return {**new, **options}
+    given = {store_name(name): text for name, text in options.items() if is_of_store(name)}
+    found = settings_of_session(
+        _properties(conf, spark._jvm), parse_address(path), given, lambda name: _is_default(conf, name)
+    )
+    return {**found, **options}
 
 
 def _properties(conf: Any, jvm: Any) -> dict[str, str]:

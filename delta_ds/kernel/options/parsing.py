@@ -1,6 +1,7 @@
 """`Option` and `OptionSet`: records of options, and their parsing with a hint at the nearest known name.
 
-Names come in any case. `storage.<name>` and Hadoop's `fs.*` settings go to the filesystem.
+Names come in any case. `storage.<name>`, Hadoop's `fs.*` settings and names such as `AWS_ACCESS_KEY_ID` go to the
+filesystem.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTA
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.values import zone_by_name
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting, to_storage_options
+from delta_ds.kernel.storage.hadoop_options import is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 
@@ -24,7 +25,12 @@ STORAGE_PREFIX = "storage."
 
 def is_of_store(name: str) -> bool:
     """Whether an option goes to the filesystem, and may be a secret."""
-    return name.lower().startswith(STORAGE_PREFIX) or is_hadoop_setting(name)
+    return name.lower().startswith(STORAGE_PREFIX) or is_hadoop_setting(name) or is_cloud_name(name)
+
+
+def store_name(name: str) -> str:
+    """The name of such an option as storage options have it."""
+    return name[len(STORAGE_PREFIX) :] if name.lower().startswith(STORAGE_PREFIX) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +133,23 @@ class OptionSet:
         texts: dict[str, str] = {}
         properties: dict[str, str] = {}
         storage: dict[str, Any] = {}
-        hadoop: dict[str, str] = {}
         for name, value in options.items():
             folded = name.lower()
             if value is None:
                 continue
-            if folded.startswith(STORAGE_PREFIX):
-                storage[name[len(STORAGE_PREFIX) :]] = _storage_value(name, value)
-            elif is_hadoop_setting(folded):
-                hadoop[folded] = str(value)
+            if is_of_store(name):
+                plain, given = store_name(name), _storage_value(name, value)
+                if storage.setdefault(plain, given) != given:
+                    raise InvalidOptionError(
+                        f"option {plain!r} is given twice with different values", parameters={"option": plain}
+                    )
             elif self.property_prefix is not None and folded.startswith(self.property_prefix):
                 properties[name] = str(value)
             else:
                 option, text = self._known(name, value)
                 if texts.setdefault(option.name, text) != text:
                     raise InvalidOptionError(f"option {option.name!r} is given twice with different values")
-        return Given(texts, {}, SecretOptions({**to_storage_options(hadoop), **storage}), properties)
+        return Given(texts, {}, SecretOptions(storage), properties)
 
     def _known(self, name: str, value: Any) -> tuple[Option, str]:
         folded = name.lower()

@@ -14,7 +14,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import InvalidOptionError, StorageError
-from delta_ds.kernel.storage.store_options import STORE_OPTIONS, filesystem_options
+from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
+from delta_ds.kernel.storage.settings.vocabulary import names_of, unknown_option
+from delta_ds.kernel.storage.store_options import (
+    ALLOW_HTTP,
+    STORE_OPTIONS,
+    TOKEN_CREDENTIAL,
+    filesystem_options,
+)
 from delta_ds.kernel.storage.uri import Address
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
@@ -85,6 +92,7 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
     import fsspec  # type: ignore[import-untyped,unused-ignore]
 
     # A cached listing would hide the newest commits.
+    given = with_credentials_of_environment(address, given)
     own = filesystem_options(given)
     options: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True, **own}
     url = address.with_userinfo
@@ -98,7 +106,8 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
     try:
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
-        return fsspec.core.url_to_fs(url, **options)[0]
+        _add_credentials(address.scheme, given, options)
+        found = fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
         extra = _EXTRAS.get(address.scheme)
         advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
@@ -111,6 +120,42 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
         raise StorageError(
             f"cannot open {address}: neither this package nor fsspec knows the scheme {address.scheme!r}"
         ) from None
+    if given.get(ALLOW_HTTP) is False:
+        _refuse_http(address, found)
+    return found
+
+
+def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """Objects that stand for credentials: made here, as they do not travel between processes."""
+    if scheme == "s3":
+        from delta_ds.kernel.storage.aws_sessions import SESSION_OPTIONS, async_session
+
+        session = async_session(given)
+        if session is not None:
+            for name in SESSION_OPTIONS:
+                options.pop(name, None)
+            options["session"] = session
+    elif TOKEN_CREDENTIAL in given:
+        from delta_ds.kernel.storage.token_credentials import azure_credential, google_credential
+
+        if scheme == "abfs":
+            options["credential"] = azure_credential(given[TOKEN_CREDENTIAL])
+        else:
+            options["token"] = google_credential(given[TOKEN_CREDENTIAL])
+
+
+def _refuse_http(address: Address, filesystem: Any) -> None:
+    endpoint = (
+        filesystem.s3.meta.endpoint_url
+        if address.scheme == "s3"
+        else getattr(filesystem, "account_url", None) or getattr(filesystem, "_endpoint", None) or ""
+    )
+    if str(endpoint).startswith("http://"):
+        raise InvalidOptionError(
+            f"the store of {address} is at {endpoint}, and allow_http is false; set it to true, or give an address "
+            "with https://",
+            parameters={"option": "allow_http"},
+        )
 
 
 def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
@@ -125,16 +170,7 @@ def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
     known.discard("self")
     for name in options:
         if name not in known:
-            raise unknown_option(name, {*known, *STORE_OPTIONS}, f"stores of {scheme}:// take")
-
-
-def unknown_option(name: str, known: set[str], who: str) -> InvalidOptionError:
-    """The error of a storage option that nobody reads, with the nearest name that is read."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f". Those that {who}: {', '.join(sorted(known))}"
-    return InvalidOptionError(
-        f"unknown storage option {name!r} (in Spark 'storage.{name}'){hint}", parameters={"option": name}
-    )
+            raise unknown_option(name, {*known, *names_of(scheme)}, f"stores of {scheme}:// take")
 
 
 def check_local(options: Mapping[str, Any]) -> None:

@@ -223,12 +223,16 @@ def _entry(item: Mapping[str, Mapping[str, str]]) -> CommitEntry:
 
 def _connect(settings: DynamoDBSettings, address: Address, options: Mapping[str, Any]) -> Any:
     try:
-        from botocore.session import Session  # type: ignore[import-untyped,unused-ignore]
+        from delta_ds.kernel.storage.aws_sessions import blocking_session
+
+        session = blocking_session(options)
     except ImportError as error:
         raise StorageError(f"cannot open DynamoDB: {error}; pip install 'delta_ds[s3]'") from None
     user, _, password = address.userinfo.partition(":")
     key = options.get("key") or unquote(user)
-    session = Session(profile=options.get("profile"))
+    if store_options.ASSUMED_ROLE in options:
+        key = password = ""
+        options = {name: value for name, value in options.items() if name not in ("secret", "token")}
     return session.create_client(
         "dynamodb",
         region_name=settings.region,

@@ -25,13 +25,16 @@ def open_storage(
         `memory://`, `s3://` (also `s3a`, `s3n`), `gs://`, `abfss://` (also `wasbs`, `az`), `hdfs://`, or any
         other that fsspec knows. `~` is not expanded.
     storage_options
-        Handed to the fsspec filesystem; names that it does not know are refused. Of no meaning to a local table.
-        Those of `store_options` are this package's own and choose how commits are published.
+        What the fsspec filesystem takes, by its own names or by those of Hadoop, delta-rs and the clouds' tools;
+        names that are not known are refused. Of no meaning to a local table. Those of `store_options` are this
+        package's own and choose how commits are published.
 
     Raises
     ------
     StorageError
         The path is empty or malformed. Whether the table exists is not looked at.
+    InvalidOptionError
+        A storage option cannot be honoured, or contradicts another.
     """
     if isinstance(path, Storage):
         return path
@@ -47,13 +50,16 @@ def open_storage(
 
             check_local(storage_options)
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
-    if uses_dynamodb(storage_options or {}):
+    from delta_ds.kernel.storage.settings.translate import to_filesystem_options
+
+    options = to_filesystem_options(address, storage_options or {})
+    if uses_dynamodb(options):
         from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 
-        return DynamoDBStorage(address, storage_options)
+        return DynamoDBStorage(address, options)
     from delta_ds.kernel.storage.remote import RemoteStorage
 
-    return RemoteStorage(address, storage_options)
+    return RemoteStorage(address, options)
 
 
 def log_store_for(storage: Storage) -> LogStore:

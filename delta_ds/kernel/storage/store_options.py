@@ -19,6 +19,19 @@ DDB_SCHEME = "ddbScheme"
 DDB_CREATE_TABLE = "ddbCreateTable"
 ALLOW_UNSAFE = "allowUnsafeCommits"
 
+# Made of settings, for those who open stores; no options of users.
+ALLOW_HTTP = "allowHttp"
+CREDENTIAL_SOURCES = "credentialSources"
+ASSUMED_ROLE = "assumedRole"
+TOKEN_CREDENTIAL = "tokenCredential"
+_DERIVED = frozenset({ALLOW_HTTP, CREDENTIAL_SOURCES, ASSUMED_ROLE, TOKEN_CREDENTIAL})
+
+# Kinds of `TOKEN_CREDENTIAL`.
+MANAGED_IDENTITY = "managed identity"
+WORKLOAD_IDENTITY = "workload identity"
+AZURE_CLI = "az"
+BEARER_TOKEN = "token"
+
 DYNAMODB = "dynamodb"
 _LOG_STORES = ("conditional", DYNAMODB)
 
@@ -43,7 +56,7 @@ def store_options(options: Mapping[str, Any]) -> dict[str, str]:
 
 def filesystem_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The other ones, for the filesystem."""
-    return {k: v for k, v in options.items() if k.lower() not in _FOLDED}
+    return {k: v for k, v in options.items() if k.lower() not in _FOLDED and k not in _DERIVED}
 
 
 def uses_dynamodb(options: Mapping[str, Any]) -> bool:
@@ -97,9 +110,10 @@ _SHORTEST_SECRET = 3  # replacing shorter texts would garble a message and hide 
 # Values a message may need in order to be understood; everything else counts as secret.
 _HARMLESS = frozenset(
     {
-        "account_name", "account_host", "addressing_style", "anon", "endpoint", "endpoint_url", "host",
+        "account_name", "account_host", "addressing_style", "anon", "client_id", "credentialsources", "kind", "profile",
+        "endpoint", "endpoint_url", "host",
         "location", "port", "project", "region", "region_name", "requester_pays", "use_ssl", "username",
-        "user",
+        "user", "serversideencryption", "ssecustomeralgorithm", "tenant_id",
         "logstore", "ddbtablename", "ddbregion", "ddbendpoint", "ddbttlseconds", "ddbscheme", "ddbcreatetable",
         "allowunsafecommits",
     }

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.native.jvm import Jvm, NotNative
@@ -30,7 +32,7 @@ def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:
     """
     if not has_scheme(path) or path.lower().startswith("file:"):
         return None
-    given = [name for name in options if name.lower().startswith("storage.")]
+    given = [name for name in options if is_of_store(name) and not is_hadoop_setting(name)]
     if given:
         raise NotNative(f"the option {given[0]} is meant for Python's file system, not for Hadoop's")
     return _find_root(jvm, _TIME_TRAVEL.sub("", path).rstrip("/") + "/")

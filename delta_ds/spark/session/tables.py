@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from delta_ds.exceptions import NotADeltaTableError
-from delta_ds.kernel.options.parsing import STORAGE_PREFIX
-from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
+from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.connect_bridge import ask, open_log
@@ -51,9 +50,7 @@ def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
     options
         `path`, and what the filesystem needs; others are not looked at.
     """
-    log = open_log(
-        spark, path_option(options) or "", {k: v for k, v in options.items() if _of_the_filesystem(k)}
-    )
+    log = open_log(spark, path_option(options) or "", {k: v for k, v in options.items() if is_of_store(k)})
     found = ask(log, describe)
     if found is None:
         return None
@@ -89,8 +86,3 @@ def describe(log: DeltaLog) -> dict[str, Any] | None:
         "schema": schemas.to_spark(snapshot.schema).json(),
         "properties": dict(snapshot.metadata.configuration),
     }
-
-
-def _of_the_filesystem(name: str) -> bool:
-    folded = name.lower()
-    return folded.startswith(STORAGE_PREFIX) or is_hadoop_setting(folded)

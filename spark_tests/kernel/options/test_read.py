@@ -227,27 +227,18 @@ def test_storage_options_are_passed_on_with_flags_and_dicts() -> None:
     assert found == {"key": "k", "anon": False, "client_kwargs": {"region_name": "eu"}}
 
 
-def test_hadoop_settings_become_options_of_the_filesystem() -> None:
-    found = read(
-        **{
-            "fs.s3a.access.key": "k", "fs.s3a.secret.key": SECRET, "fs.s3n.session.token": "t",
-            "fs.s3a.endpoint": "host:9000", "fs.s3a.connection.ssl.enabled": "false",
-            "fs.s3a.endpoint.region": "eu", "fs.s3a.path.style.access": "true",
-            "storage.secret": "mine",
-        }
-    ).storage_options  # fmt: skip
-    assert found == {
-        "key": "k", "secret": "mine", "token": "t", "endpoint_url": "http://host:9000", "use_ssl": False,
-        "client_kwargs": {"region_name": "eu"}, "config_kwargs": {"s3": {"addressing_style": "path"}},
+def test_names_of_every_vocabulary_go_to_the_store_as_they_are() -> None:
+    given = {
+        "fs.s3a.access.key": "k",
+        "AWS_REGION": "eu",
+        "storage.AWS_SESSION_TOKEN": "t",
+        "allow_http": "true",
+    }
+    assert read(**given).storage_options == {
+        "fs.s3a.access.key": "k", "AWS_REGION": "eu", "AWS_SESSION_TOKEN": "t", "allow_http": True,
     }  # fmt: skip
-    azure = read(**{"fs.azure.account.key.Box.dfs.core.windows.net": SECRET}).storage_options
-    assert azure == {"account_name": "box", "account_key": SECRET}
-
-
-def test_an_unknown_hadoop_setting_is_refused_by_name_without_its_value() -> None:
-    error = refusal(**{"fs.s3a.magic.Key": SECRET})
-    assert "'fs.s3a.magic.key'" in str(error)
-    assert SECRET not in f"{error} {error.parameters}"
+    with pytest.raises(InvalidOptionError, match="'AWS_REGION' is given twice"):
+        read(**{"AWS_REGION": "eu", "storage.AWS_REGION": "us"})
 
 
 def test_secrets_show_in_no_repr_or_error() -> None:

@@ -1,0 +1,117 @@
+"""The settings of each store by name, and the nearest known name to one that is not."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.storage.settings import azure, gcs, hdfs, s3
+from delta_ds.kernel.storage.settings.record import Refused, Setting
+from delta_ds.kernel.storage.store_options import STORE_OPTIONS
+from delta_ds.kernel.storage.uri import Address
+from delta_ds.records import dataclass
+
+_MODULES: dict[str, ModuleType] = {"s3": s3, "abfs": azure, "gs": gcs, "hdfs": hdfs}
+# Names of buckets may have dots: what follows begins with the first word of a setting.
+_BUCKET = re.compile(
+    r"fs\.s3a\.bucket\.(?P<of>.+?)\.(?P<rest>(?:access|accesspoint|assumed|attempts|auth|aws|connection|delegation|"
+    r"encryption|endpoint|path|proxy|requester|secret|security|server-side-encryption(?:-algorithm)?|session)"
+    r"(?:\..+)?)"
+)
+_ACCOUNT = re.compile(r"(?P<rest>fs\.azure\..+?)\.(?P<of>[a-z0-9]+)\.(?:dfs|blob)\.[a-z0-9.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What one store understands.
+
+    Attributes
+    ----------
+    by_name
+        Settings by each of their names but fsspec's, in lower case.
+    refused
+        What must not be passed over.
+    complete
+        Makes options of the notes of settings.
+    """
+
+    by_name: Mapping[str, Setting]
+    refused: tuple[Refused, ...]
+    complete: Callable[[dict[str, Any], Address], None]
+
+    def refusal(self, name: str) -> Refused | None:
+        """Why a setting cannot be honoured, if it is known and cannot."""
+        return next((one for one in self.refused if re.fullmatch(one.name, name)), None)
+
+
+@functools.cache
+def vocabulary(scheme: str) -> Vocabulary:
+    """What the store of a scheme understands; of most, only what its filesystem takes."""
+    module = _MODULES.get(scheme)
+    if module is None:
+        return Vocabulary({}, (), lambda options, address: None)
+    settings: Iterable[Setting] = module.SETTINGS
+    by_name = {name: one for one in settings for name in (*one.hadoop, *one.names, *one.bare)}
+    return Vocabulary(by_name, module.REFUSED, module.complete)
+
+
+def owner(name: str, besides: str) -> str | None:
+    """The scheme of another store that has a setting of this name, in lower case."""
+    for scheme in _MODULES:
+        if scheme != besides and (
+            plain_name(name) in vocabulary(scheme).by_name or vocabulary(scheme).refusal(name)
+        ):
+            return scheme
+    return None
+
+
+def plain_name(name: str) -> str:
+    """A name in lower case, with `fs.s3a.` for `fs.s3.` and `fs.s3n.`, without the bucket or account that it is for."""
+    return place(name)[0]
+
+
+def place(name: str) -> tuple[str, str]:
+    """The plain name, and the bucket or account that a setting is for; empty: for all.
+
+    >>> place("fs.s3.bucket.lake.access.key")
+    ('fs.s3a.access.key', 'lake')
+    >>> place("fs.azure.account.key.Box.dfs.core.windows.net")
+    ('fs.azure.account.key', 'box')
+    >>> place("AWS_REGION")
+    ('aws_region', '')
+    """
+    folded = name.lower()
+    for prefix in ("spark.hadoop.", "spark."):
+        if folded.startswith((f"{prefix}fs.", f"{prefix}delta.logstore.", f"{prefix}io.delta.storage.")):
+            folded = folded.removeprefix(prefix)
+    folded = re.sub(r"^fs\.s3n?\.", "fs.s3a.", folded)
+    folded = re.sub(r"^delta\.logstore\.s3n?\.impl$", "delta.logstore.s3a.impl", folded)
+    if match := _BUCKET.fullmatch(folded):
+        return f"fs.s3a.{match['rest']}", match["of"]
+    if match := _ACCOUNT.fullmatch(folded):
+        return match["rest"], match["of"]
+    return folded, ""
+
+
+def unknown_option(name: str, known: Iterable[str], who: str) -> InvalidOptionError:
+    """The error of an option that nobody reads, with the nearest name that is read."""
+    by_folded = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), sorted(by_folded), n=1)
+    if near:
+        found = by_folded[near[0]]
+        hint = f"; did you mean {(found.upper() if name.isupper() else found)!r}?"
+    else:
+        hint = f". Those that {who}: {', '.join(sorted(by_folded.values()))}"
+    return InvalidOptionError(
+        f"unknown storage option {name!r} (in Spark 'storage.{name}'){hint}", parameters={"option": name}
+    )
+
+
+def names_of(scheme: str) -> set[str]:
+    """Every name that is known for a store, besides those of its filesystem."""
+    return {*vocabulary(scheme).by_name, *STORE_OPTIONS}
