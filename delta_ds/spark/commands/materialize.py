@@ -21,6 +21,9 @@ _CHANGING = re.compile(
     r"\b(current_\w+|now|localtimestamp|curdate|user|session_user|today|tomorrow|yesterday)\b", re.IGNORECASE
 )
 
+# The condition of Spark's error.
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+
 
 def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
     """Whether some expressions over a frame may have other values in the next query of the command.
@@ -34,9 +37,24 @@ def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
     return _CHANGING.search(asked._explain_string(mode="extended")) is not None
 
 
-def materialize(frame: DataFrame) -> DataFrame:
-    """The rows of a frame, materialized; lost partitions fail the query instead of being computed again."""
+def materialize(frame: DataFrame, *, replicated: bool = False) -> DataFrame:
+    """The rows of a frame, materialized; lost partitions fail the query instead of being computed again.
+
+    Parameters
+    ----------
+    replicated
+        On two executors each, where there are two.
+    """
+    if replicated:
+        from pyspark import StorageLevel
+
+        return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY_2)
     return frame.localCheckpoint(eager=True)
+
+
+def lost_rows(error: BaseException) -> bool:
+    """Whether a query failed because materialized rows went with their executor: all has to begin anew."""
+    return _LOST in str(error)
 
 
 @contextmanager

@@ -55,6 +55,27 @@ def test_hidden_names_are_left_alone_but_not_those_of_partitions(tmp_path: Path)
     assert files(tmp_path) == set(kept)
 
 
+def test_what_a_killed_write_of_spark_left_is_found_in_its_own_folder_only(tmp_path: Path) -> None:
+    new_table(tmp_path)
+    folder = "0f3b0a52-6a0c-4e55-9d1e-0c1a5b6d7e8f"
+    attempt = "_temporary/0/_temporary/attempt_2026_0001_m_000000_0"
+    gone = [
+        f"{folder}/{attempt}/part-0.parquet",
+        f"{folder}/1/{attempt}/p=1/part-1.parquet",
+        f"{folder}/_temporary/x",
+    ]
+    kept = [
+        f"{attempt}/part-0.parquet",
+        f"a/{attempt}/part-0.parquet",
+        f"{folder}/_other/x",
+        f"{folder}/{attempt}/.x.crc",
+    ]
+    for path in (*kept, *gone):
+        put(tmp_path, path)
+    assert run(tmp_path) == set(gone)
+    assert files(tmp_path) == set(kept)
+
+
 def test_the_log_is_never_touched_even_if_the_log_asks_for_it(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(tmp_path, "_delta_log/extra")

@@ -28,6 +28,10 @@ from delta_ds.kernel.table_state import TableState
 CHANGE_FOLDER = "_change_data"
 _INDEX_FOLDER = "_delta_index"
 _ICEBERG_FOLDER = "metadata"
+# Where Hadoop's committers keep the files of attempts, in the folder of a write by Spark: if it is killed they stay.
+_ATTEMPTS = (
+    r"^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/[0-9]+)?)/_temporary(?:/[0-9]+/_temporary)?(/|$)"
+)
 
 
 def listing_forms(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
@@ -123,7 +127,8 @@ def _roots(storage: Storage) -> list[str]:
 class Hidden:
     """The paths below a table's folder that VACUUM never touches: the log, markers, files of other programs.
 
-    Names that begin with `_` or `.` are, but for folders of partition columns, change files and indexes.
+    Names that begin with `_` or `.` are, but for folders of partition columns, change files and indexes, and what a
+    write of this package that was killed has left in its own folder.
     """
 
     def __init__(self, state: TableState) -> None:
@@ -143,6 +148,7 @@ class Hidden:
     def mask(self, paths: pa.ChunkedArray) -> pa.ChunkedArray:
         """A boolean for each path relative to the table."""
         shown = pc.replace_substring_regex(paths, f"^({CHANGE_FOLDER}|{_INDEX_FOLDER})(/|$)", r"shown\2")
+        shown = pc.replace_substring_regex(shown, _ATTEMPTS, r"\1/shown\2")
         if self._partition:
             shown = pc.replace_substring_regex(shown, self._partition, r"\1shown=")
         hidden = pc.match_substring_regex(shown, r"(^|/)[._]")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from delta_ds.records import dataclass, replace
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.materialize import materialized_or_cached, may_change
+from delta_ds.spark.commands.materialize import lost_rows, materialized_or_cached, may_change
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
@@ -52,6 +54,10 @@ from delta_ds.spark.session_conf import is_set
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+logger = logging.getLogger("delta_ds")
+
+# As delta-spark's `merge.materializeSource.maxAttempts`.
+_ATTEMPTS = 4
 # A source of so many bytes goes to every executor.
 BROADCAST_BYTES = 128 << 20
 _RESULT = (
@@ -66,12 +72,27 @@ def run_merge(
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE.full_name, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
+    merge = partial(_Merge, source=source, condition=condition, clauses=clauses, evolve=evolve)
+    for attempt in range(_ATTEMPTS):
+        try:
+            counts = _run_once(handle, partial(merge, replicated=attempt > 0), clauses)
+            break
+        except Exception as error:
+            if attempt + 1 == _ATTEMPTS or not lost_rows(error):
+                raise
+            logger.warning(
+                "merge_begins_anew table=%s reason=an executor was lost, and rows of the source with it",
+                handle.where,
+            )
+    return frame_of(handle.spark, [counts], _RESULT)
+
+
+def _run_once(
+    handle: Handle, merge: Callable[[DmlExecution], _Merge], clauses: Sequence[Clause]
+) -> tuple[int, int, int, int]:
     removes = any(not clause.inserts for clause in clauses)
     with DmlExecution(handle, MERGE.name, removes=removes) as change:
-        counts = (0, 0, 0, 0)
-        if not change.done:
-            counts = _Merge(change, source, condition, clauses, evolve).run()
-    return frame_of(handle.spark, [counts], _RESULT)
+        return (0, 0, 0, 0) if change.done else merge(change).run()
 
 
 @dataclass(frozen=True)
@@ -104,6 +125,8 @@ class _Merge:
         condition: str | Column,
         clauses: Sequence[Clause],
         evolve: bool,
+        *,
+        replicated: bool,
     ) -> None:
         self._change = change
         self._target: DmlTarget = change.target
@@ -111,6 +134,7 @@ class _Merge:
         self._condition = condition
         self._clauses = clauses
         self._evolve = evolve
+        self._replicated = replicated
         self._special = self._target.ask(special_columns)
         self._inserts = any(clause.inserts for clause in clauses)
         self._changes_rows = any(not clause.inserts for clause in clauses)
@@ -124,7 +148,7 @@ class _Merge:
         # What does not fit is told before the source is computed.
         sample = self._sides(target.no_files)
         started = change.elapsed_ms()
-        kept = materialize_source(self._given)
+        kept = materialize_source(self._given, replicated=self._replicated)
         self._source = _mark_source(kept)
         if target.is_connect or not same_columns(self._given, kept):
             self._plan = None

@@ -17,6 +17,7 @@ from delta_ds.kernel.schema.types import DATE, STRING, DataType, DecimalType, St
 from delta_ds.kernel.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
 from delta_ds.spark.commands.file_scan_source import HIDDEN
+from delta_ds.spark.commands.materialize import materialize
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 
@@ -155,14 +156,19 @@ class SourceStats:
     bounds: list[tuple[Any, Any]]
 
 
-def materialize_source(source: DataFrame) -> DataFrame:
+def materialize_source(source: DataFrame, *, replicated: bool = False) -> DataFrame:
     """The source's rows, the same each time they are read.
 
     A merge reads its source more than once. What is not a constant is evaluated once and kept, as delta-spark does.
+
+    Parameters
+    ----------
+    replicated
+        See `materialize`.
     """
     if not is_connect(source.sparkSession) and _is_constant(source):
         return source
-    return source.localCheckpoint(eager=True)
+    return materialize(source, replicated=replicated)
 
 
 def same_columns(given: DataFrame, kept: DataFrame) -> bool:
