@@ -13,11 +13,16 @@ WHEEL_SPARK ?=
 ARGS ?=
 
 NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster
+SPARK_TESTS := (spark or connect) and not stores and not interop and not cluster
+# One session for a file's tests, and the long ones first.
+SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
+# What every Spark is asked; records of other engines and examples say nothing of a Spark that these do not.
+MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 # Races, killed writers and failing storage take their time, however few.
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-dbt test-cluster test-matrix wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-dbt test-cluster test-matrix nightly wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +59,7 @@ test-fast: $(VENV)/.dev ## All tests that need no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
-	$(BIN)/python -m pytest -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder -m "(spark or connect) and not stores and not interop and not cluster" $(ARGS)
+	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m stores $(ARGS)
@@ -70,13 +75,16 @@ test-interop: check-java .venv-interop/.installed ## Tables both ways with delta
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
 
-test-cluster: check-java $(VENV)/.dev ## Clusters of real processes: tasks fail, executors are killed; prints a table
-	$(BIN)/python -m pytest spark_tests/clusters $(ARGS)
-
-test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Smoke tests on every supported Spark, each in a venv of its own
+test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, commands, SQL and streams on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
-		.venv-$$version/bin/python -m pytest spark_tests/spark/test_smoke.py $(ARGS) || exit 1; \
+		DELTA_DS_QUICK=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS) and not slow" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
+	done
+
+nightly: test test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+	@for version in $(MATRIX); do \
+		echo "== pyspark $$version"; \
+		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
 	done
 
 wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
@@ -129,5 +137,5 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 .venv-%/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[connect]" "pyspark==$*.*" pytest hypothesis chispa
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[connect]" "pyspark==$*.*" pytest pytest-xdist hypothesis chispa requests
 	@touch $@
