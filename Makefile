@@ -9,6 +9,10 @@ SPARK_WORKERS ?= 2
 # Another Spark than the newest for the wheel: make wheel WHEEL_SPARK="pyspark==4.1.*"
 WHEEL_SPARK ?=
 
+# How long and on which stores: make test-chaos SECONDS=600 CHAOS_STORES="local minio"
+SECONDS ?= 300
+CHAOS_STORES ?= local minio fake-gcs-server azurite
+
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
@@ -22,7 +26,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-interop test-dbt test-cluster test-matrix nightly wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix nightly wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +72,11 @@ test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite
 	scripts/install_store_servers.sh .stores
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure]"
 	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
+
+test-chaos: $(VENV)/.dev ## A load on stores that make trouble, SECONDS on each; prints a table (needs Go and npm)
+	scripts/install_store_servers.sh .stores
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure]"
+	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
 	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +18,14 @@ from delta_ds import exceptions
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.storage.log_store import relative_commit_path
 from spark_tests.concurrency.row_commands import rows_of
 from spark_tests.concurrency.row_model import FIRST_ROWS, OPTIMIZE, PURGE, Command, Row, Rows, from_json
 
 Step = Mapping[str, Any]
 Body = dict[str, Any]
 
+_COMMIT = re.compile(r"_delta_log/\d{20}\.json")
 _NO_CHANGE = (OPTIMIZE, PURGE)
 # A command's name in `commitInfo`.
 _OPERATIONS = {"append": "WRITE", "optimize": "OPTIMIZE", "purge": "REORG"}
@@ -51,26 +55,31 @@ class Files:
 
     def __init__(self, log: DeltaLog) -> None:
         self._storage = log.storage
-        self.folder = Path(log.storage.address.path)
         self.infos: list[Body] = []
         self.live: list[dict[str, Body]] = []
         self.named: set[str] = set()
         self._rows: dict[str, list[Row]] = {}
         self._of_add: dict[str, list[Row]] = {}
-        for version, file in enumerate(sorted((self.folder / "_delta_log").glob("*.json"))):
-            assert file.name == f"{version:020}.json"
-            self._follow(file, [json.loads(line) for line in file.read_text().splitlines()])
+        self.catch_up()
 
-    def _follow(self, file: Path, actions: Sequence[dict[str, Body]]) -> None:
-        bodies = {name: [a[name] for a in actions if name in a] for name in ("add", "remove", "cdc")}
+    def catch_up(self) -> None:
+        """Read the commits that have come since."""
+        first = relative_commit_path(len(self.live)).rpartition("/")[2]
+        names = [status.path for status in self._storage.list_from("_delta_log", first)]
+        for version, name in enumerate(filter(_COMMIT.fullmatch, names), len(self.live)):
+            assert name == relative_commit_path(version)
+            self._follow(name, [json.loads(line) for line in self._storage.read(name).splitlines()])
+
+    def _follow(self, name: str, actions: Sequence[dict[str, Body]]) -> None:
+        bodies = {kind: [a[kind] for a in actions if kind in a] for kind in ("add", "remove", "cdc")}
         (info,) = [action["commitInfo"] for action in actions if "commitInfo" in action]
         live = dict(self.live[-1]) if self.live else {}
         for body in bodies["remove"]:
             before = live.pop(body["path"], None)
-            assert before is not None, f"{file.name} removes what is not there"
-            assert before.get("deletionVector") == body.get("deletionVector"), file.name
+            assert before is not None, f"{name} removes what is not there"
+            assert before.get("deletionVector") == body.get("deletionVector"), name
         for body in bodies["add"]:
-            assert body["path"] not in live, f"{file.name} adds what is there"
+            assert body["path"] not in live, f"{name} adds what is there"
             live[body["path"]] = body
         self.named |= _files_of(bodies["add"]) | {unquote(body["path"]) for body in bodies["cdc"]}
         self.infos.append(info)
@@ -95,8 +104,7 @@ class Files:
     def _all_rows(self, body: Body) -> list[Row]:
         path = body["path"]
         if path not in self._rows:
-            with (self.folder / unquote(path)).open("rb") as file:
-                table = pq.ParquetFile(file).read()
+            table = pq.ParquetFile(io.BytesIO(self._storage.read(unquote(path)))).read()
             if "part" not in table.column_names:
                 part = int(body["partitionValues"]["part"])
                 table = table.append_column("part", [[part] * table.num_rows])
@@ -130,13 +138,16 @@ class History:
         Its isolation level.
     steps
         What all processes noted of it; see `row_race_worker.race`.
+    files
+        Its files, where they were read before; None: they are read here.
     """
 
-    def __init__(self, log: DeltaLog, level: str, steps: Iterable[Step]) -> None:
+    def __init__(self, log: DeltaLog, level: str, steps: Iterable[Step], files: Files | None = None) -> None:
         self.log = log
         self.level = level
         self.steps = list(steps)
-        self.files = Files(log)
+        self.files = Files(log) if files is None else files
+        self._tables: dict[int, Rows] = {}
 
     @cached_property
     def winners(self) -> list[Committed]:
@@ -206,7 +217,9 @@ class History:
             assert any(command.apply(rows := self._table(v)) == rows for v in seen), step
 
     def _table(self, version: int) -> Rows:
-        return {row[0]: row for row in self.files.rows(version)}
+        if version not in self._tables:
+            self._tables[version] = {row[0]: row for row in self.files.rows(version)}
+        return self._tables[version]
 
     # --- the rows
 
@@ -237,19 +250,21 @@ class History:
         rows: Rows = {row[0]: row for row in FIRST_ROWS}
         for winner in self.serial_order():
             rows = winner.command.apply(rows)
-        assert sorted(rows.values()) == sorted(self.files.rows(len(self.winners))), self.level
+        assert sorted(rows.values()) == sorted(self.files.rows(len(self.files.live) - 1)), self.level
 
     def serial_order(self) -> list[Committed]:
         """By version, but for appends that a later command has passed over: they come after it."""
         if self.level == "Serializable":
             return self.winners
         places = {winner.version: (winner.version, 0) for winner in self.winners}
-        for append in (winner for winner in self.winners if winner.command.is_blind):
-            numbers = {row[0] for row in append.command.rows}
-            for later in self.winners[append.version :]:
+        for index, append in enumerate(self.winners):
+            if not append.command.is_blind:
+                continue
+            for later in self.winners[index + 1 :]:
                 if later.command.is_blind:
                     continue
-                left = [row for row in self.files.rows(later.version - 1) if row[0] in numbers]
+                before = self._table(later.version - 1)
+                left = [before[row[0]] for row in append.command.rows if row[0] in before]
                 if not left:
                     break
                 if any(later.command.touches(row) for row in left):
@@ -266,6 +281,6 @@ class History:
 
     def _check_files(self) -> None:
         """What was refused has left no file."""
-        folder = self.files.folder
+        folder = Path(self.log.storage.address.path)
         there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
         assert {path for path in there if not path.startswith("_delta_log/")} == self.files.named

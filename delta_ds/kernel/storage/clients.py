@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import InvalidOptionError, StorageError
+from delta_ds.kernel.storage import timeouts
 from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
 from delta_ds.kernel.storage.settings.vocabulary import names_of, unknown_option
 from delta_ds.kernel.storage.store_options import (
@@ -107,7 +108,7 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
         _add_credentials(address.scheme, given, options)
-        found = fsspec.core.url_to_fs(url, **options)[0]
+        found = fsspec.core.url_to_fs(url, **{**timeouts.defaults(address.scheme), **options})[0]
     except ImportError as error:
         extra = _EXTRAS.get(address.scheme)
         advice = f"pip install 'delta_ds[{extra}]'" if extra else "install the package it names"
@@ -122,6 +123,7 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
         ) from None
     if given.get(ALLOW_HTTP) is False:
         _refuse_http(address, found)
+    timeouts.limit(address.scheme, found)
     return found
 
 

@@ -24,9 +24,10 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage import single_request
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE
 
-Meaning = Literal["exists", "conflict", "refused", "unknown"]
+Meaning = Literal["exists", "conflict", "busy", "refused", "unknown"]
 
 _CONFLICTS = frozenset({"ConditionalRequestConflict", "OperationAborted"})
 _EXISTS = frozenset({"PreconditionFailed", "412"})
@@ -34,7 +35,7 @@ _EXISTS = frozenset({"PreconditionFailed", "412"})
 # Raised before anything is sent, or an answer of the store that it did not do it.
 _REFUSED_TYPES = (PermissionError, FileNotFoundError, ImportError, TypeError, ValueError, NotImplementedError)
 _REFUSED_NAMES = frozenset({"NoCredentialsError", "PartialCredentialsError", "ParamValidationError"})
-_NOT_PROCESSED = frozenset({"SlowDown", "TooManyRequests", "RequestLimitExceeded", "NotImplemented"})
+_BUSY = frozenset({"SlowDown", "TooManyRequests", "RequestLimitExceeded"})
 
 _memory_lock = threading.Lock()
 
@@ -90,8 +91,8 @@ def meaning_of_error(error: BaseException) -> Meaning:
     Returns
     -------
     str
-        `exists`: there is an object. `conflict`: another request is under way, ask again. `refused`: nothing
-        was written. `unknown`: it may have been written.
+        `exists`: there is an object. `conflict`: another request is under way, ask again. `busy`: nothing was
+        written, ask again. `refused`: nothing was written. `unknown`: it may have been written.
     """
     for part in _chain(error):
         code, status = _answer(part)
@@ -99,11 +100,15 @@ def meaning_of_error(error: BaseException) -> Meaning:
             return "exists"
         if code in _CONFLICTS or status == 409:
             return "conflict"
-        if code in _NOT_PROCESSED or (status is not None and 400 <= status < 500 and status != 408):
+        if code in _BUSY or status == 429:
+            return "busy"
+        if code == "NotImplemented" or (status is not None and 400 <= status < 500 and status != 408):
             return "refused"
         if status is not None:
             return "unknown"
-    refused = isinstance(error, _REFUSED_TYPES) or type(error).__name__ in _REFUSED_NAMES
+    # An answer that cannot be understood is a `ValueError` too, and none that says no.
+    garbled = isinstance(error, (json.JSONDecodeError, UnicodeError))
+    refused = not garbled and (isinstance(error, _REFUSED_TYPES) or type(error).__name__ in _REFUSED_NAMES)
     forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")  # as gcsfs has it
     return "refused" if refused or forbidden else "unknown"
 
@@ -131,25 +136,10 @@ def _answer(error: BaseException) -> tuple[str | None, int | None]:
     return None, None
 
 
-def _put_s3(fs: Any, path: str, data: bytes) -> None:
-    # Not `pipe_file`: older s3fs do not know its `mode` and would overwrite.
-    bucket, key, _ = fs.split_path(path)
-    fs.call_s3("put_object", Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
-    fs.invalidate_cache(path)
-
-
 def _s3_knows_condition(fs: Any) -> bool:
     """Older botocore leave out what they do not know, and the object would be overwritten."""
     client = fs.s3
     return "IfNoneMatch" in client.meta.service_model.operation_model("PutObject").input_shape.members
-
-
-def _put_gs(fs: Any, path: str, data: bytes) -> None:
-    fs.pipe_file(path, data, mode="create")
-
-
-def _put_azure(fs: Any, path: str, data: bytes) -> None:
-    fs.pipe_file(path, data, overwrite=False)
 
 
 def _put_memory(fs: Any, path: str, data: bytes) -> None:
@@ -182,9 +172,9 @@ def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
 
 
 _PUTS: dict[str, Callable[[Any, str, bytes], None]] = {
-    "s3": _put_s3,
-    "gs": _put_gs,
-    "abfs": _put_azure,
+    "s3": single_request.put_s3,
+    "gs": single_request.put_gs,
+    "abfs": single_request.put_azure,
     "memory": _put_memory,
     "webhdfs": _put_webhdfs,
 }

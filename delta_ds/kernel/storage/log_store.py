@@ -10,15 +10,20 @@ Source: PROTOCOL.md, "Writers" of "Delta Log Entries".
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
 
 _log = logging.getLogger("delta_ds")
 
-_ATTEMPTS = 5
+_ATTEMPTS = 8
+_LONGEST = (
+    300.0  # seconds after which no further attempt begins: a store that never answers holds nobody for ever
+)
 
 
 def relative_commit_path(version: int) -> str:
@@ -59,9 +64,11 @@ class ConditionalLogStore(LogStore):
 
     def publish(self, version: int, data: bytes) -> None:
         path = relative_commit_path(version)
-        sent = False
+        sent, ends = False, time.monotonic() + _LONGEST
         for attempt in range(_ATTEMPTS):
             if attempt:
+                if time.monotonic() > ends:
+                    break
                 pause(attempt)
             problem: Exception
             refused: StorageError | None = None
@@ -84,8 +91,8 @@ class ConditionalLogStore(LogStore):
             there = self._is_ours(path, data)
             if there:
                 return
-            # Filesystems repeat requests on their own, so even a refusal may hide an earlier success: only that the
-            # commit is not there, after nothing was left open, makes it certain.
+            # Some filesystems repeat requests on their own, so even a refusal may hide an earlier success: only that
+            # the commit is not there, after nothing was left open, makes it certain.
             if refused is not None and there is False and not sent:
                 raise refused
             _log.warning(
@@ -115,6 +122,7 @@ class ConditionalLogStore(LogStore):
 def uncertain_error(table: str, version: int, problem: Exception) -> UncertainWriteError:
     """The error for a commit that may or may not have happened."""
     reason = problem.text if isinstance(problem, DeltaError) else str(problem)
+    reason = reason.removesuffix(f"; {NOTHING_WRITTEN}")  # not by that attempt, but perhaps by an earlier one
     return UncertainWriteError(
         f"table {table}: it is not known whether version {version} was committed: {reason}. The version may or may not "
         "be there, so its files are kept. Look at the table's history before you run this again, or it may happen "

@@ -17,6 +17,7 @@ from delta_ds.kernel.storage import clients, conditional_put, remote_listing, re
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
+from delta_ds.kernel.storage.remote_input import RemoteInput
 from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.store_options import allows_unsafe_commits, redact
 from delta_ds.kernel.storage.uri import Address, has_scheme
@@ -27,7 +28,7 @@ _log = logging.getLogger("delta_ds")
 _T = TypeVar("_T")
 
 _PARALLEL = 16
-_CONFLICTS = 10  # how often a store may answer that another request on the same object is under way
+_PATIENCE = 10  # how often a store may answer that it is busy, or with another request on the same object
 _DELETES_A_REQUEST = 1000  # limit of S3's DeleteObjects
 _MISNAMED = re.compile(r"unexpected keyword argument '(\w+)'")
 
@@ -103,7 +104,8 @@ class RemoteStorage(Storage):
 
     def open(self, path: str) -> BinaryIO:
         with self._errors(path):
-            return cast(BinaryIO, self._fs.open(self._locate(path), "rb"))
+            stream = self._fs.open(self._locate(path), "rb")
+        return cast(BinaryIO, RemoteInput(stream, lambda: self._errors(path)))
 
     def status(self, path: str) -> FileStatus:
         with self._errors(path):
@@ -127,7 +129,7 @@ class RemoteStorage(Storage):
         if self.address.scheme not in conditional_put.STORES:
             self._create_unsafely(path, data)
             return
-        for attempt in range(_CONFLICTS):
+        for attempt in range(_PATIENCE):
             try:
                 with self._errors(path, "write", NOTHING_WRITTEN):
                     fs = self._fs
@@ -136,23 +138,26 @@ class RemoteStorage(Storage):
             except StorageError:
                 raise
             except Exception as error:
-                self._judge(path, error)
+                self._judge(path, error, last=attempt == _PATIENCE - 1)
             pause(attempt)
-        # Perhaps a request of this very client, which it took for lost.
-        raise UncertainWriteError(
-            f"cannot write {self.describe(path)}: the store answered {_CONFLICTS} times that another request on "
-            "it is under way; it may or may not be there",
-            parameters={"path": path},
-        )
 
-    def _judge(self, path: str, error: Exception) -> None:
+    def _judge(self, path: str, error: Exception, *, last: bool) -> None:
         """Raise what an error of a conditional put comes to; return if it is to be asked again."""
         meaning = conditional_put.meaning_of_error(error)
         if meaning == "exists":
             raise FileExistsError(f"{self.describe(path)} exists already") from None
+        if meaning in ("unknown", "refused"):
+            self._forget_client()
         text = f"{self.describe(path)}: {self._redacted(error)}"
-        if meaning == "refused":
+        if meaning == "refused" or (meaning == "busy" and last):
             raise StorageError(f"cannot write {text}; {NOTHING_WRITTEN}", parameters={"path": path}) from None
+        if meaning == "conflict" and last:
+            # Perhaps with a request of this very client, which it took for lost.
+            raise UncertainWriteError(
+                f"cannot write {self.describe(path)}: the store answered {_PATIENCE} times that another request on "
+                "it is under way; it may or may not be there",
+                parameters={"path": path},
+            ) from None
         if meaning == "unknown":
             raise self._no_answer(path, error) from None
 
@@ -304,7 +309,9 @@ class RemoteStorage(Storage):
             clients.forget(opened[1])
 
     def _redacted(self, error: Exception) -> str:
-        return redact(f"{type(error).__name__}: {error}", self.options, *_userinfo_parts(self.address))
+        # In one line: some clients put the whole answer into their errors.
+        text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        return redact(text, self.options, *_userinfo_parts(self.address))
 
 
 def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:

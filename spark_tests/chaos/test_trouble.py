@@ -1,0 +1,170 @@
+"""One commit, and trouble on its way that is chosen: whatever comes of it is what its writer was told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage import log_store
+from delta_ds.kernel.storage.log_store import relative_commit_path
+from delta_ds.kernel.storage.open import log_store_for, open_storage
+from spark_tests.chaos import plan as plans
+from spark_tests.chaos.plan import Plan
+from spark_tests.chaos.proxy import Proxy
+from spark_tests.chaos.stores import STORES, Options, Store
+from spark_tests.stores.servers import free_port
+
+pytestmark = pytest.mark.stores
+
+PATIENCE = 0.7  # seconds
+OURS, THEIRS = b'{"commitInfo":{"txnId":"ours"}}\n', b'{"commitInfo":{"txnId":"theirs"}}\n'
+COMMITTED, REFUSED, UNKNOWN, TAKEN = "committed", "refused", "unknown", "taken"
+EXPIRED = plans.EXPIRED
+# What the store does to the requests that write the commit, one after the other and then no more; what may come of it.
+CASES: dict[str, tuple[list[str], set[str]]] = {
+    "the answer is lost": ([plans.LOST], {COMMITTED}),
+    "the answer is cut off": ([plans.CUT_ANSWER], {COMMITTED}),
+    "the answer is lost, and the repetition refused by its condition": ([plans.LOST, "412"], {COMMITTED}),
+    "the answer is lost, and every repetition refused": ([plans.LOST, *["503"] * 99], {COMMITTED}),
+    "the request is done twice": ([plans.DOUBLED], {COMMITTED}),
+    "the request is cut off": ([plans.CUT_REQUEST, plans.CUT_BEFORE], {COMMITTED}),
+    "the store is busy": (["429", "429", "503"], {COMMITTED}),
+    "the store answers with a conflict": (["409", "409"], {COMMITTED}),
+    "the store says that it is there, and it is not": (["412"], {COMMITTED}),
+    "nobody is let in": ([EXPIRED] * 99, {REFUSED}),
+    "no answer, and then nobody is let in": ([plans.HUNG, *[EXPIRED] * 99], {UNKNOWN}),
+    "it arrives late, and nobody is let in": ([plans.LATE, *[EXPIRED] * 99], {UNKNOWN, COMMITTED}),
+    "it arrives late, and the store is busy": ([plans.LATE, *["429"] * 99], {UNKNOWN, COMMITTED}),
+    "it arrives late, after its repetition": ([plans.LATE], {COMMITTED}),
+}
+
+
+class Script(Plan):
+    """Trouble that is chosen, for requests that write a commit; none for others."""
+
+    def __init__(self, kinds: list[str]) -> None:
+        super().__init__(0)
+        self.kinds = list(kinds)
+
+    def choose(self, method: str, target: str, body: bytes = b"") -> str | None:
+        writes = self.is_commit(method, target, body)
+        return self.kinds.pop(0) if writes and self.kinds else None
+
+
+@contextmanager
+def in_between(server_port: int, flavour: str, plan: Plan) -> Iterator[int]:
+    """A proxy in a thread; its port."""
+    port, loop = free_port(), asyncio.new_event_loop()
+    proxy = Proxy(server_port, flavour, plan, PATIENCE)
+    server = loop.run_until_complete(asyncio.start_server(proxy.serve, "127.0.0.1", port, limit=1 << 18))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(_end_all(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end_all() -> None:
+    """Everything that still waits, but for this."""
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture(scope="module", params=["moto", "minio", "fake-gcs-server", "azurite"])
+def store(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with STORES[request.param](tmp_path_factory.mktemp("store"), 0, (0.0, 0.0)) as store:
+        yield store
+
+
+def impatient(store: Store, port: int) -> tuple[str, Options]:
+    """The flavour of a store, and options of a client that goes through another proxy."""
+    options = store.at(port)
+    if "key" in options:
+        patience = {"connect_timeout": PATIENCE, "read_timeout": PATIENCE, "retries": {"max_attempts": 4}}
+        return "s3", {**options, "config_kwargs": patience}
+    if "token" in options:
+        return "gs", {**options, "requests_timeout": PATIENCE}
+    return "abfs", {**options, "connection_timeout": PATIENCE, "read_timeout": PATIENCE}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_commit_is_there_or_not_as_its_writer_was_told(
+    case: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_store, "_ATTEMPTS", 4)
+    kinds, wanted = CASES[case]
+    url, path, script = f"{store.url}/{uuid.uuid4()}", relative_commit_path(0), Script([])
+    truth = open_storage(url, store.options)
+    with in_between(store.server_port, store.flavour, script) as port:
+        flavour, options = impatient(store, port)
+        assert flavour == store.flavour
+        commits = log_store_for(open_storage(url, options))
+        script.kinds = list(kinds)
+        told = outcome(lambda: commits.publish(0, OURS))
+        time.sleep(2.5 * PATIENCE if plans.LATE in kinds else 0)
+        script.kinds = []
+        there = truth.exists(path) and truth.read(path) == OURS
+        assert told in wanted, told
+        assert told == UNKNOWN or there == (told == COMMITTED)
+        # Whoever comes next gets the version, or learns that it is taken.
+        again = outcome(lambda: commits.publish(0, THEIRS))
+        assert again == (TAKEN if there else COMMITTED)
+        assert truth.read(path) == (OURS if there else THEIRS)
+
+
+def outcome(publish: Callable[[], None]) -> str:
+    try:
+        publish()
+    except FileExistsError:
+        return TAKEN
+    except UncertainWriteError as error:
+        assert "nothing was written" not in error.text
+        return UNKNOWN
+    except StorageError as error:
+        assert error.text.endswith("nothing was written")
+        return REFUSED
+    return COMMITTED
+
+
+def test_a_store_that_never_answers_holds_nobody_for_ever(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_store, "_LONGEST", 1.0)
+    script = Script([plans.HUNG] * 99)
+    with in_between(store.server_port, store.flavour, script) as port:
+        _, options = impatient(store, port)
+        commits = log_store_for(open_storage(f"{store.url}/{uuid.uuid4()}", options))
+        began = time.monotonic()
+        assert outcome(lambda: commits.publish(0, OURS)) == UNKNOWN
+        assert time.monotonic() - began < 20
+
+
+def test_a_file_that_cannot_be_read_now_is_no_damaged_file(store: Store) -> None:
+    class Closed(Script):
+        def choose(self, method: str, target: str, body: bytes = b"") -> str | None:
+            return EXPIRED if self.kinds else None
+
+    url, script = f"{store.url}/{uuid.uuid4()}", Closed([])
+    open_storage(url, store.options).write("a", b"x" * 100)
+    with in_between(store.server_port, store.flavour, script) as port:
+        storage = open_storage(url, impatient(store, port)[1])
+        with storage.open("a") as stream:
+            script.kinds = [EXPIRED]
+            with pytest.raises(StorageError, match="cannot read .*/a: .*(expired|Expired|on purpose)"):
+                stream.read()
+            script.kinds = []
