@@ -84,6 +84,9 @@ test-interop: check-java .venv-interop/.installed ## Tables both ways with delta
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
 
+test-cluster: check-java $(VENV)/.dev ## Clusters of real processes: tasks fail, executors are killed; prints a table
+	$(BIN)/python -m pytest spark_tests/clusters $(ARGS)
+
 test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, commands, SQL and streams on every supported Spark, each in a venv of its own
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
