@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from delta_ds import DeltaLog
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
@@ -46,10 +47,22 @@ class ServerContract(StorageContract, WriteContract):
         assert storage.status("_delta_log/large").size == 120 << 20
         assert storage.read_range("_delta_log/large", 119 << 20, 1 << 20) == piece
 
-    def test_a_bucket_that_does_not_exist_is_refused(self, storage: Storage) -> None:
+    def test_a_bucket_that_does_not_exist_is_refused_and_not_made(self, storage: Storage) -> None:
+        import pyarrow as pa
+
         elsewhere = open_storage(storage.url.replace(BUCKET, "no-such-bucket", 1), storage.options)
-        with pytest.raises(StorageError, match="cannot write"):
-            log_store_for(elsewhere).publish(0, b"")
+        for _ in range(2):  # the first write has made nothing
+            with pytest.raises(StorageError, match="cannot write"):
+                log_store_for(elsewhere).publish(0, b"")
+            for call in (
+                DeltaLog(elsewhere).snapshot,
+                lambda: DeltaLog(elsewhere).write(pa.table({"a": [1]})),
+            ):
+                with pytest.raises(
+                    StorageError, match="there is no (bucket|container) 'no-such-bucket'"
+                ) as caught:
+                    call()
+                assert caught.value.condition == "DELTA_STORAGE_ERROR.BUCKET_NOT_FOUND"
 
 
 @pytest.fixture(scope="module")

@@ -137,6 +137,12 @@ def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, A
             for name in SESSION_OPTIONS:
                 options.pop(name, None)
             options["session"] = session
+    elif scheme == "gs" and _names_no_file(options.get("token")):
+        # gcsfs takes the name of a file that is not there for a token, and sends it to Google.
+        raise InvalidOptionError(
+            f"the key file {options['token']!r} of the service account does not exist",
+            parameters={"option": "token"},
+        )
     elif TOKEN_CREDENTIAL in given:
         from delta_ds.kernel.storage.token_credentials import azure_credential, google_credential
 
@@ -146,18 +152,31 @@ def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, A
             options["token"] = google_credential(given[TOKEN_CREDENTIAL])
 
 
+def _names_no_file(token: Any) -> bool:
+    looks_so = isinstance(token, str) and (token.endswith(".json") or token.startswith(("/", "./", "~")))
+    return looks_so and not os.path.exists(token)
+
+
 def _refuse_http(address: Address, filesystem: Any) -> None:
-    endpoint = (
-        filesystem.s3.meta.endpoint_url
-        if address.scheme == "s3"
-        else getattr(filesystem, "account_url", None) or getattr(filesystem, "_endpoint", None) or ""
-    )
-    if str(endpoint).startswith("http://"):
+    if address.scheme == "s3":
+        filesystem.connect()
+    endpoint = endpoint_of(address.scheme, filesystem)
+    if endpoint.startswith("http://"):
         raise InvalidOptionError(
             f"the store of {address} is at {endpoint}, and allow_http is false; set it to true, or give an address "
             "with https://",
             parameters={"option": "allow_http"},
         )
+
+
+def endpoint_of(scheme: str, filesystem: Any) -> str:
+    """The address of the server that a client talks to; empty where it does not say."""
+    if scheme == "s3":
+        made = getattr(filesystem, "_s3", None)
+        return "" if made is None else str(made.meta.endpoint_url)
+    service = getattr(filesystem, "service_client", None)
+    said = (getattr(service, "primary_endpoint", None), getattr(filesystem, "_endpoint", None))
+    return next((str(url) for url in said if url), "")
 
 
 def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:

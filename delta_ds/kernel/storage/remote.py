@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output
+from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output, store_errors
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.listing import Entry
@@ -57,10 +57,17 @@ class RemoteStorage(Storage):
             if self.address.scheme == "s3":
                 found = remote_listing.list_s3(self._fs, located, start)
             else:
-                found = remote_listing.list_folder(self._fs, located)
+                found = self._list_folder(located)
             prefix = f"{directory}/" if directory else ""
             names = sorted(name for name in found if name >= start)
             return [self._file_status(prefix + name, found[name]) for name in names]
+
+    def _list_folder(self, located: str) -> dict[str, Mapping[str, Any]]:
+        try:
+            return remote_listing.list_folder(self._fs, located)
+        except FileNotFoundError:
+            store_errors.require_bucket(self.address.scheme, self._fs, located)
+            raise
 
     def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[Entry]:
         with self._errors(folder):
@@ -146,11 +153,12 @@ class RemoteStorage(Storage):
         meaning = conditional_put.meaning_of_error(error)
         if meaning == "exists":
             raise FileExistsError(f"{self.describe(path)} exists already") from None
+        refused = meaning == "refused" or (meaning == "busy" and last)
+        explained = self._explained(path, "write", error, NOTHING_WRITTEN) if refused else None
         if meaning in ("unknown", "refused"):
             self._forget_client()
-        text = f"{self.describe(path)}: {self._redacted(error)}"
-        if meaning == "refused" or (meaning == "busy" and last):
-            raise StorageError(f"cannot write {text}; {NOTHING_WRITTEN}", parameters={"path": path}) from None
+        if explained is not None:
+            raise explained from None
         if meaning == "conflict" and last:
             # Perhaps with a request of this very client, which it took for lost.
             raise UncertainWriteError(
@@ -295,12 +303,24 @@ class RemoteStorage(Storage):
                     parameters={"option": misnamed[1]},
                 ) from None
             missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            if missing and verb != "write":
+            if missing and verb != "write" and store_errors.problem_of(error) is None:
                 raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
+            explained = self._explained(path, verb, error, outcome)
             if not isinstance(error, FileExistsError):
                 self._forget_client()
+            raise explained from None
+
+    def _explained(self, path: str, verb: str, error: Exception, outcome: str = "") -> StorageError:
+        """The error of a store, with its cause and what to do where that is known."""
+        problem = store_errors.problem_of(error)
+        client = self._opened[1] if self._opened is not None else None
+        if problem is None:
             text = f"cannot {verb} {self.describe(path)}: {self._redacted(error)}"
-            raise StorageError(f"{text}; {outcome}" if outcome else text, parameters={"path": path}) from None
+            return StorageError(f"{text}; {outcome}" if outcome else text, parameters={"path": path})
+        store = "" if client is None else clients.endpoint_of(self.address.scheme, client)
+        if problem.plain and client is not None:
+            problem = store_errors.asked_again(self.address.scheme, client, self._locate("")) or problem
+        return problem.error(self.address, self.describe(path), verb, store, self._hidden, outcome)
 
     def _forget_client(self) -> None:
         """Begin anew with the next call: what a client was refused for may be given by then."""
@@ -311,6 +331,9 @@ class RemoteStorage(Storage):
     def _redacted(self, error: Exception) -> str:
         # In one line: some clients put the whole answer into their errors.
         text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+        return self._hidden(text)
+
+    def _hidden(self, text: str) -> str:
         return redact(text, self.options, *_userinfo_parts(self.address))
 
 

@@ -124,8 +124,8 @@ def test_a_folder_marker_is_not_a_file_but_makes_the_folder_exist(storage: Stora
     assert storage.list_from("_delta_log", "0") == []
 
 
-def test_a_missing_bucket_raises_file_not_found(options: dict[str, Any]) -> None:
-    with pytest.raises(FileNotFoundError):
+def test_a_missing_bucket_is_not_an_empty_folder(options: dict[str, Any]) -> None:
+    with pytest.raises(StorageError, match="there is no bucket 'no-such-bucket'"):
         open_storage("s3://no-such-bucket/t", options).list_from("_delta_log")
 
 

@@ -1,0 +1,69 @@
+"""Conditions of stores: why one cannot be reached, or does not let somebody in."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import StorageError
+
+BUCKET_NOT_FOUND = ErrorCondition(
+    "DELTA_STORAGE_ERROR.BUCKET_NOT_FOUND",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: there is no {kind} {bucket!r} at {store}; correct the address, or make the {kind}, which "
+    "a write never does ({reason})",
+    parameters=("path", "bucket"),
+)
+INVALID_CREDENTIALS = ErrorCondition(
+    "DELTA_STORAGE_ERROR.INVALID_CREDENTIALS",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: {store} does not know the credentials, or their secret is wrong; correct them where they "
+    "are given ({reason})",
+    parameters=("path",),
+)
+CREDENTIALS_EXPIRED = ErrorCondition(
+    "DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: the credentials that {store} was shown have expired; get new ones and try again ({reason})",
+    parameters=("path",),
+)
+NO_CREDENTIALS = ErrorCondition(
+    "DELTA_STORAGE_ERROR.NO_CREDENTIALS",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: no credentials for {store} were found in options, session settings, environment, profiles "
+    "or the roles of this machine; give some: {how} ({reason})",
+    parameters=("path",),
+)
+ACCESS_DENIED = ErrorCondition(
+    "DELTA_STORAGE_ERROR.ACCESS_DENIED",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: {store} does not allow it with these credentials, or without any; have the permission given "
+    "to {verb} and list there ({reason})",
+    parameters=("path",),
+)
+WRONG_REGION = ErrorCondition(
+    "DELTA_STORAGE_ERROR.WRONG_REGION",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: the bucket lies in another region than {store} was asked for; set AWS_REGION or "
+    "fs.s3a.endpoint.region, and no endpoint of one region ({reason})",
+    parameters=("path",),
+)
+TLS_FAILED = ErrorCondition(
+    "DELTA_STORAGE_ERROR.TLS_FAILED",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: no secure connection to {store}; {advice} ({reason})",
+    parameters=("path",),
+)
+UNREACHABLE = ErrorCondition(
+    "DELTA_STORAGE_ERROR.UNREACHABLE",
+    StorageError,
+    "58030",
+    "cannot {verb} {path}: {store} cannot be reached; correct the address of the store or look after the network "
+    "({reason})",
+    parameters=("path",),
+)
