@@ -6,16 +6,18 @@ import bisect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.delta_log import DeltaLog
-from spark_tests.chaos.worker import READ, VACUUM
+from spark_tests.chaos.spark_app import STREAM
+from spark_tests.chaos.worker import FEED, READ, VACUUM
 from spark_tests.concurrency.row_commands import rows_of
 from spark_tests.concurrency.row_history import Committed, Files, History
-from spark_tests.concurrency.row_model import OPTIMIZE, PURGE, from_json
+from spark_tests.concurrency.row_model import APPEND, OPTIMIZE, PURGE, from_json
 
 Step = dict[str, Any]
 
@@ -23,18 +25,54 @@ _OF_VACUUM = ("VACUUM START", "VACUUM END")
 _FAR_AHEAD_MS = 4_000_000_000_000
 
 
-def read_notes(folder: Path) -> tuple[dict[str, Step], Counter[str]]:
-    """Every step by its name, what came of it where it has come to an end; and the faults of local disks."""
-    steps: dict[str, Step] = {}
-    faults: Counter[str] = Counter()
+@dataclass
+class Noted:
+    """What all processes have noted.
+
+    Attributes
+    ----------
+    steps
+        By their names; with what came of them, where they have come to an end.
+    fed
+        The same of the table that a stream reads.
+    faults
+        Of the local disk.
+    restarts
+        Errors of the stream's query.
+    """
+
+    steps: dict[str, Step] = field(default_factory=dict)
+    fed: dict[str, Step] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+    restarts: list[str] = field(default_factory=list)
+
+
+def read_notes(folder: Path) -> Noted:
+    """The notes in a folder."""
+    found, steps = Noted(), {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines():
             note = json.loads(line)
             if "fault" in note:
-                faults[note["fault"]] += 1
+                found.faults[note["fault"]] += 1
+            elif "stream" in note:
+                found.restarts.append(note["stream"])
             else:
                 steps.setdefault(note["said"], {}).update(note)
-    return steps, faults
+    for said, step in steps.items():
+        if step["kind"] == FEED:
+            found.fed[said] = {**step, "kind": APPEND}
+        else:
+            found.steps[said] = step
+    return found
+
+
+def check_copy(source: DeltaLog, target: DeltaLog) -> tuple[list[str], list[str]]:
+    """What a stream from a table that only grows has lost and doubled in the other."""
+    wanted = Counter(rows_of(source.snapshot().scan().to_arrow()))
+    found = Counter(rows_of(target.snapshot().scan().to_arrow()))
+    lost = [f"row {row} of the stream" for row in (wanted - found)]
+    return lost, [f"row {row} of the stream" for row in (found - wanted)]
 
 
 class ChaosHistory(History):
@@ -105,7 +143,7 @@ class ChaosHistory(History):
                 self.doubled.append(f"{said} in {versions}")
             if "unnamed" in step:
                 self.problems.append(f"unnamed error of {said} ({step['kind']}): {step['unnamed']}")
-            if step["kind"] in (READ, VACUUM) or "ended" not in step:
+            if step["kind"] in (READ, VACUUM, STREAM) or "ended" not in step:
                 continue
             if step.get("version") is not None and step["version"] not in versions:
                 self.lost.append(
@@ -165,7 +203,13 @@ class ChaosHistory(History):
         """Who was told that there was nothing to do had nothing to do."""
         last = len(self.files.live) - 1
         for said, step in self.noted.items():
-            if step["kind"] in (READ, VACUUM, OPTIMIZE, PURGE) or step.get("version", 0) is not None:
+            maintains = step["kind"] in (READ, VACUUM, OPTIMIZE, PURGE, STREAM)
+            if (
+                maintains
+                or "ended" not in step
+                or {"told", "unnamed"} & step.keys()
+                or said in self.versions_of
+            ):
                 continue
             command = from_json(step["command"])
             seen = range(self._known_at(step["began"]), last + 1)

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from delta_ds.kernel.delta_log import DeltaLog
-from spark_tests.chaos.checker import ChaosHistory, read_notes
+from spark_tests.chaos.applications import Applications
+from spark_tests.chaos.checker import ChaosHistory, check_copy, read_notes
 from spark_tests.chaos.crew import GRACE_SECONDS
 from spark_tests.chaos.stores import STORES, Store, Trouble
 from spark_tests.chaos.worker import PROPERTIES
@@ -55,6 +56,8 @@ class Load:
         Seconds on average.
     expire_every
         Seconds on average between times when nobody is let in.
+    applications
+        Of Spark, one of which streams; the last one is killed on its way.
     """
 
     seconds: float = 300
@@ -65,6 +68,7 @@ class Load:
     local_rate: float = 0.004
     kill_every: float = 10
     expire_every: float = 60
+    applications: int = 0
 
 
 @dataclass
@@ -77,6 +81,8 @@ class Result:
         How many steps came to which end.
     faults
         How many of each kind.
+    restarts
+        How often the stream's query has failed, and was started again.
     """
 
     store: str
@@ -86,6 +92,7 @@ class Result:
     killed: int = 0
     versions: int = 0
     slowest: float = 0
+    restarts: int = 0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -98,39 +105,52 @@ class Result:
         told, kinds = self.told, ", ".join(f"{kind} {count}" for kind, count in self.faults.most_common())
         cells = [
             self.store, sum(told.values()), self.versions, sum(self.faults.values()), told["conflict"],
-            told["refused"], told["uncertain"], self.killed, f"{self.slowest:.0f} s", len(self.lost),
-            len(self.doubled), len(self.problems), kinds,
+            told["refused"], told["uncertain"], self.killed, self.restarts, f"{self.slowest:.0f} s",
+            len(self.lost), len(self.doubled), len(self.problems), kinds,
         ]  # fmt: skip
         return "| " + " | ".join(map(str, cells)) + " |"
 
 
+MIXED, SOURCE, TARGET = TABLES = ("t 1", "events", "copy")
 MARKS = "<!-- measured: chaos -->", "<!-- end: chaos -->"
 HEAD = (
-    "| store | operations | versions | faults | conflicts | refused | uncertain | killed | slowest | lost | doubled "
-    "| wrong | faults by kind |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    "| store | operations | versions | faults | conflicts | refused | uncertain | killed | restarts | slowest "
+    "| lost | doubled | wrong | faults by kind |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
 def run(name: str, load: Load, folder: Path) -> Result:
     """Run a load on a store of its own."""
     with STORES[name](folder, load.seed, load.rates) as store:
-        log = DeltaLog(f"{store.url}/t 1", store.options)
-        row_commands.create(log, PROPERTIES, partitioned=True)
+        logs = {table: DeltaLog(f"{store.url}/{table}", store.options) for table in TABLES}
+        row_commands.create(logs[MIXED], PROPERTIES, partitioned=True)
+        if load.applications:
+            row_commands.create(logs[SOURCE], {}, partitioned=False)
         notes = folder / "notes"
         notes.mkdir()
-        watch = Watch(log, store.proxy, load)
-        with watch:
-            answer = _crew(_job(name, load, store, notes))
-        if store.proxy is not None:
-            store.proxy.say("calm")
-        return _result(name, load, store, log, watch.files, notes, answer)
+        job = _job(name, load, store, folder)
+        with Applications(job, load.applications, folder) as applications:
+            watch = Watch(logs[MIXED], store.proxy, load, applications)
+            with watch:
+                applications.begin()
+                answer = _crew(job)
+                applications.over()
+            if store.proxy is not None:
+                store.proxy.say("calm")
+            applications.finish()
+        return _result(name, load, store, logs, watch.files, notes, answer, applications)
 
 
-def _job(name: str, load: Load, store: Store, notes: Path) -> dict[str, Any]:
+def _job(name: str, load: Load, store: Store, folder: Path) -> dict[str, Any]:
+    streams = {
+        "source": f"{store.url}/{SOURCE}", "target": f"{store.url}/{TARGET}", "checkpoint": str(folder / "checkpoint"),
+    }  # fmt: skip
+    feeders = {"feeder": 1} if load.applications else {}
     return {
-        "url": f"{store.url}/t 1", "options": store.troubled, "modules": store.modules, "seed": load.seed,
-        "seconds": load.seconds, "appends": load.appends, "skews": SKEWS, "notes": str(notes),
-        "roles": {"writer": load.writers, "reader": 1, "vacuum": 1}, "kill_every": load.kill_every,
+        "url": f"{store.url}/{MIXED}", "events": streams["source"], "streams": streams, "options": store.troubled,
+        "modules": store.modules, "seed": load.seed, "seconds": load.seconds, "appends": load.appends,
+        "skews": SKEWS, "notes": str(folder / "notes"), "kill_every": load.kill_every,
+        "roles": {"writer": load.writers, "reader": 1, "vacuum": 1, **feeders},
         "retention_hours": RETENTION_HOURS, "pause": min(8.0, load.seconds / 20),
         "fault_rate": load.local_rate if name == "local" else 0,
     }  # fmt: skip
@@ -149,21 +169,36 @@ def _crew(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(
-    name: str, load: Load, store: Store, log: DeltaLog, files: Files, notes: Path, answer: dict[str, Any]
+    name: str,
+    load: Load,
+    store: Store,
+    logs: dict[str, DeltaLog],
+    files: Files,
+    notes: Path,
+    answer: dict[str, Any],
+    applications: Applications,
 ) -> Result:
-    steps, faults = read_notes(notes)
-    result = Result(name, load.seed, faults=faults, killed=answer["killed"])
+    noted = read_notes(notes)
+    result = Result(name, load.seed, faults=noted.faults, killed=answer["killed"] + applications.killed)
     if store.proxy is not None:
         result.faults.update(store.proxy.counts())
     files.catch_up()
-    history = ChaosHistory(log, steps, files)
-    history.check()
-    result.versions = len(files.live)
-    for step in steps.values():
+    histories = [ChaosHistory(logs[MIXED], noted.steps, files)]
+    if load.applications:
+        histories.append(ChaosHistory(logs[SOURCE], noted.fed, Files(logs[SOURCE])))
+        result.restarts = len(noted.restarts)
+        result.lost, result.doubled = check_copy(logs[SOURCE], logs[TARGET])
+    for history in histories:
+        history.check()
+        result.versions += len(history.files.live)
+        result.lost += history.lost
+        result.doubled += history.doubled
+        result.problems += history.problems
+    for step in (*noted.steps.values(), *noted.fed.values()):
         if "ended" in step:
             result.slowest = max(result.slowest, (step["ended"] - step["began"]) / 1e9)
         result.told[step.get("told") or ("done" if "ended" in step else "killed")] += 1
-    result.lost, result.doubled, result.problems = history.lost, history.doubled, history.problems
+    result.problems += applications.problems
     for role in answer["hung"]:
         traces = [path.read_text() for path in notes.glob("*.trace") if path.stat().st_size]
         result.problems.append(f"a {role} did not come to an end: {''.join(traces)}")
@@ -173,8 +208,9 @@ def _result(
 class Watch:
     """What goes on beside the load: every version is read while it is there, and at times nobody is let in."""
 
-    def __init__(self, log: DeltaLog, proxy: Trouble | None, load: Load) -> None:
+    def __init__(self, log: DeltaLog, proxy: Trouble | None, load: Load, applications: Applications) -> None:
         self.files = Files(log)
+        self._applications = applications
         self._proxy = proxy
         self._load = load
         self._random = random.Random(f"watch {load.seed}")
@@ -193,13 +229,18 @@ class Watch:
             raise self._failed
 
     def _watch(self) -> None:
-        expire = time.monotonic() + self._random.uniform(0.5, 1) * self._load.expire_every
+        began = time.monotonic()
+        expire = began + self._random.uniform(0.5, 1) * self._load.expire_every
+        kill = began + self._random.uniform(0.3, 0.5) * self._load.seconds
         try:
             while not self._over.wait(1):
                 known = len(self.files.live)
                 self.files.catch_up()
                 for version in range(known, len(self.files.live)):
                     self.files.rows(version)
+                if time.monotonic() > kill:
+                    kill = float("inf")
+                    self._applications.kill_one(self._load.seconds / 3)
                 if self._proxy is not None and time.monotonic() > expire:
                     self._proxy.say("expire", self._random.uniform(1, 4))
                     expire = time.monotonic() + self._random.uniform(0.5, 1.5) * self._load.expire_every
@@ -221,6 +262,7 @@ def main() -> None:
     parser.add_argument("stores", nargs="+", choices=STORES)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--applications", type=int, default=2, help="of Spark; 0: the kernel alone")
     parser.add_argument("--page", type=Path, default=None, help="a page whose table is written anew")
     parser.add_argument("--keep", type=Path, default=None, help="a folder for what processes noted")
     given = parser.parse_args()
@@ -229,9 +271,12 @@ def main() -> None:
     for name in given.stores:
         print(f"{name}: {given.seconds:.0f} s, seed {seed}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
-            results.append(run(name, Load(seconds=given.seconds, seed=seed), Path(folder)))
+            load = Load(seconds=given.seconds, seed=seed, applications=given.applications)
+            results.append(run(name, load, Path(folder)))
             if given.keep is not None:
                 shutil.copytree(Path(folder, "notes"), given.keep / name, dirs_exist_ok=True)
+                if given.applications:
+                    shutil.copy(Path(folder, "applications.log"), given.keep / name)
         for wrong in (*results[-1].lost, *results[-1].doubled, *results[-1].problems):
             print(f"{name}: {wrong}", file=sys.stderr, flush=True)
     table = "\n".join([HEAD, *(result.row() for result in results)])

@@ -34,7 +34,7 @@ from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.faults import injected
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, PURGE, UPDATE, Choices
 
-READ, VACUUM = "read", "vacuum"
+READ, VACUUM, FEED = "read", "vacuum", "feed"
 # How often each kind is chosen by a writer that has made its appends.
 KINDS = (
     (APPEND,) * 4 + (DELETE,) * 2 + (UPDATE,) * 3 + (MERGE,) * 4 + (OPTIMIZE,) * 2 + (PURGE,) + (READ,) * 3
@@ -61,9 +61,10 @@ class Worker:
     Parameters
     ----------
     job
-        `url` and `options` of the table; `writer`, a number that no other process has; `seed`; `role`: `writer`,
-        `reader` or `vacuum`; `appends`, which a writer makes first; `ends`, on the monotonic clock; `skew_hours` of
-        its clock; `notes`, a folder; `retention_hours` of VACUUM; `fault_rate` of a local disk.
+        `url` and `options` of the table; `events`, the table that a stream reads; `writer`, a number that no other
+        process has; `seed`; `role`: `writer`, `reader`, `vacuum` or `feeder` of the stream; `appends`, which a writer
+        makes first; `ends`, on the monotonic clock; `skew_hours` of its clock; `notes`, a folder; `retention_hours`
+        of VACUUM; `fault_rate` of a local disk.
     """
 
     def __init__(self, job: Job) -> None:
@@ -92,23 +93,24 @@ class Worker:
     def _kind(self) -> str:
         role = self._job["role"]
         if role != "writer":
-            return READ if role == "reader" else VACUUM
+            return {"reader": READ, "vacuum": VACUUM, "feeder": FEED}[role]
         return APPEND if self._number < self._job["appends"] else self._random.choice(KINDS)
 
     def _step(self, kind: str) -> None:
         said = f"{self._job['writer']}-{self._number}"
         self._number += 1
-        command = None if kind in (READ, VACUUM) else self._choices.command(kind)
+        command = None if kind in (READ, VACUUM) else self._choices.command(APPEND if kind == FEED else kind)
         self._notes.write(
             said=said, kind=kind, command=command and asdict(command), began=time.monotonic_ns()
         )
         try:
             # A handle of its own now and then: some users keep one, some open the table each time.
             if self._number % 5 == 1:
-                self._log = DeltaLog(self._job["url"], self._job["options"])
+                url = self._job["events" if kind == FEED else "url"]
+                self._log = DeltaLog(url, self._job["options"])
             outcome = self._do(kind, command, said)
         except DeltaError as error:
-            outcome = {"error": type(error).__name__, "text": error.text, "told": _told(error)}
+            outcome = {"error": type(error).__name__, "text": error.text, "told": told(error)}
             time.sleep(self._random.uniform(0, _AFTER_AN_ERROR))
         except Exception:
             outcome = {"unnamed": traceback.format_exc()}
@@ -126,7 +128,7 @@ class Worker:
         return {"version": row_commands.run(self._log, command, said)}
 
 
-def _told(error: DeltaError) -> str:
+def told(error: DeltaError) -> str:
     """What an error says of the commit."""
     if isinstance(error, UncertainWriteError):
         return "uncertain"

@@ -60,7 +60,7 @@ def run(spark: SparkSession, log: DeltaLog, command: Command, said: str) -> None
     elif command.kind == UPDATE:
         table.update(command.condition, {"value": "value + 1"})
     elif command.kind == MERGE:
-        _merge(spark, table, command)
+        merge(spark, table, command)
     else:
         optimize = table.optimize()
         if command.parts and log.snapshot().partition_columns:
@@ -72,7 +72,7 @@ def frame(spark: SparkSession, command: Command) -> DataFrame:
     return spark.createDataFrame(list(command.rows), ", ".join(f"{name} bigint" for name in NAMES))
 
 
-def _merge(spark: SparkSession, table: DeltaTable, command: Command) -> None:
+def merge(spark: SparkSession, table: DeltaTable, command: Command) -> None:
     places = f"t.part IN ({', '.join(map(str, command.parts))})" if command.parts else "true"
     rows = frame(spark, command).alias("s")
     merge = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -213,7 +214,8 @@ class Answer(Exception):
         (OSError(16, "busy"), Answer("ConditionalRequestConflict", 409), "conflict"),
         (PermissionError("x"), Answer("AccessDenied", 403), "refused"),
         (FileNotFoundError("x"), Answer("NoSuchBucket", 404), "refused"),
-        (OSError(16, "slow down"), Answer("SlowDown", 503), "refused"),
+        (OSError(16, "slow down"), Answer("SlowDown", 503), "busy"),
+        (OSError(16, "x"), Answer("", 429, response=False), "busy"),
         (OSError(38, "x"), Answer("NotImplemented", 501), "refused"),
         (OSError(5, "x"), Answer("InternalError", 500), "unknown"),
         (TimeoutError("x"), Answer("RequestTimeout", 408), "unknown"),
@@ -225,6 +227,7 @@ class Answer(Exception):
         (Answer("", 503, response=False), None, "unknown"),
         (RuntimeError("x"), None, "unknown"),
         (ValueError("no such endpoint"), None, "refused"),
+        (json.JSONDecodeError("an answer cut off", "", 0), None, "unknown"),
     ],
 )
 def test_what_a_store_answers_is_understood(outer: Exception, cause: Exception | None, meaning: str) -> None:
