@@ -1,4 +1,4 @@
-"""`python -m delta_ds`: start programs that know nothing of this package."""
+"""`python -m delta_ds`, also called `pydelta`: look at tables, start programs that know nothing of this package."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+# Those that need pyspark, and nothing of the extra `cli`.
+_PROGRAMS = ("run", "connect-server")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status. A program that is run in the place of this one has its own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] not in _PROGRAMS:
+        return _of_tables(given)
     # What comes after `run` is the command line of another program, and none of ours.
     ours, program = (given[:1], given[1:]) if given[:1] == ["run"] else (given, [])
     if program[:1] in (["-h"], ["--help"]):
@@ -29,6 +34,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(ours, argparse.Namespace(program=program))
     status: int = parsed.call(parsed)
     return status
+
+
+def _of_tables(given: Sequence[str]) -> int:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("typer", "rich") if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(
+            f"pydelta {given[0]} needs {' and '.join(missing)}: pip install 'delta-ds[cli]'. "
+            f"Without: {', '.join(_PROGRAMS)}\n"
+        )
+        return 2
+    from delta_ds.cli.app import main as run
+
+    return run(given)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,109 @@
+"""Arguments that several commands take, and the tables that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timezone
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from delta_ds.kernel.commands.time_travel import snapshot_at
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.filenames import LOG_DIRECTORY
+from delta_ds.kernel.options.read import split_path_suffix
+from delta_ds.kernel.options.values import names
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.snapshot import Snapshot
+
+Table = Annotated[str, typer.Argument(metavar="TABLE", help="Its folder or URL; @v5 may follow it.")]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="Of the store, such as aws_region=eu-west-1."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON value in place of text for people.")]
+Version = Annotated[int | None, typer.Option("--version", "-v", help="As the table was at this version.")]
+Timestamp = Annotated[
+    str | None, typer.Option("--timestamp", "-t", help="As it was then: 2026-01-31, 2026-01-31 12:00:00.")
+]
+Zone = Annotated[str, typer.Option("--timezone", help="Of timestamps without one, in and out.")]
+Where = Annotated[
+    str | None, typer.Option("--where", "-w", metavar="PREDICATE", help="SQL, such as \"country = 'DE'\".")
+]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many.")]
+
+
+def storage_options(given: Sequence[str] | None) -> dict[str, str]:
+    """Options of the form NAME=VALUE.
+
+    Raises
+    ------
+    typer.BadParameter
+        One is not of this form.
+    """
+    options = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--option")
+        options[name.removeprefix("storage.")] = value
+    return options
+
+
+def column_names(text: str, option: str) -> tuple[str, ...]:
+    """Names of columns: a,b with odd ones in backticks.
+
+    Raises
+    ------
+    typer.BadParameter
+        It is no such list.
+    """
+    try:
+        return names(text, timezone.utc)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def open_log(path: str, given: Sequence[str] | None) -> DeltaLog:
+    """The log of a table that is named without a version.
+
+    Raises
+    ------
+    DeltaError
+        There is none to be had.
+    """
+    return DeltaLog(path, storage_options(given))
+
+
+def open_at(
+    path: str,
+    given: Sequence[str] | None,
+    version: int | None = None,
+    timestamp: str | None = None,
+    zone: str = "UTC",
+) -> tuple[DeltaLog, Snapshot]:
+    """A table at what the options of a command or the end of its path say.
+
+    Raises
+    ------
+    DeltaError
+        It cannot be read, or two versions are asked for.
+    """
+    log = open_log(path, given)
+    asked: dict[str, Any] = {"version": version, "timestamp": timestamp}
+    plain, at, moment = split_path_suffix(path, zone)
+    # A folder may really be named so.
+    if plain != path and not _has_log(log):
+        if version is not None or timestamp is not None:
+            raise typer.BadParameter(f"{path!r} and an option both say when", param_hint="TABLE")
+        log = open_log(plain, given)
+        asked = {"version": at, "timestamp": moment}
+    return log, snapshot_at(log, asked["version"], asked["timestamp"], zone)
+
+
+def _has_log(log: DeltaLog) -> bool:
+    try:
+        return bool(log.storage.list_from(LOG_DIRECTORY))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,66 @@
+"""The command `fsck`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from delta_ds.cli import output
+from delta_ds.cli.arguments import Json, StorageOption, Table, open_log
+from delta_ds.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.commands.fsck.findings import Finding
+
+
+def fsck(
+    table: Table,
+    contents: Annotated[
+        bool,
+        typer.Option("--contents", help="Also read the footer of each file, and check every checkpoint."),
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 where there is any."""
+    from delta_ds.kernel.commands.fsck.command import check
+
+    with progress_bar(json) as progress:
+        found = list(check(open_log(table, option), contents=contents, progress=progress))
+    damage = sum(finding.kind.damage for finding in found)
+    if json:
+        output.print_json(
+            {
+                "damage": damage,
+                "findings": [
+                    {
+                        "kind": finding.kind.name,
+                        "damage": finding.kind.damage,
+                        "path": finding.path,
+                        "detail": finding.detail,
+                        "advice": finding.kind.advice,
+                    }
+                    for finding in found
+                ],
+            }
+        )
+    else:
+        _print(found, damage)
+    if damage:
+        raise typer.Exit(output.FOUND)
+
+
+def _print(found: list[Finding], damage: int) -> None:
+    for kind in dict.fromkeys(finding.kind for finding in found):
+        of_kind = [finding for finding in found if finding.kind is kind]
+        style = "bold red" if kind.damage else "bold yellow"
+        output.console.print(f"{kind.name}: {len(of_kind)}", style=style)
+        for finding in of_kind[: output.MOST_LINES]:
+            output.console.print(f"  {finding.path or 'table'}: {finding.detail}", markup=False)
+        if len(of_kind) > output.MOST_LINES:
+            output.console.print(
+                f"  ... and {len(of_kind) - output.MOST_LINES} more: --json names all", style="dim"
+            )
+        output.console.print(f"  {kind.advice}", style="dim", markup=False)
+    output.console.print(f"{damage} findings of damage" if damage else "no damage found")

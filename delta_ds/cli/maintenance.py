@@ -1,0 +1,176 @@
+"""Commands that change a table or clean up after it: `checkpoint`, `vacuum`, `restore`, `convert`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from delta_ds.cli import output
+from delta_ds.cli.arguments import Json, StorageOption, Table, Zone, open_log
+from delta_ds.cli.progress import progress_bar
+from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+
+_COLUMN_SEPARATOR = re.compile(r",(?![^(]*\))")
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_SQL_NAMES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long", "real": "float"}
+_TYPES = frozenset(
+    [
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "string",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+    ]
+    + ["timestamp_ntz"]
+)
+
+
+def checkpoint(table: Table, option: StorageOption = None, json: Json = False) -> None:
+    """Write a checkpoint of the newest version, so that the next reader has less to read."""
+    version = open_log(table, option).checkpoint()
+    _tell({"version": version}, f"checkpoint of version {version}", json)
+
+
+def vacuum(
+    table: Table,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be deleted.")] = False,
+    retain_hours: Annotated[
+        float | None, typer.Option("--retain-hours", help="In place of what the table's property says.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also with less than the table's retention: readers may lose files."),
+    ] = False,
+    lite: Annotated[bool, typer.Option("--lite", help="Find files by the log, without a listing.")] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Delete the files that no version within the retention needs."""
+    from delta_ds.kernel.commands.vacuum.command import vacuum as run
+
+    with progress_bar(json) as progress:
+        done = run(
+            open_log(table, option),
+            retain_hours,
+            dry_run=dry_run,
+            mode="lite" if lite else "full",
+            retention_check=not force,
+            progress=progress,
+        )
+    paths = done.paths.to_pylist()
+    if json:
+        output.print_json(
+            {
+                "dryRun": done.dry_run,
+                "version": done.version,
+                "numFiles": done.num_files,
+                "numBytes": done.num_bytes,
+                "paths": paths,
+                "folders": done.folders,
+            }
+        )
+        return
+    for path in paths[: output.MOST_LINES]:
+        output.console.print(path, markup=False)
+    if len(paths) > output.MOST_LINES:
+        output.console.print(f"... and {len(paths) - output.MOST_LINES} more: --json names all", style="dim")
+    verb = "would be deleted" if dry_run else "deleted"
+    output.console.print(f"{done.num_files} files ({output.size(done.num_bytes)}) {verb}")
+
+
+def restore(
+    table: Table,
+    version: Annotated[int | None, typer.Option("--version", "-v", help="Back to this version.")] = None,
+    timestamp: Annotated[
+        str | None, typer.Option("--timestamp", "-t", help="Back to how it was then.")
+    ] = None,
+    zone: Zone = "UTC",
+    ignore_missing_files: Annotated[
+        bool, typer.Option("--ignore-missing-files", help="Bring back what is left where files are gone.")
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Commit the state of an earlier version as the newest."""
+    from delta_ds.kernel.commands.restore import restore as run
+
+    if (version is None) == (timestamp is None):
+        raise typer.BadParameter("give --version or --timestamp")
+    done = run(
+        open_log(table, option),
+        version=version,
+        timestamp=timestamp,
+        timezone=zone,
+        ignore_missing_files=ignore_missing_files,
+    )
+    if done is None:
+        _tell({"version": None}, "nothing to do: the table is at this version", json)
+        return
+    body = {"version": done.version, **done.row()}
+    _tell(body, f"restored as version {done.version}", json)
+
+
+def convert(
+    folder: Annotated[str, typer.Argument(help="A folder of Parquet files.")],
+    partition_by: Annotated[
+        str | None,
+        typer.Option("--partition-by", help="Columns of folders with types: 'year INT, country STRING'."),
+    ] = None,
+    no_statistics: Annotated[
+        bool, typer.Option("--no-statistics", help="Do not read the files' footers for statistics.")
+    ] = False,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Make a table of a folder of Parquet files, in place: CONVERT TO DELTA."""
+    from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
+
+    done = convert_to_delta(
+        open_log(folder, option),
+        None if partition_by is None else _partition_schema(partition_by),
+        collect_statistics=not no_statistics,
+        timezone=zone,
+    )
+    if done is None:
+        _tell({"version": None}, "nothing to do: it is a table already", json)
+        return
+    count = done.num_converted_files
+    _tell({"version": done.version, "numFiles": count}, f"{count} files are a table now", json)
+
+
+def _partition_schema(text: str) -> StructType:
+    fields = []
+    for column in _COLUMN_SEPARATOR.split(text):
+        name, _, kind = column.strip().partition(" ")
+        data_type = _type(kind.strip().lower())
+        if not name or data_type is None:
+            raise typer.BadParameter(
+                f"{column.strip()!r} is not a name and a type such as INT, STRING, DATE, DECIMAL(10,2)",
+                param_hint="--partition-by",
+            )
+        fields.append(StructField(name.strip("`"), data_type))
+    return StructType(tuple(fields))
+
+
+def _type(name: str) -> DataType | None:
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is not None:
+        return DecimalType(int(decimal[1]), int(decimal[2] or 0))
+    name = _SQL_NAMES.get(name, name)
+    return PrimitiveType(name) if name in _TYPES else None
+
+
+def _tell(body: dict[str, Any], text: str, json: bool) -> None:
+    if json:
+        output.print_json(body)
+    else:
+        output.console.print(text, markup=False)

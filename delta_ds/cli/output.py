@@ -1,0 +1,111 @@
+"""What commands print: text for people, or one JSON value for programs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from delta_ds.exceptions import DeltaError
+
+# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed.
+FOUND, USAGE, FAILED = 1, 2, 3
+# Lines that stand for themselves before the rest is only counted.
+MOST_LINES = 20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+# What is no terminal takes lines of any length.
+_WIDE = 10_000
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> None:
+    """Print rows below their columns' names.
+
+    Parameters
+    ----------
+    right
+        Columns of numbers.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(shown(value)) for value in row))
+    console.print(table)
+
+
+def print_record(record: Mapping[str, Any]) -> None:
+    """Print a value below its name, line by line."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in record.items():
+        table.add_row(name, Text(shown(value)))
+    console.print(table)
+
+
+def print_error(error: DeltaError, as_json: bool) -> None:
+    """Print what failed, on the error stream."""
+    if as_json:
+        body = {
+            "error": type(error).__name__,
+            "condition": error.condition,
+            "message": error.text,
+            "parameters": error.parameters,
+        }
+        sys.stderr.write(json.dumps(plain(body), ensure_ascii=False) + "\n")
+        return
+    errors.print(Text.assemble(("error: ", "bold red"), f"[{error.condition}] {error.text}"))
+
+
+def shown(value: Any) -> str:
+    """A value as a cell of a table."""
+    if value is None:
+        return ""
+    value = plain(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's types: times in ISO form, decimals and what JSON has no number for as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (Decimal, timedelta)):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def size(count: int | None) -> str:
+    """A number of bytes for people."""
+    if count is None:
+        return ""
+    number, unit = float(count), 0
+    while number >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{number:.1f} {_UNITS[unit]}"

@@ -1,0 +1,83 @@
+"""Commands that show rows: `show`, `changes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from delta_ds.cli import output
+from delta_ds.cli.arguments import (
+    Json,
+    StorageOption,
+    Table,
+    Timestamp,
+    Version,
+    Where,
+    Zone,
+    column_names,
+    open_at,
+    open_log,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN_ROWS = 20
+
+Rows = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many rows.")]
+Columns = Annotated[str | None, typer.Option("--columns", "-c", help="These only, in this order: a,b")]
+
+
+def show(
+    table: Table,
+    where: Where = None,
+    columns: Columns = None,
+    limit: Rows = _SHOWN_ROWS,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """The first rows of a table, or of those that match a predicate."""
+    _, snapshot = open_at(table, option, version, timestamp, zone)
+    scan = snapshot.scan(
+        where, None if columns is None else column_names(columns, "--columns"), timezone=zone
+    )
+    _print(scan.schema.names, scan.to_batches(), limit, json)
+
+
+def changes(
+    table: Table,
+    start: Annotated[int | None, typer.Option("--from", help="The first version.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="The last version.")] = None,
+    limit: Rows = _SHOWN_ROWS,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Rows of the change data feed of some versions; without --from, of the newest."""
+    feed = open_log(table, option).changes(start, end, timezone=zone)
+    _print(feed.schema.names, feed.to_batches(), limit, json)
+
+
+def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json: bool) -> None:
+    rows, more = first_rows(batches, limit)
+    if json:
+        output.print_json(rows)
+        return
+    output.print_table(names, [list(row.values()) for row in rows])
+    if more:
+        output.console.print(f"... only the first {limit} rows: --limit shows more", style="dim")
+
+
+def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """The first rows, and whether there are more."""
+    rows: list[dict[str, Any]] = []
+    for batch in batches:
+        rows += batch.slice(0, limit + 1 - len(rows)).to_pylist()
+        if len(rows) > limit:
+            break
+    return rows[:limit], len(rows) > limit

@@ -1,0 +1,186 @@
+"""Commands that describe a table: `detail`, `properties`, `history`, `files`, `log`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Annotated, Any
+
+import typer
+
+from delta_ds.cli import output
+from delta_ds.cli.arguments import (
+    Json,
+    Limit,
+    StorageOption,
+    Table,
+    Timestamp,
+    Version,
+    Where,
+    Zone,
+    open_at,
+    open_log,
+)
+from delta_ds.kernel.schema.types import StructType
+
+_DETAIL_TIMES = ("createdAt", "lastModified")
+_FILE_COLUMNS = ("path", "size", "partitionValues", "numRecords")
+
+
+def detail(
+    table: Table,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """What DESCRIBE DETAIL tells: id, location, columns, files, bytes, properties, protocol and features."""
+    _, snapshot = open_at(table, option, version, timestamp)
+    found: dict[str, Any] = {"version": snapshot.version, **snapshot.detail()}
+    for name in _DETAIL_TIMES:
+        found[name] = _moment(found[name])
+    found["columns"] = columns_of(snapshot.schema)
+    if json:
+        output.print_json(found)
+        return
+    columns = found.pop("columns")
+    found["sizeInBytes"] = f"{found['sizeInBytes']} ({output.size(found['sizeInBytes'])})"
+    output.print_record(found)
+    output.console.print()
+    output.print_table(("column", "type", "nullable", "comment"), [tuple(each.values()) for each in columns])
+
+
+def properties(
+    table: Table,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set one, as ALTER TABLE ... SET TBLPROPERTIES does."
+        ),
+    ] = None,
+    unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="Take one away.")] = None,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """The properties of a table, after those that are set and unset here."""
+    from delta_ds.kernel.alter.properties import set_properties, unset_properties
+
+    log = open_log(table, option)
+    new = {}
+    for text in set_ or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
+        new[name] = value
+    if new:
+        set_properties(log, new)
+    if unset:
+        unset_properties(log, unset)
+    found = log.snapshot().properties
+    if json:
+        output.print_json(found)
+    else:
+        output.print_table(("property", "value"), sorted(found.items()))
+
+
+def history(table: Table, limit: Limit = None, option: StorageOption = None, json: Json = False) -> None:
+    """What was committed, newest first: DESCRIBE HISTORY."""
+    entries = open_log(table, option).history(limit)
+    if json:
+        output.print_json(entries)
+        return
+    output.print_table(
+        ("version", "timestamp", "operation", "parameters", "metrics", "engine"),
+        [
+            (
+                entry["version"],
+                entry["timestamp"],
+                entry["operation"],
+                _pairs(entry["operationParameters"]),
+                _pairs(entry["operationMetrics"]),
+                entry["engineInfo"],
+            )
+            for entry in entries
+        ],
+        right=("version",),
+    )
+
+
+def files(
+    table: Table,
+    where: Where = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="All files, and why each is read or skipped.")
+    ] = False,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    limit: Limit = None,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """The data files of a table, or those that a predicate reads."""
+    from delta_ds.kernel.json_text import parse_json
+
+    _, snapshot = open_at(table, option, version, timestamp, zone)
+    scan = snapshot.scan(where, timezone=zone)
+    if explain:
+        rows = scan.explain().slice(0, limit).to_pylist()
+    else:
+        rows = scan.files().slice(0, limit).to_pylist()
+        partitions = list(zip(snapshot.partition_columns, snapshot.physical_partition_columns, strict=True))
+        for row in rows:
+            values = row.get("partitionValues") or {}
+            row["partitionValues"] = {name: values.get(physical) for name, physical in partitions}
+            stats = parse_json(row["stats"]) if row["stats"] else {}
+            row["numRecords"] = stats.get("numRecords") if isinstance(stats, dict) else None
+    if json:
+        output.print_json(rows)
+        return
+    names = ("path", "kept", "rule") if explain else _FILE_COLUMNS
+    output.print_table(names, [[row[name] for name in names] for row in rows], right=("size", "numRecords"))
+    output.console.print(f"{scan.num_files} of {snapshot.live_files().num_rows} files are read")
+
+
+def log(
+    table: Table,
+    version: Version = None,
+    limit: Limit = None,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """The actions of one version, the newest if none is given."""
+    from delta_ds.kernel.json_text import parse_json
+    from delta_ds.kernel.storage.log_store import relative_commit_path
+
+    found, snapshot = open_at(table, option, version)
+    lines = found.storage.read(relative_commit_path(snapshot.version)).splitlines()
+    actions = [parse_json(line) for line in lines if line.strip()][:limit]
+    if json:
+        output.print_json(actions)
+        return
+    output.console.print(f"version {snapshot.version}", style="bold")
+    rows = [(kind, body) for action in actions for kind, body in action.items()]
+    output.print_table(("action", "content"), rows)
+
+
+def columns_of(schema: StructType) -> list[dict[str, Any]]:
+    """Name, type, nullability and comment of each column."""
+    return [
+        {
+            "name": field.name,
+            "type": str(field.type),
+            "nullable": field.nullable,
+            "comment": field.metadata.get("comment"),
+        }
+        for field in schema.fields
+    ]
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+
+
+def _pairs(values: Any) -> str:
+    return ", ".join(
+        f"{name}={value}" for name, value in (values or {}).items() if value not in (None, "", "[]")
+    )
