@@ -75,6 +75,8 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "pa.Array": (_named("Array", "ChunkedArray"), "a pyarrow.Array"),
     "pa.Table": (_named("Table"), "a pyarrow.Table"),
     "pa.RecordBatch": (_named("RecordBatch"), "a pyarrow.RecordBatch"),
+    "ArrowStream": (lambda value: hasattr(type(value), "__arrow_c_stream__"), "another source of Arrow data"),
+    "duckdb.DuckDBPyConnection": (_named("DuckDBPyConnection"), "a connection of DuckDB"),
     "pa.RecordBatchReader": (_named("RecordBatchReader"), "a pyarrow.RecordBatchReader"),
 }  # fmt: skip
 _UNION = re.compile(r"\s*\|\s*(?![^\[]*\])")
@@ -128,6 +130,6 @@ def _advice(value: Any) -> str:
     package = type(value).__module__.partition(".")[0]
     if package == "pyspark":
         return '; write a DataFrame of Spark with df.write.format("pydelta")'
-    ways = {"pandas": "pyarrow.Table.from_pandas(rows)", "polars": "rows.to_arrow()"}
+    ways = {"pandas": "pyarrow.Table.from_pandas(rows)", "polars": "rows.collect()"}
     by_type = "pyarrow.table(rows)" if isinstance(value, Mapping) else "pyarrow.Table.from_pylist(rows)"
     return f"; pass {ways.get(package, by_type)}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
+    from delta_ds.kernel.write.arrow import ArrowStream
 
 
 @checked
@@ -188,7 +189,7 @@ class DeltaLog:
 
     def write(
         self,
-        rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream,
         mode: str = "append",
         options: Mapping[str, Any] | None = None,
         **misnamed: Any,
@@ -198,7 +199,8 @@ class DeltaLog:
         Parameters
         ----------
         rows
-            Columns by name; a reader is read only once the write is planned.
+            Columns by name; a reader is read only once the write is planned. DataFrames of pandas (without their index)
+            and polars, relations of DuckDB and whatever else has `__arrow_c_stream__` do too.
         mode
             `append` or `overwrite`.
         options

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
@@ -21,6 +22,9 @@ from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.records import replace
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
     import pyarrow as pa
 
     from delta_ds.kernel.data.read.data_file import Batches
@@ -175,6 +179,69 @@ class Scan:
 
         return pa.Table.from_batches(self._batches(float("inf")), schema=output_schema(self.plan))
 
+    def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
+        """The matching rows as a stream that other libraries read from, as `to_batches` gives them."""
+        import pyarrow as pa
+
+        from delta_ds.kernel.data.read.file_columns import output_schema
+
+        return pa.RecordBatchReader.from_batches(output_schema(self.plan), self._batches(max_bytes))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's PyCapsule interface: polars, DuckDB, pandas and others read a scan as it is, each time anew.
+
+        >>> import pyarrow as pa
+        >>> from delta_ds import DeltaLog
+        >>> scan = DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'", ["order_id"])
+        >>> pa.table(scan).num_rows == scan.count()
+        True
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The matching rows as a DataFrame of pandas, types as pyarrow converts them.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        DeltaError
+            As `to_batches`.
+        """
+        _needs("pandas", "to_pandas")
+        found: pandas.DataFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_polars(self) -> polars.DataFrame:
+        """The matching rows as a DataFrame of polars.
+
+        Raises
+        ------
+        ImportError
+            polars is not installed.
+        DeltaError
+            As `to_batches`.
+        """
+        return _needs("polars", "to_polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The matching rows as a relation of DuckDB, held in memory.
+
+        Parameters
+        ----------
+        connection
+            The one that the relation belongs to; None for DuckDB's default.
+
+        Raises
+        ------
+        ImportError
+            DuckDB is not installed.
+        DeltaError
+            As `to_batches`.
+        """
+        package = _needs("duckdb", "to_duckdb")
+        return (connection or package).from_arrow(self.to_arrow())
+
     def count(self) -> int:
         """How many rows match: from the log without a predicate where it is certain, else by reading.
 
@@ -270,6 +337,15 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"
+
+
+def _needs(package: str, method: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"Scan.{method} needs {package}, which cannot be imported ({error}): pip install {package}"
+        ) from error
 
 
 def _project(snapshot: TableVersion, names: Sequence[str] | None) -> StructType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -18,7 +18,15 @@ from delta_ds.kernel.write.plan import newest_snapshot, plan_write
 from delta_ds.kernel.write.task import write_rows
 
 _BATCH_ROWS = 1 << 16
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+
+
+class ArrowStream(Protocol):
+    """Whatever hands over rows by Arrow's PyCapsule interface: DataFrames of pandas and polars, relations of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream
 
 
 def write_arrow(
@@ -31,7 +39,8 @@ def write_arrow(
     transaction
         On the version to start from, or for a new table.
     rows
-        A table, a batch, or a reader, which is read only once the write is planned.
+        A table, a batch, or a reader, which is read only once the write is planned; or an `ArrowStream`. The index of
+        a pandas DataFrame is no column.
     mode
         `append` or `overwrite`.
     options
@@ -48,11 +57,20 @@ def write_arrow(
         As `plan_write`, `write_rows` and `finish_write`; nothing was written, unless it is an
         `UncertainWriteError`.
     """
-    if isinstance(rows, pa.Table):
-        rows = rows.to_reader(_BATCH_ROWS)
-    batches = [rows] if isinstance(rows, pa.RecordBatch) else rows
-    schema = schema_from_arrow(rows.schema)
+    given = _arrow(rows)
+    batches = [given] if isinstance(given, pa.RecordBatch) else given
+    schema = schema_from_arrow(given.schema)
     return write_batches(transaction.storage, schema, batches, mode, options, transaction)
+
+
+def _arrow(rows: Rows) -> pa.RecordBatch | pa.RecordBatchReader:
+    if isinstance(rows, (pa.RecordBatch, pa.RecordBatchReader)):
+        return rows
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        return rows.to_reader(_BATCH_ROWS)
+    return pa.RecordBatchReader.from_stream(rows)
 
 
 def write_batches(
