@@ -222,7 +222,8 @@ class Scan:
         DeltaError
             As `to_batches`.
         """
-        return _needs("polars", "to_polars").from_arrow(self.to_arrow())
+        found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
+        return found
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The matching rows as a relation of DuckDB, held in memory.
@@ -240,7 +241,8 @@ class Scan:
             As `to_batches`.
         """
         package = _needs("duckdb", "to_duckdb")
-        return (connection or package).from_arrow(self.to_arrow())
+        found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
+        return found
 
     def count(self) -> int:
         """How many rows match: from the log without a predicate where it is certain, else by reading.
