@@ -125,7 +125,7 @@ def run(name: str, load: Load, folder: Path) -> Result:
         logs = {table: DeltaLog(f"{store.url}/{table}", store.options) for table in TABLES}
         row_commands.create(logs[MIXED], PROPERTIES, partitioned=True)
         if load.applications:
-            row_commands.create(logs[SOURCE], {}, partitioned=False)
+            row_commands.create(logs[SOURCE], PROPERTIES, partitioned=False)
         notes = folder / "notes"
         notes.mkdir()
         job = _job(name, load, store, folder)

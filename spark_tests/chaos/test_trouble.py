@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import log_store
+from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.chaos import plan as plans
@@ -168,3 +171,103 @@ def test_a_file_that_cannot_be_read_now_is_no_damaged_file(store: Store) -> None
             with pytest.raises(StorageError, match="cannot read .*/a: .*(expired|Expired|on purpose)"):
                 stream.read()
             script.kinds = []
+
+
+class Rough(Plan):
+    """Trouble for every other request, of kinds after which clients need not wait."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.rate = 0.0
+
+    def choose(self, method: str, target: str, body: bytes = b"") -> str | None:
+        if self.between(0, 1) >= self.rate:
+            return None
+        kinds = [plans.CUT_ANSWER, plans.LOST, plans.CUT_REQUEST, plans.DOUBLED, "503", "500", EXPIRED]
+        return kinds[int(self.between(0, len(kinds)))]
+
+
+@contextmanager
+def rough(store: Store) -> Iterator[tuple[Storage, Storage, Rough]]:
+    """A table's storage through trouble, and by itself."""
+    url, plan = f"{store.url}/{uuid.uuid4()}", Rough(1)
+    with in_between(store.server_port, store.flavour, plan) as port:
+        yield open_storage(url, impatient(store, port)[1]), open_storage(url, store.options), plan
+
+
+def attempts(action: Callable[[], object], times: int) -> Iterator[object]:
+    """What an action answers, as often as it does; every error is the storage's own."""
+    answered = 0
+    for _ in range(times):
+        try:
+            found = action()
+        except StorageError:
+            continue
+        answered += 1
+        yield found
+    assert answered, "no trouble was survived"
+
+
+def test_a_listing_is_whole_or_an_error(store: Store) -> None:
+    # More than a page of S3.
+    count = 1005 if store.flavour == "s3" else 30
+    with rough(store) as (storage, truth, plan):
+        names = [f"_delta_log/{number:06}" for number in range(count)]
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda name: truth.write(name, b""), names))
+        plan.rate = 0.3
+
+        def below() -> list[str]:
+            return sorted(p for batch in storage.list_below("") for p in batch["path"].to_pylist())
+
+        for found in attempts(below, 4):
+            assert found == names
+        for found in attempts(lambda: [status.path for status in storage.list_from("_delta_log")], 4):
+            assert found == names
+        plan.rate = 0.0
+
+
+def test_files_are_deleted_or_it_is_an_error(store: Store) -> None:
+    with rough(store) as (storage, truth, plan):
+        names = [f"{number:03}" for number in range(10)]
+
+        def delete() -> bool:
+            for name in names:
+                truth.write(name, b"")
+            plan.rate = 0.3
+            try:
+                storage.delete(names)
+            finally:
+                plan.rate = 0.0
+            return not any(truth.exists(name) for name in names)
+
+        assert all(attempts(delete, 6))
+
+
+def test_a_file_is_written_whole_or_it_is_an_error(store: Store) -> None:
+    # Of several parts.
+    content = os.urandom(12 << 20)
+    with rough(store) as (storage, truth, plan):
+
+        def stream() -> bytes:
+            path = f"{uuid.uuid4()}.parquet"
+            plan.rate = 0.3
+            try:
+                with storage.open_output(path) as output:
+                    for start in range(0, len(content), 1 << 20):
+                        output.write(content[start : start + (1 << 20)])
+            finally:
+                plan.rate = 0.0
+            return truth.read(path)
+
+        def replace() -> bytes:
+            plan.rate = 0.3
+            try:
+                with storage.replace_file("_delta_log/x") as output:
+                    output.write(content)
+            finally:
+                plan.rate = 0.0
+            return truth.read("_delta_log/x")
+
+        assert all(found == content for found in attempts(stream, 8))
+        assert all(found == content for found in attempts(replace, 8))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
@@ -205,7 +206,12 @@ class RemoteStorage(Storage):
             if self.address.scheme not in remote_output.FLAT:
                 self._fs.makedirs(posixpath.dirname(located), exist_ok=True)
             stream = self._fs.open(located, "wb")
-        return cast(BinaryIO, RemoteOutput(stream, lambda: self._errors(path, "write", NOT_REFERENCED)))
+
+        def written(size: int) -> None:
+            remote_output.check_size(self._fs, self.address.scheme, located, size)
+
+        errors = partial(self._errors, path, "write", NOT_REFERENCED)
+        return cast(BinaryIO, RemoteOutput(stream, errors, written))
 
     def fsync(self, paths: Sequence[str]) -> None:
         """Nothing to do: a file is safe in the store once it is closed."""

@@ -16,12 +16,24 @@ FLAT = frozenset({"memory", "s3", "gs", "abfs"})
 Errors = Callable[[], AbstractContextManager[None]]
 
 
-class RemoteOutput(io.RawIOBase):
-    """A stream of an fsspec filesystem whose errors are mapped by `errors`."""
+# A file of Google Cloud Storage goes there in pieces that only follow on each other; gcsfs sends smaller ones at once.
+_PIECE = 1 << 20
 
-    def __init__(self, stream: Any, errors: Errors) -> None:
+
+class RemoteOutput(io.RawIOBase):
+    """A stream of an fsspec filesystem whose errors are mapped by `errors`.
+
+    Parameters
+    ----------
+    written
+        Is called with the number of bytes when the stream is closed; raises if not all of them are there.
+    """
+
+    def __init__(self, stream: Any, errors: Errors, written: Callable[[int], None] | None = None) -> None:
         self._stream = stream
         self._errors = errors
+        self._written = written
+        self._size = 0
 
     def writable(self) -> bool:
         return True
@@ -32,7 +44,9 @@ class RemoteOutput(io.RawIOBase):
     def write(self, data: Any) -> int:
         with self._errors():
             self._stream.write(data)
-        return memoryview(data).nbytes
+        size = memoryview(data).nbytes
+        self._size += size
+        return size
 
     def close(self) -> None:
         if self.closed:
@@ -40,8 +54,24 @@ class RemoteOutput(io.RawIOBase):
         try:
             with self._errors():
                 self._stream.close()
+                if self._written is not None:
+                    self._written(self._size)
         finally:
             super().close()
+
+
+def check_size(fs: Any, scheme: str, path: str, size: int) -> None:
+    """Look whether a file of many pieces is there whole: a piece that was sent twice may be in it twice.
+
+    Raises
+    ------
+    OSError
+        It has another size.
+    """
+    if scheme == "gs" and size > _PIECE:
+        found = int(fs.info(path)["size"])
+        if found != size:
+            raise OSError(f"the store holds {found} bytes of the {size} that were sent")
 
 
 def put(fs: Any, scheme: str, path: str, data: bytes) -> None:
@@ -68,6 +98,7 @@ def replace_on_close(
             opened = fs()
         with sending():
             _through_temporary(opened, scheme, path, lambda target: opened.put_file(local, target))
+            check_size(opened, scheme, path, os.path.getsize(local))
     finally:
         os.unlink(local)
 
