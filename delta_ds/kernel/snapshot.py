@@ -301,7 +301,7 @@ class Snapshot:
             "id": self.metadata.id,
             "name": self.metadata.name,
             "description": self.metadata.description,
-            "location": self.storage.url,
+            "location": self.storage.address.as_written,
             "createdAt": self.metadata.created_time,
             "lastModified": self.timestamp,
             "partitionColumns": self.partition_columns,

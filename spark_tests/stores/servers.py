@@ -79,6 +79,32 @@ def running(command: list[str], port: int, log: Path, **environment: str) -> Ite
             process.wait(30)
 
 
+@contextmanager
+def mini_hdfs(folder: Path) -> Iterator[tuple[int, int]]:
+    """A namenode and a datanode: the ports of the namenode's own protocol and of WebHDFS."""
+    jars = Path(os.environ.get(FOLDER, "")) / "hdfs"
+    if shutil.which("java") is None or not list(jars.glob("hadoop-client-minicluster*.jar")):
+        missing(f"there is no java, or no hadoop-client-minicluster in the folder hdfs of {FOLDER}")
+    ports = free_port(), free_port()
+    source = Path(__file__).with_name("MiniHdfs.java")
+    command = ["java", "-Xmx384m", "-cp", f"{jars}/*", str(source), str(folder / "hdfs"), *map(str, ports)]
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, cwd=folder
+        )
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while b"ready" not in log.read_bytes():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"the HDFS mini cluster does not start: {log.read_text()[-2000:]}")
+                time.sleep(0.05)
+            yield ports
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:

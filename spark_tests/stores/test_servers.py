@@ -1,4 +1,4 @@
-"""The storage contracts on MinIO, fake-gcs-server and Azurite, as programs of their own on loopback."""
+"""The storage contracts on MinIO, fake-gcs-server, Azurite and HDFS, as programs of their own on loopback."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
-from spark_tests.kernel.storage.contract import Put, StorageContract
+from spark_tests.kernel.storage.contract import Put, StorageContract, files_below
 from spark_tests.kernel.storage.write_contract import WriteContract, race_processes
-from spark_tests.stores.servers import free_port, module, program, running
+from spark_tests.stores.servers import free_port, mini_hdfs, module, program, running
 
 pytestmark = pytest.mark.stores
 
@@ -135,3 +135,77 @@ class TestAzurite(ServerContract):
         return open_storage(
             f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net/{uuid.uuid4()}/t 1", azurite_options
         )
+
+
+@pytest.fixture(scope="module")
+def hdfs_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
+    with mini_hdfs(tmp_path_factory.mktemp("hdfs")) as ports:
+        yield ports
+
+
+class HdfsContract(ServerContract):
+    """What is true of HDFS besides: files grow while they are written, and a rename decides who has a version."""
+
+    def test_a_bucket_that_does_not_exist_is_refused(self, storage: Storage) -> None:
+        pytest.skip("HDFS has no buckets")
+
+    def test_a_folder_in_the_place_of_a_commit_takes_no_commit_into_it(self, storage: Storage) -> None:
+        storage.write(f"{relative_commit_path(0)}/inner", b"1")
+        with pytest.raises((FileExistsError, StorageError)):
+            storage.create(relative_commit_path(0), b"commit")
+        assert list(files_below(storage)) == [f"{relative_commit_path(0)}/inner"]
+
+
+class TestHdfs(HdfsContract):
+    @pytest.fixture
+    def storage(self, hdfs_ports: tuple[int, int]) -> Storage:
+        module("hdfs_native")
+        return open_storage(f"hdfs://127.0.0.1:{hdfs_ports[0]}/{uuid.uuid4()}/t 1")
+
+    def test_nothing_of_a_commit_is_seen_before_it_is_whole(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = log_store_for(storage)
+        store.publish(0, b"first")
+
+        def killed(self: Any, *_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(storage._fs), "rename_if_absent", killed)  # type: ignore[attr-defined]
+            patch.setattr(type(storage._fs), "rm_file", killed)  # type: ignore[attr-defined]
+            with pytest.raises(KeyboardInterrupt):
+                store.publish(1, b"second")
+        found = [status.path for status in storage.list_from("_delta_log", "0")]
+        assert found == [relative_commit_path(0)]
+        left = [path for path in files_below(storage) if path != relative_commit_path(0)]
+        assert len(left) == 1
+        assert left[0].startswith("_delta_log/.") and left[0].endswith(".tmp")
+        store.publish(1, b"third")
+        assert storage.read(relative_commit_path(1)) == b"third"
+
+    def test_a_file_that_is_being_written_is_listed_without_its_last_bytes(self, storage: Storage) -> None:
+        with storage.open_output("data/part-0.parquet") as stream:
+            stream.write(b"12345")
+            assert storage.status("data/part-0.parquet").size == 0
+        assert storage.status("data/part-0.parquet").size == 5
+
+    def test_only_empty_folders_are_deleted(self, storage: Storage) -> None:
+        storage.write("a/b/x", b"1")
+        storage.write("c/d/x", b"1")
+        storage.delete(["c/d/x"])
+        assert storage.delete_empty_folders(["a/b", "c", "c/d", "e"]) == ["c/d", "c"]
+        assert storage.read("a/b/x") == b"1"
+
+    def test_a_namenode_that_is_not_there_is_one_line_that_names_it(self) -> None:
+        port = free_port()
+        with pytest.raises(StorageError) as caught:
+            open_storage(f"hdfs://127.0.0.1:{port}/t").exists("_delta_log")
+        assert "\n" not in str(caught.value)
+        assert str(port) in str(caught.value)
+
+
+class TestWebHdfs(HdfsContract):
+    @pytest.fixture
+    def storage(self, hdfs_ports: tuple[int, int]) -> Storage:
+        return open_storage(f"webhdfs://127.0.0.1:{hdfs_ports[1]}/{uuid.uuid4()}/t 1", {"user": "root"})

@@ -285,7 +285,9 @@ def _full_vector(vector: DeletionVector, storage: Storage, root: str) -> Deletio
 def _authority(address: Address) -> str:
     if address.scheme == "file":
         return "file:"
-    return "memory:/" if address.scheme == "memory" else f"{address.scheme}://{address.authority}"
+    if address.scheme == "memory":
+        return "memory:/"
+    return f"{address.spelling or address.scheme}://{address.authority}"
 
 
 def address_uri(address: Address) -> str:

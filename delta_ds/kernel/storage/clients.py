@@ -9,12 +9,14 @@ import difflib
 import inspect
 import os
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import InvalidOptionError, StorageError
 from delta_ds.kernel.storage import timeouts
+from delta_ds.kernel.storage.settings.hdfs import LOGIN, is_hdfs_setting
 from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
 from delta_ds.kernel.storage.settings.vocabulary import names_of, unknown_option
 from delta_ds.kernel.storage.store_options import (
@@ -25,7 +27,7 @@ from delta_ds.kernel.storage.store_options import (
 )
 from delta_ds.kernel.storage.uri import Address
 
-_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure"}
+_EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "hdfs": "hdfs"}
 _MOST_CLIENTS = 32
 # What the clients of stores read when they are made.
 _ENVIRONMENT = (
@@ -105,6 +107,8 @@ def _open(address: Address, given: Mapping[str, Any]) -> Any:
         # gcsfs asks for the bucket's kind over gRPC first, which hangs for a minute against an emulator.
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     try:
+        if address.scheme == "hdfs":
+            return _hdfs(address, own, lambda: fsspec.core.url_to_fs(url, **options)[0])
         if address.scheme in _CHECKED:
             _check(address.scheme, own, fsspec.get_filesystem_class(address.scheme))
         _add_credentials(address.scheme, given, options)
@@ -177,6 +181,28 @@ def endpoint_of(scheme: str, filesystem: Any) -> str:
     service = getattr(filesystem, "service_client", None)
     said = (getattr(service, "primary_endpoint", None), getattr(filesystem, "_endpoint", None))
     return next((str(url) for url in said if url), "")
+
+
+def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[], Any]) -> Any:
+    """The filesystem by hdfs-native; where it is not installed, that of fsspec, which wants Java and libhdfs."""
+    if find_spec("hdfs_native") is not None:
+        from delta_ds.kernel.storage.hdfs import Hdfs
+
+        for name in options:
+            if name not in LOGIN and not is_hdfs_setting(name):
+                known = {*LOGIN, *STORE_OPTIONS}
+                raise unknown_option(name, known, "stores of hdfs:// take, beside Hadoop's own (dfs.*)")
+        return Hdfs(f"hdfs://{address.authority}", options)
+    import fsspec
+
+    _check("hdfs", options, fsspec.get_filesystem_class("hdfs"))
+    try:
+        return by_libhdfs()
+    except (OSError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StorageError(
+            f"cannot open {address}: neither hdfs-native nor libhdfs is there ({reason}); pip install 'delta_ds[hdfs]'"
+        ) from None
 
 
 def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:

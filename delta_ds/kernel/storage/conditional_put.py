@@ -6,9 +6,9 @@
 | Google Cloud Storage | `ifGenerationMatch=0` |
 | Azure | Put Blob with `overwrite=False`, which is `If-None-Match: *` |
 | memory | one lock for the process |
-| WebHDFS | a temporary file, then a rename that fails if the target exists |
+| HDFS, WebHDFS | a temporary file, then a rename that fails if the target exists |
 
-`hdfs://` is refused: pyarrow's `Move` deletes an existing target and renames again (Arrow,
+`hdfs://` needs hdfs-native for it: pyarrow's `Move` deletes an existing target and renames again (Arrow,
 `cpp/src/arrow/filesystem/hdfs.cc`, `HadoopFileSystem::Impl::Move`).
 """
 
@@ -40,6 +40,10 @@ _BUSY = frozenset({"SlowDown", "TooManyRequests", "RequestLimitExceeded"})
 _memory_lock = threading.Lock()
 
 
+class NothingPublishedError(OSError):
+    """A step before the one that decides has failed."""
+
+
 def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
     """Put the object, in one step of the store.
 
@@ -65,16 +69,17 @@ def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
 def check_supported(scheme: str, fs: Callable[[], Any], address: str) -> None:
     """Raise `StorageError` if the store, or the installed client of it, cannot put if absent."""
     if scheme not in _PUTS:
-        more = "; use webhdfs:// instead" if scheme == "hdfs" else ""
         raise StorageError(
             f"cannot write to {address}: {scheme}:// cannot create a file exactly once, so two writers could take "
-            f"the same version; nothing was written{more}; if there is only ever one writer, set the storage "
+            f"the same version; nothing was written; if there is only ever one writer, set the storage "
             f"option {ALLOW_UNSAFE}=true",
             parameters={"table": address, "scheme": scheme},
         )
     old = None
     if scheme == "s3" and not _s3_knows_condition(fs()):
         old = "botocore>=1.35.20"
+    elif scheme == "hdfs" and not hasattr(fs(), "rename_if_absent"):
+        old = "hdfs-native>=0.11"
     elif scheme == "gs" and "mode" not in inspect.signature(fs()._pipe_file).parameters:
         old = "gcsfs>=2025.2"
     if old:
@@ -108,7 +113,9 @@ def meaning_of_error(error: BaseException) -> Meaning:
             return "unknown"
     # An answer that cannot be understood is a `ValueError` too, and none that says no.
     garbled = isinstance(error, (json.JSONDecodeError, UnicodeError))
-    refused = not garbled and (isinstance(error, _REFUSED_TYPES) or type(error).__name__ in _REFUSED_NAMES)
+    refused = not garbled and (
+        isinstance(error, (*_REFUSED_TYPES, NothingPublishedError)) or type(error).__name__ in _REFUSED_NAMES
+    )
     forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")  # as gcsfs has it
     return "refused" if refused or forbidden else "unknown"
 
@@ -171,11 +178,35 @@ def _put_webhdfs(fs: Any, path: str, data: bytes) -> None:
         raise FileExistsError(path)
 
 
+def _put_hdfs(fs: Any, path: str, data: bytes) -> None:
+    folder, name = posixpath.split(path)
+    temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
+    renamed = False
+    try:
+        try:
+            fs.makedirs(folder, exist_ok=True)
+            fs.pipe_file(temporary, data)
+        except Exception as error:
+            raise NothingPublishedError(f"{type(error).__name__}: {error}") from None
+        try:
+            fs.rename_if_absent(temporary, path)
+        except FileNotFoundError as error:
+            # The temporary file is gone: this client has asked before, and the answer got lost.
+            raise OSError(str(error)) from None
+        renamed = True
+    finally:
+        # What is left is hidden, and no error of the put.
+        if not renamed:
+            with suppress(Exception):
+                fs.rm_file(temporary)
+
+
 _PUTS: dict[str, Callable[[Any, str, bytes], None]] = {
     "s3": single_request.put_s3,
     "gs": single_request.put_gs,
     "abfs": single_request.put_azure,
     "memory": _put_memory,
+    "hdfs": _put_hdfs,
     "webhdfs": _put_webhdfs,
 }
 

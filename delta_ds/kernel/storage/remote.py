@@ -248,6 +248,18 @@ class RemoteStorage(Storage):
         else:
             _in_parallel(self._delete_one, located)
 
+    def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
+        with self._errors("", "delete"):
+            delete = getattr(self._fs, "delete_empty_folder", None)
+        if delete is None:
+            return []
+        deleted = []
+        for path in sorted(paths, key=len, reverse=True):  # inner ones first
+            with self._errors(path, "delete"):
+                if delete(self._locate(self._inside(path))):
+                    deleted.append(path)
+        return deleted
+
     def _delete_one(self, located: str) -> None:
         try:
             with self._errors(located, "delete"):
@@ -287,6 +299,8 @@ class RemoteStorage(Storage):
         timestamp = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
         if self.address.scheme == "memory":  # its listing tells only when an object was created
             timestamp = self._fs.modified(info["name"])
+        if self.address.scheme == "webhdfs":
+            timestamp = info.get("modificationTime", 0) / 1000
         tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
         etag = None if tag is None else str(tag).strip('"')
         return FileStatus(path, int(info["size"]), _milliseconds(timestamp), etag)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import posixpath
 import tempfile
@@ -112,7 +113,18 @@ def _through_temporary(fs: Any, scheme: str, path: str, write: Callable[[str], N
     temporary = f"{folder}/.{name}.{os.urandom(8).hex()}.tmp"
     write(temporary)
     try:
-        fs.mv(temporary, path)
+        _move(fs, scheme, temporary, path)
     except Exception:
         fs.rm_file(temporary)
         raise
+
+
+def _move(fs: Any, scheme: str, temporary: str, path: str) -> None:
+    """Rename a file, over one that is there."""
+    if scheme != "webhdfs":
+        fs.mv(temporary, path)
+        return
+    # Without the option a namenode renames nothing where there is a file, and says so in its answer only.
+    answer = fs._call("RENAME", method="put", path=temporary, destination=path, renameoptions="OVERWRITE")
+    if answer.content and json.loads(answer.content).get("boolean") is not True:
+        raise OSError(f"{path} could not be replaced")

@@ -40,12 +40,15 @@ class Address:
         Begins with `/` unless empty; no trailing `/`.
     userinfo
         `user:password` of the URL, never shown.
+    spelling
+        The scheme as it was written, for addresses that other engines read; empty where none was.
     """
 
     scheme: str
     authority: str
     path: str
     userinfo: str = field(default="", repr=False)
+    spelling: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.scheme == "file":
@@ -53,6 +56,13 @@ class Address:
         if self.scheme == "memory":
             return f"memory:/{self.path}"
         return self._with_authority(self.authority)
+
+    @property
+    def as_written(self) -> str:
+        """The address with the scheme that the user knows the store by: Hadoop may know no other."""
+        text = str(self)
+        known = self.spelling and self.scheme not in ("file", "memory")
+        return f"{self.spelling}{text[len(self.scheme) :]}" if known else text
 
     @property
     def with_userinfo(self) -> str:
@@ -98,7 +108,7 @@ def parse_address(text: str) -> Address:
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         path = slash + path
-    return _address(scheme, authority, _tidy(path))
+    return replace(_address(scheme, authority, _tidy(path)), spelling=match[1].lower())
 
 
 def _address(scheme: str, authority: str, path: str) -> Address:

@@ -9,7 +9,7 @@ Source: PROTOCOL.md, "Add File and Remove File" and "Partition Value Serializati
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from delta_ds.exceptions import DataFileError
@@ -41,17 +41,23 @@ class ParquetFiles:
         The bodies of the `add` actions, in order of path.
     rows
         Of all files together.
-    empty
-        Files without rows, relative to the table and not encoded: to be deleted, not to be added.
+    unwanted
+        Files without rows, and those that do not count, relative to the table and not encoded: to be deleted, not to
+        be added.
     """
 
     adds: list[AddFile]
     rows: int
-    empty: list[str]
+    unwanted: list[str]
 
 
 def read_parquet_files(
-    storage: Storage, plan: WriteSpec, folder: str, *, paths: Sequence[str] | None = None
+    storage: Storage,
+    plan: WriteSpec,
+    folder: str,
+    *,
+    paths: Sequence[str] | None = None,
+    counts: Callable[[str], bool] = bool,
 ) -> ParquetFiles:
     """Make `add` actions, statistics included, of files that another writer put into a folder.
 
@@ -68,6 +74,8 @@ def read_parquet_files(
         Relative to the table. Below it are folders named after the partition columns, in order, by physical name.
     paths
         The files, relative to the table and not encoded; by default all that `list_written_files` finds.
+    counts
+        Whether the file of a path counts; by default all do. Others are not even opened.
 
     Raises
     ------
@@ -83,14 +91,15 @@ def read_parquet_files(
         else:
             found = pool.map(storage.status, sorted(paths))
             written = [(status.path, status.size, status.modified_ms) for status in found]
+        unwanted = [path for path, _, _ in written if not counts(path)]
+        written = [file for file in written if counts(file[0])]
         partitions = _Partitions(plan, folder)
         values = [partitions.values(path) for path, _, _ in written]
         texts = list(pool.map(lambda file: statistics.of(file[0], file[1]), written))
     adds: list[AddFile] = []
-    empty = []
     for (path, size, time_ms), partition, (rows, text) in zip(written, values, texts, strict=True):
         if not rows:
-            empty.append(path)
+            unwanted.append(path)
             continue
         adds.append(
             {
@@ -102,7 +111,7 @@ def read_parquet_files(
                 "stats": text,
             }
         )
-    return ParquetFiles(adds, sum(rows for rows, _ in texts), empty)
+    return ParquetFiles(adds, sum(rows for rows, _ in texts), unwanted)
 
 
 class _Partitions:

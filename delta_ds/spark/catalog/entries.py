@@ -95,7 +95,13 @@ def _items(found: Any) -> list[str]:
 
 def _address(table: Any) -> str:
     location = table.storage().locationUri()
-    return str(location.get().toString()) if location.isDefined() else ""
+    return _text(location.get()) if location.isDefined() else ""
+
+
+def _text(uri: Any) -> str:
+    """An address as users write it; one of this machine with the escapes of a URI."""
+    text = str(uri.toString())
+    return text if uri.getScheme() in (None, "file") else unquote(text)
 
 
 def local_path(address: str) -> str:
@@ -153,7 +159,7 @@ class Metastore:
 
     def default_location(self, namespace: Sequence[str], name: str) -> str:
         """The address of the folder that a managed table of a name has."""
-        return str(self._catalog.defaultTablePath(self.identifier(namespace, name)).toString())
+        return _text(self._catalog.defaultTablePath(self.identifier(namespace, name)))
 
     def create(self, namespace: Sequence[str], name: str, location: str, *, managed: bool) -> None:
         """Store the entry of a table whose log is there.

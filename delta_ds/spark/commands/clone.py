@@ -12,6 +12,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import ask, open_log, run
+from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.session_conf import time_zone
 from delta_ds.spark.table_names import without_path
 
@@ -54,7 +55,7 @@ def clone_table(
     timestamp: str | datetime | None = None,
 ) -> dict[str, int]:
     """As `run_clone`; what was cloned, as delta-spark shows it."""
-    options = without_path(handle.options)
+    options = without_path(with_session_settings(handle.spark, {**handle.options, "path": target}))
     how: dict[str, Any] = dict(
         shallow=shallow,
         version=version,

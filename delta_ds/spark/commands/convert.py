@@ -17,7 +17,6 @@ from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_del
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import COLLECT_STATISTICS
-from delta_ds.kernel.storage.open import open_storage
 from delta_ds.records import replace
 from delta_ds.spark import settings
 from delta_ds.spark.catalog.entries import Metastore
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.write.paths import Written
     from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.spark.catalog.entries import Metastore
 from delta_ds.spark.commands.handle import Handle
 
@@ -85,8 +85,7 @@ def run_convert(
             "properties": default_properties(settings.session_settings(spark)),
         }
         if isinstance(log, DeltaLog):
-            where = log.storage.url
-            how["collect"] = _Job(spark, where if where.startswith("/") else path)
+            how["collect"] = _Job(spark, log.storage)
         run(log, convert_to_delta, _columns(partition_schema), **how)
         if entry is not None:
             Metastore(Jvm.of(spark)).become_ours([entry.schema], entry.name)
@@ -120,18 +119,18 @@ def _parse_schema(text: str) -> SparkDataType:
 class _Job:
     """Makes the `add` actions of many files in a Spark job."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage) -> None:
         self._spark = spark
-        self._path = path
+        self._storage = storage
 
     def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[AddFile]:
         if len(files) < _WORTH_A_JOB:
-            return conversion.adds(open_storage(self._path), files)
+            return conversion.adds(self._storage, files)
         groups = list(_groups(conversion, files))
         shared = replace(conversion, looks=())
         frame = frame_of(self._spark, [(group,) for group in groups], "files binary")
         with delta_errors():
-            rows = map_in_arrow(frame, _adder(shared, self._path), "adds string").collect()
+            rows = map_in_arrow(frame, _adder(shared, self._storage), "adds string").collect()
         return [add for row in rows for add in json.loads(row[0])]
 
 
@@ -143,14 +142,13 @@ def _groups(conversion: Conversion, files: Sequence[Written]) -> Iterator[bytes]
 
 
 def _adder(
-    conversion: Conversion, path: str
+    conversion: Conversion, storage: Storage
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function of a task that turns groups of files into `add` actions."""
 
     def adds(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        storage = open_storage(path)
         for batch in batches:
             texts = []
             for group in batch["files"].to_pylist():

@@ -1,8 +1,16 @@
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
+import org.apache.hadoop.mapreduce.lib.output.NullOutputFormat;
+import org.apache.spark.Success$;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -19,31 +27,98 @@ import scala.collection.immutable.VectorBuilder;
 /**
  * Writes a plan into a fresh folder as `DataFrameWriter.parquet` does, but with settings of the files that are not the
  * session's. A copy of the session with other settings would not do: observations and listeners belong to the session.
+ *
+ * Every attempt of a task writes its files where they stay, under names of its own: nothing is renamed, which object
+ * stores do by copying. Which attempts count is known from the events of the scheduler.
  */
 public class TableWrite {
+    private static final String PROTOCOL =
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol";
+
     /**
      * The last columns of the plan, as many as said, are those of partitions. Settings are by name; those of a task
      * are looked up by tasks in their own properties, the others in Hadoop's configuration of the job.
+     *
+     * @return the attempts whose files count, by what the names of their files hold, each with a blank behind it; null
+     *     where the session has a commit protocol of its own, which sees to it that no other files are there
      */
-    public void write(org.apache.spark.sql.classic.SparkSession session, LogicalPlan query, String folder, int partitions,
-            scala.collection.immutable.Map options, Map ofJob, Map ofTasks) {
+    public String write(org.apache.spark.sql.classic.SparkSession session, LogicalPlan query, String folder, int partitions,
+            scala.collection.immutable.Map options, Map ofJob, Map ofTasks) throws InterruptedException {
         Seq output = query.output();
         VectorBuilder names = new VectorBuilder();
         for (int i = 0; i < output.size(); i++) {
             names.addOne(((Attribute) output.apply(i)).name());
         }
+        boolean direct = session.sessionState().conf().fileCommitProtocolClass().equals(PROTOCOL);
         InsertIntoHadoopFsRelationCommand command = new InsertIntoHadoopFsRelationCommand(new Path(folder),
                 (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), false,
-                (Seq) output.takeRight(partitions), Option.empty(), new Format(ofJob, ofTasks), options, query,
+                (Seq) output.takeRight(partitions), Option.empty(), new Format(direct, ofJob, ofTasks), options, query,
                 SaveMode.ErrorIfExists, Option.empty(), Option.empty(), names.result());
-        session.sessionState().executePlan(command, CommandExecutionMode.ALL()).assertCommandExecuted();
+        if (!direct) {
+            session.sessionState().executePlan(command, CommandExecutionMode.ALL()).assertCommandExecuted();
+            return null;
+        }
+        Attempts attempts = new Attempts();
+        // A queue of its own: no listener of the user's can hold it up.
+        session.sparkContext().listenerBus().addToQueue(attempts, "pydelta");
+        try {
+            session.sessionState().executePlan(command, CommandExecutionMode.ALL()).assertCommandExecuted();
+            // Behind the events of the write, as each queue keeps their order.
+            session.sparkContext().listenerBus().post(attempts.end);
+            return attempts.successful();
+        } finally {
+            session.sparkContext().listenerBus().removeListener(attempts);
+        }
+    }
+
+    /** The attempts of tasks that the scheduler took: of each task the first that succeeded. */
+    public static class Attempts extends SparkListener {
+        private static final long MOST_SECONDS = 60;
+        private final Map winners = new HashMap();
+        private final CountDownLatch ended = new CountDownLatch(1);
+        final End end = new End();
+
+        public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
+            if (event.reason() != Success$.MODULE$) return;
+            String task = String.format("%04d_m_%06d", new Object[] {
+                Integer.valueOf(event.stageId()), Integer.valueOf(event.taskInfo().partitionId())});
+            if (winners.containsKey(task)) return;
+            winners.put(task, Integer.valueOf((int) event.taskInfo().taskId() & Integer.MAX_VALUE));
+        }
+
+        public void onOtherEvent(SparkListenerEvent event) {
+            if (event == end) ended.countDown();
+        }
+
+        String successful() throws InterruptedException {
+            if (!ended.await(MOST_SECONDS, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("Spark's scheduler has not told which tasks succeeded");
+            }
+            StringBuilder out = new StringBuilder();
+            synchronized (this) {
+                for (Iterator all = winners.entrySet().iterator(); all.hasNext();) {
+                    Map.Entry one = (Map.Entry) all.next();
+                    out.append(one.getKey()).append('_').append(one.getValue()).append(' ');
+                }
+            }
+            return out.toString();
+        }
+    }
+
+    /** Tells a listener that what it was made for is over; nobody else looks at it. */
+    public static class End implements SparkListenerEvent {
+        public boolean logEvent() {
+            return false;
+        }
     }
 
     public static class Format extends ParquetFileFormat {
+        private final boolean direct;
         private final Map ofJob;
         private final Map ofTasks;
 
-        public Format(Map ofJob, Map ofTasks) {
+        public Format(boolean direct, Map ofJob, Map ofTasks) {
+            this.direct = direct;
             this.ofJob = ofJob;
             this.ofTasks = ofTasks;
         }
@@ -55,6 +130,13 @@ public class TableWrite {
             for (Iterator all = ofJob.entrySet().iterator(); all.hasNext();) {
                 Map.Entry one = (Map.Entry) all.next();
                 configuration.set((String) one.getKey(), (String) one.getValue());
+            }
+            if (direct) {
+                // A committer that does nothing: what Spark's protocol writes for it lies where it stays.
+                configuration.unset("spark.sql.sources.outputCommitterClass");
+                job.setOutputFormatClass(NullOutputFormat.class);
+                // Without it all attempts of a task would write one and the same name. Tasks put in what it stands for.
+                configuration.set("mapreduce.output.basename", "part-${mapreduce.task.attempt.id}");
             }
             // Spark has put the session's settings there for this query, and puts back what was before.
             for (Iterator all = ofTasks.entrySet().iterator(); all.hasNext();) {

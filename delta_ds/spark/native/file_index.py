@@ -169,7 +169,7 @@ class DeltaFileIndex:
             paths = self._scanned(None, None).live.table["path"]
         else:
             paths = self.live.table["path"].take(self.rows)
-        return self._jvm.listing.paths(self._root, path_bytes(paths, self.snapshot.storage))
+        return self._jvm.listing.paths(self._root, path_bytes(paths, self.snapshot.storage, self._root))
 
     def refresh(self) -> None:
         """Nothing: a version never changes."""

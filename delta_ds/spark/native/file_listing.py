@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.spark.native.hadoop import as_hadoop_opens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,13 +56,13 @@ def list_files(
             counts.astype("<i4").tobytes(),
             sizes.astype("<i8").tobytes(),
             times.astype("<i8").tobytes(),
-            path_bytes(files["path"], storage),
+            path_bytes(files["path"], storage, root),
         )
     )
     return listing.list(root, values, message)
 
 
-def path_bytes(paths: pa.ChunkedArray, storage: Storage) -> bytes:
+def path_bytes(paths: pa.ChunkedArray, storage: Storage, root: str) -> bytes:
     """Decoded paths, each with a NUL behind it: relative to the table, or `/` and an absolute address."""
     import pyarrow.compute as pc
 
@@ -71,7 +72,7 @@ def path_bytes(paths: pa.ChunkedArray, storage: Storage) -> bytes:
         if not len(paths):
             return b""
         return str(pc.binary_join(_one_list(paths), texts(["\0"])[0])[0].as_py()).encode() + b"\0"
-    return b"".join(f"{_decode(path, storage)}\0".encode() for path in paths.to_pylist())
+    return b"".join(f"{_decode(path, storage, root)}\0".encode() for path in paths.to_pylist())
 
 
 def _one_list(paths: pa.ChunkedArray) -> pa.Array:
@@ -84,7 +85,7 @@ def _one_list(paths: pa.ChunkedArray) -> pa.Array:
     return pa.LargeListArray.from_arrays(offsets, whole)
 
 
-def _decode(path: str, storage: Storage) -> str:
+def _decode(path: str, storage: Storage, root: str) -> str:
     found = storage.resolve(path)
     if found.startswith("/"):
         return f"/{storage.address.scheme}:{found}"
@@ -92,5 +93,5 @@ def _decode(path: str, storage: Storage) -> str:
 
     if has_scheme(found):
         # As the log writes it: the kernel's canonical scheme need not be the one that Hadoop knows.
-        return f"/{unquote(path)}"
+        return f"/{as_hadoop_opens(unquote(path), root)}"
     return found.removeprefix("./")

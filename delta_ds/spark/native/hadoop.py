@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.options.parsing import is_of_store
@@ -22,8 +23,23 @@ if TYPE_CHECKING:
 _TIME_TRAVEL = re.compile(r"@([vV][0-9]{1,19}|[0-9]{17})$")
 
 
-def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:
+# What was found of a table's folder, once a JVM: what Hadoop has opened it keeps open, by the same settings.
+_roots: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# Spellings of one store, of which a Hadoop mostly knows one only.
+_S3 = re.compile(r"^s3[an]?://", re.IGNORECASE)
+
+
+def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str, *, new: bool = False) -> str | None:
     """The table's folder as Hadoop opens it; None for a local one.
+
+    Parameters
+    ----------
+    options
+        Of the read or write.
+    path
+        The table as the user names it.
+    new
+        Whether the table is yet to be made, so that there is no log to look for.
 
     Raises
     ------
@@ -35,26 +51,45 @@ def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str) -> str | None:
     given = [name for name in options if is_of_store(name) and not is_hadoop_setting(name)]
     if given:
         raise NotNative(f"the option {given[0]} is meant for Python's file system, not for Hadoop's")
-    return _find_root(jvm, _TIME_TRAVEL.sub("", path).rstrip("/") + "/")
+    root = _TIME_TRAVEL.sub("", path).rstrip("/") + "/"
+    known = _roots.setdefault(jvm.gateway, {})
+    if root in known:
+        return known[root]
+    found = _find_root(jvm, root, new)
+    if not new:
+        known[root] = found
+    return found
 
 
-def _find_root(jvm: Jvm, root: str) -> str:
+def _find_root(jvm: Jvm, root: str, new: bool) -> str:
     from py4j.protocol import Py4JError
 
     def problem(candidate: str) -> str | None:
         try:
             log = jvm.Path(f"{candidate}_delta_log")
-            return None if file_system(jvm, log).exists(log) else "it sees no _delta_log there"
+            there = file_system(jvm, log).exists(log)
+            return None if there or new else "it sees no _delta_log there"
         except Py4JError as error:
             cause = getattr(error, "java_exception", None)
             return str(cause.toString() if cause is not None else error).splitlines()[0]
 
-    found = None
-    for candidate in (root, re.sub(r"^s3n?://", "s3a://", root)):
+    problems = []
+    for candidate in dict.fromkeys((root, _S3.sub("s3a://", root))):
         found = problem(candidate)
         if found is None:
             return candidate
-    raise NotNative(f"Hadoop cannot open {root}: {found}")
+        problems.append(found)
+    raise NotNative(f"Hadoop cannot open {root}: {'; '.join(dict.fromkeys(problems))}")
+
+
+def as_hadoop_opens(address: str, root: str) -> str:
+    """An absolute address of a log by the scheme that Hadoop knows the table's own folder by.
+
+    >>> as_hadoop_opens("s3://bucket/t/a.parquet", "s3a://bucket/clone/")
+    's3a://bucket/t/a.parquet'
+    """
+    scheme = _S3.match(root)
+    return address if scheme is None else _S3.sub(scheme[0], address)
 
 
 def file_system(jvm: Jvm, path: Any) -> Any:

@@ -211,7 +211,7 @@ def latest_relation(
         jvm.map({**READER_OPTIONS, **hadoop_options}),
         jvm.spark._jsparkSession,
         table,
-        _Insert(jvm, snapshot.storage.url, hadoop_options, insert),
+        _Insert(jvm, snapshot.storage.address.as_written, hadoop_options, insert),
     )
     attributes = jvm.DataTypeUtils.toAttributes(schema)
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.none, False, jvm.none))

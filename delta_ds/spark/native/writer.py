@@ -1,22 +1,26 @@
 """Write by Spark's own Parquet writer: into a new folder of the table, then one commit.
 
-Spark's commit protocol sees to failed and speculative tasks, so that only complete files come to lie in the folder.
-What the log has to know of them is read off their footers.
+Each attempt of a task writes its files under their final names. Which attempts succeeded is asked of Spark's
+scheduler: files of others, failed or speculative, do not get into the log and are deleted; what a late one still writes
+is left for VACUUM. What the log has to know of the files is read off their footers.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from delta_ds.exceptions import StorageError
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
+from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.kernel.write.finish import finish_write
@@ -43,6 +47,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.write.plan import WritePlan
 
 logger = logging.getLogger("delta_ds")
+
+# What the names of files hold of the task and its attempt: `part-attempt_<time>_<stage>_m_<task>_<number>-...`.
+_ATTEMPT = re.compile(r"/part-attempt_[0-9]+_([0-9]+_m_[0-9]+)_([0-9]+)-[^/]*$")
 
 _CODECS = {"none": "uncompressed"}
 _WRITER_OPTIONS = {
@@ -157,8 +164,10 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, target, plan))
             if result is None:
                 rows = stored_rows(df, plan)
-                _write_files(jvm, rows, plan, target, hadoop_options)
-                found = read_parquet_files(plan.storage, plan.files, folder)
+                counts = _write_files(jvm, rows, plan, target, hadoop_options)
+                found = read_parquet_files(plan.storage, plan.files, folder, counts=counts)
+                if not found.adds:
+                    _check_same_store(jvm, target, found)
                 plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
                 _remove_leftovers(jvm, target, plan, found)
                 result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
@@ -191,13 +200,14 @@ def _stage_by_arrow(
 
 
 def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
-    root = hadoop_root(jvm, options, plan.options.path)
+    root = hadoop_root(jvm, options, plan.options.path, new=plan.read_version < 0)
     return root or f"file:{plan.storage.url.rstrip('/')}/"
 
 
 def _write_files(
     jvm: Jvm, rows: DataFrame, plan: WritePlan, target: str, hadoop_options: Mapping[str, str]
-) -> None:
+) -> Callable[[str], bool]:
+    """Let Spark write the files; whether one of them counts, by its path."""
     frame, partitions = stored_columns(rows, plan.files)
     if _is_optimized(plan):
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
@@ -212,7 +222,7 @@ def _write_files(
     conf = frame.sparkSession.conf
     # Spark puts back only what the session sets.
     of_tasks = {key: value for key, value in _TASK_SETTINGS.items() if str(conf.get(key)) != value}
-    jvm.writes.write(
+    attempts = jvm.writes.write(
         jvm.spark._jsparkSession,
         jvm.logical_plan(frame),
         target,
@@ -221,6 +231,34 @@ def _write_files(
         _SETTINGS,
         of_tasks,
     )
+    return bool if attempts is None else _of_attempts(plan, frozenset(str(attempts).split()))
+
+
+def _of_attempts(plan: WritePlan, successful: frozenset[str]) -> Callable[[str], bool]:
+    """Whether a file is of one of the attempts that succeeded, each `<stage>_m_<task>_<number>`."""
+    tasks = {attempt.rpartition("_")[0] for attempt in successful}
+
+    def counts(path: str) -> bool:
+        found = _ATTEMPT.search(path)
+        if found is None or found[1] not in tasks:
+            raise StorageError(
+                f"cannot write to {plan.storage.url}: {path} is of no task that Spark knows the end of; "
+                f"{NOTHING_WRITTEN}",
+                parameters={"table": plan.storage.url, "path": path},
+            )
+        return f"{found[1]}_{found[2]}" in successful
+
+    return counts
+
+
+def _check_same_store(jvm: Jvm, target: str, found: ParquetFiles) -> None:
+    """Make sure that Spark and the kernel mean the same folder, where the kernel finds no rows in it."""
+    if found.unwanted:
+        return
+    folder = jvm.Path(target)
+    files = file_system(jvm, folder)
+    if files.exists(folder) and len(files.listStatus(folder)):
+        raise NotNative(f"what Hadoop has written to {target} is not to be seen for Python's file system")
 
 
 def _is_optimized(plan: WritePlan) -> bool:
@@ -233,7 +271,7 @@ def _remove_leftovers(jvm: Jvm, target: str, plan: WritePlan, found: ParquetFile
     if not found.adds:
         _remove(jvm, target, plan)
         return
-    paths = [encode(path) for path in found.empty]
+    paths = [encode(path) for path in found.unwanted]
     if plan.storage.address.scheme == "file":
         written = [*(add["path"] for add in found.adds), *paths]
         paths += [f"{head}/.{name}.crc" for head, _, name in (path.rpartition("/") for path in written)]

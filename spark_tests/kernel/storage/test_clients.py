@@ -85,7 +85,7 @@ def test_a_client_that_works_is_used_again_and_one_of_other_options_or_environme
         ("s3://lake/t", "ddbTablName", "ddbTableName"),
         ("gs://lake/t", "projekt", "project"),
         ("abfss://c@account.dfs.core.windows.net/t", "acount_key", "account_key"),
-        ("hdfs://host/t", "prot", "port"),
+        ("hdfs://host/t", "kerberos_keytb", "kerberos_keytab"),
         ("webhdfs://host/t", "pasword", "password"),
         ("/tmp/no table", "alowUnsafeCommits", "allowUnsafeCommits"),
     ],

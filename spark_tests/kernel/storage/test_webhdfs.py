@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.storage import clients
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
@@ -130,6 +131,10 @@ def test_of_eight_threads_one_wins_and_keeps_it(storage: Storage, namenode: Name
     assert len(won) == 1
 
 
-def test_the_other_interface_to_hdfs_is_refused_with_the_way_out() -> None:
-    with pytest.raises(StorageError, match="use webhdfs:// instead"):
+def test_without_a_client_of_hdfs_a_table_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clients, "find_spec", lambda name: None)
+    with pytest.raises(StorageError, match=r"pip install 'delta_ds\[hdfs\]'") as caught:
         log_store_for(open_storage("hdfs://host:8020/t"))
+    assert "\n" not in str(caught.value)

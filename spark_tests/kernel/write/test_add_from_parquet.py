@@ -138,7 +138,7 @@ def test_files_without_rows_are_no_actions_but_told(tmp_path: Path) -> None:
     put(tmp_path, "new/b.parquet", plan, [{"x": 1}, {"x": 2}])
     found = read_parquet_files(open_storage(str(tmp_path)), plan, "new")
     assert [add["path"] for add in found.adds] == ["new/b.parquet"]
-    assert found.empty == ["new/a.parquet"]
+    assert found.unwanted == ["new/a.parquet"]
     assert found.rows == 2
 
 

@@ -262,7 +262,7 @@ def test_a_frame_without_rows_leaves_a_file_to_delete(spark: SparkSession, tmp_p
     found = read_parquet_files(open_storage(str(tmp_path)), plan_of(tmp_path, schema), "new")
     assert found.adds == []
     assert found.rows == 0
-    assert all((tmp_path / path).exists() for path in found.empty)
+    assert all((tmp_path / path).exists() for path in found.unwanted)
 
 
 def test_shredded_variants_are_refused_where_the_table_may_not_have_them(

@@ -13,6 +13,7 @@ from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.storage.hadoop_options import is_cloud_name, is_hadoop_setting
+from delta_ds.kernel.storage.settings.hdfs import is_hdfs_setting, settings_of_hdfs
 from delta_ds.kernel.storage.settings.record import Refused, Setting, find, put
 from delta_ds.kernel.storage.settings.vocabulary import owner, place, unknown_option, vocabulary
 from delta_ds.kernel.storage.store_options import STORE_OPTIONS
@@ -100,6 +101,8 @@ def settings_of_session(
     InvalidOptionError
         The session sets something without a counterpart that decides who asks the store, or what it stores.
     """
+    if address.scheme == "hdfs":
+        return settings_of_hdfs(properties, given, is_default)
     words = vocabulary(address.scheme)
     taken = {setting.target for name in given if (setting := words.by_name.get(place(name)[0]))}
     named = {_OWN.get(name.lower(), name) for name in given}
@@ -141,6 +144,8 @@ def settings_of_session(
 
 def _setting(address: Address, name: str) -> Setting | None:
     """The setting of a name; None for the filesystem's own names."""
+    if address.scheme == "hdfs" and is_hdfs_setting(name):
+        return None
     words = vocabulary(address.scheme)
     plain, _ = place(name)
     setting = words.by_name.get(plain)

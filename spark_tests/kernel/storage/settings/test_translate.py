@@ -335,8 +335,6 @@ def test_a_mistyped_name_is_refused_with_the_nearest_one(path: str, name: str, n
         (GCS, {"fs.gs.auth.type": "USER_CREDENTIALS"}, "USER_CREDENTIALS"),
         (GCS, {"google_service_account_key": SECRET}, "JSON of a service account's key"),
         (GCS, {"fs.gs.auth.impersonation.service.account": "x"}, "no counterpart"),
-        ("hdfs://h/t", {"dfs.nameservices": "x"}, "HADOOP_CONF_DIR"),
-        ("hdfs://h/t", {"hadoop.security.authentication": "kerberos"}, "HADOOP_CONF_DIR"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_saying_why(path: str, given: dict[str, Any], says: str) -> None:
@@ -405,6 +403,17 @@ def test_settings_of_a_session_are_those_that_say_how_the_store_is_opened() -> N
     assert of_session(properties, "abfss://c@one.dfs.core.windows.net/t") == {"fs.azure.account.key": "key"}
     assert of_session(properties, "abfss://c@two.dfs.core.windows.net/t") == {}
     assert of_session(properties, "hdfs://host/t") == {}
+
+
+def test_hdfs_is_told_what_hadoop_is_told_names_of_nameservices_in_their_case() -> None:
+    given = {
+        "fs.defaultFS": "hdfs://Lake", "dfs.nameservices": "Lake", "dfs.ha.namenodes.Lake": "nn1,nn2",
+        "dfs.namenode.rpc-address.Lake.nn1": "one:8020", "hadoop.security.authentication": "kerberos",
+    }  # fmt: skip
+    assert of_session({**given, "fs.s3a.access.key": "k", "dfs.empty": " "}, "hdfs://Lake/t") == given
+    assert of_session({"fs.defaultFS": "s3a://bucket"}, "hdfs://Lake/t") == {}
+    assert of_session(given, "s3a://bucket/t") == {}
+    assert dict(open_storage("hdfs://Lake/t", given).options) == given
 
 
 def test_a_setting_of_the_bucket_counts_though_the_general_one_is_hadoops_default() -> None:
