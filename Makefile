@@ -66,16 +66,17 @@ test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect serve
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)
 
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
-	$(BIN)/python -m pytest -n $(WORKERS) -m stores $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "stores and not spark" $(ARGS)
 
-test-stores: $(VENV)/.dev ## The same against MinIO, fake-gcs-server and Azurite (needs Go and npm)
+test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server, Azurite and HDFS, and Spark on s3a:// and hdfs:// (needs Go, npm and Maven)
 	scripts/install_store_servers.sh .stores
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure]"
-	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m stores $(ARGS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure,hdfs]"
+	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m "stores and not spark" $(ARGS)
+	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m "stores and spark" $(ARGS)
 
 test-chaos: $(VENV)/.dev ## A load on stores that make trouble, SECONDS on each; prints a table (needs Go and npm)
 	scripts/install_store_servers.sh .stores
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure,hdfs]"
 	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
