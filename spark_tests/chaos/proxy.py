@@ -109,7 +109,7 @@ class Proxy:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _trouble(self, request: Message) -> str | None:
+    def trouble(self, request: Message) -> str | None:
         if self.calm:
             return None
         if time.monotonic() < self.closed_until:
@@ -124,11 +124,11 @@ class Proxy:
         if (request.header(b"expect") or b"").lower() == b"100-continue":
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if (request.length or 0) > _KEPT:
-            kind = self._trouble(request)
+            kind = self.trouble(request)
             await self._pass_on(request, reader, writer, cut=kind is not None)
             return
         request.body = await read_body(reader, request, until_end=False)
-        kind = self._trouble(request)
+        kind = self.trouble(request)
         if kind == plans.CUT_BEFORE:
             raise CutError
         method = request.start.split(b" ")[0]

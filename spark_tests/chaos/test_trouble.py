@@ -10,18 +10,21 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.storage import log_store
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.open import log_store_for, open_storage
 from spark_tests.chaos import plan as plans
 from spark_tests.chaos.plan import Plan
-from spark_tests.chaos.proxy import Proxy
+from spark_tests.chaos.proxy import Message, Proxy
 from spark_tests.chaos.stores import STORES, Options, Store
 from spark_tests.stores.servers import free_port
 
@@ -63,10 +66,10 @@ class Script(Plan):
 
 
 @contextmanager
-def in_between(server_port: int, flavour: str, plan: Plan) -> Iterator[int]:
+def in_between(server_port: int, flavour: str, plan: Plan, kind: type[Proxy] = Proxy) -> Iterator[int]:
     """A proxy in a thread; its port."""
     port, loop = free_port(), asyncio.new_event_loop()
-    proxy = Proxy(server_port, flavour, plan, PATIENCE)
+    proxy = kind(server_port, flavour, plan, PATIENCE)
     server = loop.run_until_complete(asyncio.start_server(proxy.serve, "127.0.0.1", port, limit=1 << 18))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -271,3 +274,34 @@ def test_a_file_is_written_whole_or_it_is_an_error(store: Store) -> None:
 
         assert all(found == content for found in attempts(stream, 8))
         assert all(found == content for found in attempts(replace, 8))
+
+
+def test_credentials_that_expire_are_an_error_and_new_ones_in_the_file_are_taken(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if store.options.get("key") != "test-key":
+        pytest.skip("the other servers know one login")
+    file, expired = tmp_path / "credentials", {"none"}
+
+    def login(key: str) -> None:
+        file.write_text(f"[default]\naws_access_key_id={key}\naws_secret_access_key=secret\n")
+
+    class Doorkeeper(Proxy):
+        def trouble(self, request: Message) -> str | None:
+            said = (request.header(b"authorization") or b"").decode()
+            return EXPIRED if any(f"Credential={key}/" in said for key in expired) else None
+
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    url = f"{store.url}/{uuid.uuid4()}"
+    with in_between(store.server_port, store.flavour, Plan(0), Doorkeeper) as port:
+        options = {name: value for name, value in store.at(port).items() if name not in ("key", "secret")}
+        log = DeltaLog(url, options)
+        login("first")
+        assert log.write(pa.table({"id": [1]})) == 0
+        expired.add("first")
+        with pytest.raises(StorageError, match="expired|Expired") as refused:
+            log.write(pa.table({"id": [2]}))
+        assert not isinstance(refused.value, UncertainWriteError)
+        login("second")
+        assert log.write(pa.table({"id": [3]})) == 1
+        assert sorted(log.snapshot().scan().to_arrow()["id"].to_pylist()) == [1, 3]
