@@ -142,12 +142,13 @@ def run(name: str, load: Load, folder: Path) -> Result:
 
 
 def _job(name: str, load: Load, store: Store, folder: Path) -> dict[str, Any]:
+    url = store.troubled_url or store.url
     streams = {
-        "source": f"{store.url}/{SOURCE}", "target": f"{store.url}/{TARGET}", "checkpoint": str(folder / "checkpoint"),
+        "source": f"{url}/{SOURCE}", "target": f"{url}/{TARGET}", "checkpoint": str(folder / "checkpoint"),
     }  # fmt: skip
     feeders = {"feeder": 1} if load.applications else {}
     return {
-        "url": f"{store.url}/{MIXED}", "events": streams["source"], "streams": streams, "options": store.troubled,
+        "url": f"{url}/{MIXED}", "events": streams["source"], "streams": streams, "options": store.troubled,
         "modules": store.modules, "seed": load.seed, "seconds": load.seconds, "appends": load.appends,
         "skews": SKEWS, "notes": str(folder / "notes"), "kill_every": load.kill_every,
         "roles": {"writer": load.writers, "reader": 1, "vacuum": 1, **feeders},

@@ -118,11 +118,17 @@ def _named(what: str) -> str:
 def refusal(flavour: str, status: int) -> bytes:
     """A whole answer of a store that refuses."""
     headers = [f"HTTP/1.1 {status} {_REASONS[status]}"]
-    if flavour == "gs":
+    if flavour == "webhdfs":
+        error = {
+            "exception": "AccessControlException" if status == 403 else "IOException",
+            "message": "on purpose",
+        }
+        body, kind = json.dumps({"RemoteException": error}).encode(), "application/json"
+    elif flavour == "gs":
         reason = "authError" if status == 403 else "backendError"
         message = f"{status} on purpose"
-        error = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
-        body, kind = json.dumps({"error": error}).encode(), "application/json"
+        details = {"code": status, "message": message, "errors": [{"reason": reason, "message": message}]}
+        body, kind = json.dumps({"error": details}).encode(), "application/json"
     else:
         code = _CODES[flavour][status]
         body = (

@@ -35,15 +35,9 @@ _AFTER_AN_ERROR = 1.0  # seconds
 Options = dict[str, str]
 
 
-def spark_options(options: dict[str, Any], prefix: str = "storage.") -> Options:
-    """Options of a store as Spark takes them."""
-    found: Options = {}
-    for name, value in options.items():
-        if isinstance(value, dict):
-            found |= spark_options(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = str(value)
-    return found
+def spark_options(options: dict[str, Any]) -> Options:
+    """Options of a store as Spark takes them; timeouts are its client's own."""
+    return {f"storage.{name}": str(value) for name, value in options.items() if not isinstance(value, dict)}
 
 
 def run(spark: SparkSession, url: str, options: Options, command: Command, said: str) -> None:
@@ -91,6 +85,7 @@ class Stream:
         except DeltaError as error:
             self._query = None
             self._notes.write(stream=error.text)
+            time.sleep(_AFTER_AN_ERROR)
         except Exception:
             self._query = None
             self._notes.write(
@@ -159,8 +154,8 @@ def main() -> None:
     sys.stdin.readline()
     load(spark, job, notes, stream)
     print("over", flush=True)
-    sys.stdin.readline()
-    if stream is not None and not stream.finish(job["patience"]):
+    asked = bool(sys.stdin.readline())  # else nobody is there any more
+    if asked and stream is not None and not stream.finish(job["patience"]):
         notes.write(said=STREAM, kind=STREAM, unnamed="the stream has not come to the end of its source")
     print("done", flush=True)
     spark.stop()

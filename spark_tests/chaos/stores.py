@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 
 from spark_tests.chaos.proxy import PATIENCE
 from spark_tests.concurrency.workers import ROOT
-from spark_tests.stores.servers import free_port, module, program, running
+from spark_tests.stores.servers import free_port, mini_hdfs, module, program, running
 
 BUCKET = "tables"
 
@@ -32,7 +33,7 @@ class Store:
     Attributes
     ----------
     url
-        Of the folder for tables.
+        Of the folder for tables; of clients that go through the proxy, where that is another one, `troubled_url`.
     options
         Of clients that go to the server itself, and of those that go through the proxy.
     modules
@@ -53,6 +54,7 @@ class Store:
     flavour: str = ""
     server_port: int = 0
     at: Callable[[int], Options] = lambda port: {}
+    troubled_url: str = ""
 
 
 class Trouble:
@@ -210,6 +212,19 @@ def azurite(folder: Path, seed: int, rates: Rates) -> Iterator[Store]:
         yield Store(url, *ways, modules, proxy, "abfs", server_port, options)
 
 
+@contextmanager
+def hdfs(folder: Path, seed: int, rates: Rates) -> Iterator[Store]:
+    """HDFS, by WebHDFS: the proxy is before the namenode, which decides; data goes to the datanode without it."""
+    port, options = free_port(), {"user": getpass.getuser()}
+    with mini_hdfs(folder) as (_, server_port), trouble(port, server_port, "webhdfs", seed, rates) as proxy:
+        url = f"webhdfs://127.0.0.1:{server_port}/{BUCKET}"
+        modules = ("fsspec.implementations.webhdfs",)
+        through = f"webhdfs://127.0.0.1:{port}/{BUCKET}"
+        yield Store(
+            url, options, options, modules, proxy, "webhdfs", server_port, lambda port: options, through
+        )
+
+
 STORES: dict[str, Callable[[Path, int, Rates], AbstractContextManager[Store]]] = {
-    "local": local, "moto": moto, "minio": minio, "fake-gcs-server": fake_gcs_server, "azurite": azurite,
+    "local": local, "moto": moto, "minio": minio, "fake-gcs-server": fake_gcs_server, "azurite": azurite, "hdfs": hdfs,
 }  # fmt: skip
