@@ -11,7 +11,7 @@ WHEEL_SPARK ?=
 
 # How long and on which stores: make test-chaos SECONDS=600 CHAOS_STORES="local minio"
 SECONDS ?= 300
-CHAOS_STORES ?= local minio fake-gcs-server azurite
+CHAOS_STORES ?= local minio fake-gcs-server azurite hdfs
 
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
@@ -74,10 +74,10 @@ test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server,
 	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m "stores and not spark" $(ARGS)
 	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m "stores and spark" $(ARGS)
 
-test-chaos: $(VENV)/.dev ## A load on stores that make trouble, SECONDS on each; prints a table (needs Go and npm)
+test-chaos: check-java $(VENV)/.dev ## A load on stores that make trouble, SECONDS on each; prints a table (needs Go, npm and Maven)
 	scripts/install_store_servers.sh .stores
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure,hdfs]"
-	DELTA_DS_STORE_SERVERS=.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
+	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m spark_tests.chaos.load $(CHAOS_STORES) --seconds $(SECONDS) $(ARGS)
 
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
 	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)
