@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
     from delta_ds.spark.register import unregister as unregister
+    from delta_ds.spark.ship import ship as ship
     from delta_ds.spark.table import DeltaTable as DeltaTable
 
 _HOMES = {
@@ -122,6 +123,7 @@ _HOMES = {
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
     "unregister": "delta_ds.spark.register",
+    "ship": "delta_ds.spark.ship",
     "DeltaTable": "delta_ds.spark.table",
     "DeltaTableBuilder": "delta_ds.spark.builder",
     "IdentityGenerator": "delta_ds.spark.builder",

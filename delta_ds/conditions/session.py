@@ -111,6 +111,14 @@ OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
 BUCKETS_NOT_ALLOWED = OPERATION_NOT_ALLOWED_DETAIL.also(
     "tables have no buckets, and {buckets} was asked for; CLUSTER BY does what they are for. Nothing was written",
 )
+PACKAGE_CANNOT_BE_SHIPPED = ErrorCondition(
+    "DELTA_PACKAGE_CANNOT_BE_SHIPPED",
+    UnsupportedOperationError,
+    "0A000",
+    "the package at {path} is no folder and in no archive of Python modules: install delta-ds on every machine",
+    parameters=("path",),
+    family="state",
+)
 PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO = ErrorCondition(
     "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
     UnsupportedOperationError,
@@ -121,10 +129,18 @@ PYTHON_WORKERS_WITHOUT_PACKAGE = ErrorCondition(
     "DELTA_PYTHON_WORKERS_WITHOUT_PACKAGE",
     UnsupportedOperationError,
     "38000",
-    "Spark's Python workers cannot import {module!r}: they run another Python than this program; "
-    "{way_out}, and install delta-ds on every machine",
+    "Spark's Python workers cannot import {module!r}. On a cluster {shipping}; on one machine {way_out}",
     parameters=("module",),
     family="state",
+)
+EXECUTORS_WITHOUT_PACKAGE = PYTHON_WORKERS_WITHOUT_PACKAGE.also(
+    "{operation} of {table} has to run in tasks, and {reason}. Nothing was written",
+    parameters=("table",),
+)
+PYTHON_WORKERS_OF_OTHER_VERSION = PYTHON_WORKERS_WITHOUT_PACKAGE.also(
+    "this program has delta-ds {version}, and a Python worker of Spark {found}: call delta_ds.ship(spark), which gives "
+    "workers this program's, or install the same on every machine (docs/clusters.md)",
+    parameters=("version", "found"),
 )
 SCHEMA_CHANGE_SINCE_ANALYSIS = ErrorCondition(
     "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",

@@ -16,6 +16,7 @@ from delta_ds.records import dataclass, replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.metadata_column import METADATA, metadata_field
+from delta_ds.spark.same_version import same_version
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class SlicePartition(InputPartition):
         return f"SlicePartition({len(self.slices)} slices)"
 
 
+@same_version
 @with_error_parameters
 class DeltaReader(DataSourceReader):
     """Plans the read on the driver; pickled, it keeps only what `read` needs in a task."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.spark.engine import is_connect
+from delta_ds.spark.same_version import OfThisVersion
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def map_in_arrow(
     schema
         Of the result, as DDL.
     """
+    function = OfThisVersion(function)
     if is_connect(frame):
         # The client itself does not start without pandas.
         return frame.mapInArrow(function, schema)

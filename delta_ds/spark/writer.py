@@ -22,6 +22,7 @@ from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.same_version import same_version
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def find_target(options: WriteOptions) -> WriteTarget:
     return WriteTarget(storage, snapshot, nothing)
 
 
+@same_version
 @with_error_parameters
 class DeltaWriter(DataSourceArrowWriter):
     """Carries out a `WritePlan`; nothing counts before `commit`."""

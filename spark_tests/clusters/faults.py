@@ -35,7 +35,7 @@ def fails_once(column: Column, partition: int = 1) -> Column:
     return udf(value, "bigint")(column)
 
 
-def waits_until(marker: Path, column: Column, *, first_attempt: bool = False, seconds: float = 30) -> Column:
+def waits_until(marker: Path, column: Column, *, first_attempt: bool = False, seconds: float = 20) -> Column:
     """The values of a bigint column; tasks wait in their middle until there is a file.
 
     Parameters

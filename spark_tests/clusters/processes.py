@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -115,7 +117,7 @@ class Cluster:
 def standalone_cluster(
     folder: Path, env: Mapping[str, str], *, workers: int = 2, memory: str = "1g"
 ) -> Iterator[Cluster]:
-    """A master and workers with one core each.
+    """A master and workers with one core each, which for Spark are on hosts of their own.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def standalone_cluster(
             log = folder / f"worker-{number}.log"
             _start(
                 cluster, log, env, f"{deploy}.worker.Worker", cluster.url, "--cores", "1", "--memory", memory,
-                "--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(folder / f"work-{number}"),
+                "--host", f"127.0.0.{number + 1}", "--webui-port", "0", "--work-dir", str(folder / f"work-{number}"),
             )  # fmt: skip
         for number in range(workers):
             _wait_for(folder / f"worker-{number}.log", "Successfully registered with master", cluster)
@@ -167,3 +169,34 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def bare_python(folder: Path, *without: str) -> Path:
+    """A Python with all that this one has but this package, and but some others.
+
+    Parameters
+    ----------
+    folder
+        Its environment: made.
+    without
+        How the names of others begin.
+
+    Returns
+    -------
+    Path
+        The interpreter, called `python3` in a folder that can go before PATH.
+    """
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    into = next(folder.glob("lib/python*/site-packages"))
+    left_out = ("delta_ds", "_editable", "__editable__", "pyspark_pydelta", *without)
+    for place in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in Path(place).iterdir():
+            kept = not entry.name.lower().startswith(left_out) and entry.suffix != ".pth"
+            if kept and not (into / entry.name).exists():
+                (into / entry.name).symlink_to(entry)
+    return folder / "bin" / "python3"
+
+
+def on_path(python: Path) -> str:
+    """A PATH on which `python3` is an interpreter."""
+    return os.pathsep.join([str(python.parent), os.environ["PATH"]])

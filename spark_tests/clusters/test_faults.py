@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,69 +34,67 @@ def check(results: Results, scenario: str, outcomes: list[Outcome]) -> None:
     assert outcome.rows > 0
 
 
-class TestLocalCluster:
-    @pytest.fixture(scope="class")
-    def results(self, tmp_path_factory: pytest.TempPathFactory) -> Results:
-        folder = tmp_path_factory.mktemp("local")
-        job = {"master": LOCAL, "folder": str(folder), "label": "local-cluster[2,1,1024]"}
-        return application({**job, "scenarios": list(SCENARIOS)})
-
-    @pytest.mark.cluster
-    @pytest.mark.parametrize("scenario", SCENARIOS)
-    def test_survives(self, results: Results, scenario: str, outcomes: list[Outcome]) -> None:
-        check(results, scenario, outcomes)
-        assert results[scenario]["outcome"]["killed"] > 0
-        assert results[scenario]["outcome"]["failed"] > 0
+@pytest.fixture(scope="module")
+def on_local_cluster(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = str(tmp_path_factory.mktemp("local"))
+    job = {"master": LOCAL, "folder": folder, "label": LOCAL, "scenarios": list(SCENARIOS)}
+    return application(job)
 
 
-class TestSpeculation:
-    """The first attempt of a task stays behind, and a second one overtakes it; executors are killed as well."""
-
-    @pytest.fixture(scope="class")
-    def results(self, tmp_path_factory: pytest.TempPathFactory) -> Results:
-        folder = tmp_path_factory.mktemp("speculation")
-        job = {"master": LOCAL, "folder": str(folder), "label": "spark.speculation=true", "conf": SPECULATION}
-        return application({**job, "scenarios": list(SCENARIOS), "slow": True})
-
-    @pytest.mark.cluster
-    @pytest.mark.parametrize("scenario", SCENARIOS)
-    def test_survives(self, results: Results, scenario: str, outcomes: list[Outcome]) -> None:
-        check(results, scenario, outcomes)
-
-    @pytest.mark.cluster
-    def test_took_place(self, results: Results) -> None:
-        assert sum(found["speculative"] for found in results.values()) > 0
+@pytest.fixture(scope="module")
+def with_speculation(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """The first attempt of a task stays behind, and one on another host overtakes it; executors are killed as well."""
+    folder = tmp_path_factory.mktemp("speculation")
+    with standalone_cluster(folder, environment()) as cluster:
+        job = {
+            "master": cluster.url,
+            "folder": str(folder / "application"),
+            "conf": SPECULATION,
+            "slow": True,
+        }
+        return application({**job, "scenarios": list(SCENARIOS), "label": "standalone, speculation"})
 
 
-class TestStandalone:
+@pytest.fixture(scope="module")
+def on_standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A master and two workers; executors come when there is work, and go when there is none."""
+    folder = tmp_path_factory.mktemp("standalone")
+    with standalone_cluster(folder, environment()) as cluster:
+        job = {"master": cluster.url, "folder": str(folder / "application"), "conf": DYNAMIC, "executors": 0}
+        return application({**job, "scenarios": list(SCENARIOS), "label": "standalone, dynamic allocation"})
 
-    @pytest.fixture(scope="class")
-    def results(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-        folder = tmp_path_factory.mktemp("standalone")
-        with standalone_cluster(folder, environment()) as cluster:
-            job = {
-                "master": cluster.url,
-                "folder": str(folder / "application"),
-                "conf": DYNAMIC,
-                "executors": 0,
-            }
-            yield application(
-                {**job, "scenarios": list(SCENARIOS), "label": "standalone, dynamic allocation"}
-            )
 
-    @pytest.mark.cluster
-    @pytest.mark.parametrize("scenario", SCENARIOS)
-    def test_survives(self, results: Results, scenario: str, outcomes: list[Outcome]) -> None:
-        check(results, scenario, outcomes)
-        assert results[scenario]["outcome"]["killed"] > 0
+@pytest.mark.cluster
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_local_cluster(on_local_cluster: Results, scenario: str, outcomes: list[Outcome]) -> None:
+    check(on_local_cluster, scenario, outcomes)
+    assert on_local_cluster[scenario]["outcome"]["killed"] > 0
+    assert on_local_cluster[scenario]["outcome"]["failed"] > 0
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_speculation(with_speculation: Results, scenario: str, outcomes: list[Outcome]) -> None:
+    check(with_speculation, scenario, outcomes)
+
+
+@pytest.mark.cluster
+def test_speculation_took_place(with_speculation: Results) -> None:
+    assert sum(found["speculative"] for found in with_speculation.values()) > 0
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_dynamic_allocation(on_standalone_cluster: Results, scenario: str, outcomes: list[Outcome]) -> None:
+    check(on_standalone_cluster, scenario, outcomes)
+    assert on_standalone_cluster[scenario]["outcome"]["killed"] > 0
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_tasks_fail_and_executors_die_and_rows_stay_exact(tmp_path: Path, outcomes: list[Outcome]) -> None:
-    job = {"master": LOCAL, "folder": str(tmp_path / "small"), "label": "local-cluster[2,1,1024], small form"}
     scenarios = ["write", "merge"]
-    results = application({**job, "scenarios": scenarios})
+    job = {"master": LOCAL, "folder": str(tmp_path / "small"), "label": LOCAL, "scenarios": scenarios}
+    results = application(job)
     for scenario in scenarios:
         check(results, scenario, outcomes)

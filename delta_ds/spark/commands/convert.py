@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.engine import is_connect
+from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of, map_in_arrow
 from delta_ds.spark.native.jvm import Jvm
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 from delta_ds.spark.commands.handle import Handle
 
 # Fewer files than this are looked at in threads before a job would have started.
+logger = logging.getLogger("delta_ds")
+
 _WORTH_A_JOB = 64
 _FILES_A_GROUP = 32
 
@@ -124,7 +128,7 @@ class _Job:
         self._storage = storage
 
     def __call__(self, conversion: Conversion, files: Sequence[Written]) -> list[AddFile]:
-        if len(files) < _WORTH_A_JOB:
+        if len(files) < _WORTH_A_JOB or not self._can_tasks():
             return conversion.adds(self._storage, files)
         groups = list(_groups(conversion, files))
         shared = replace(conversion, looks=())
@@ -132,6 +136,12 @@ class _Job:
         with delta_errors():
             rows = map_in_arrow(frame, _adder(shared, self._storage), "adds string").collect()
         return [add for row in rows for add in json.loads(row[0])]
+
+    def _can_tasks(self) -> bool:
+        problem = tasks_problem(self._spark)
+        if problem is not None:
+            logger.warning("convert_by_driver table=%s reason=%s", self._storage.url, problem)
+        return problem is None
 
 
 def _groups(conversion: Conversion, files: Sequence[Written]) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
-from delta_ds.spark.environment import workers_have_package
+from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @cached_property
     def rewrites_by_arrow(self) -> bool:
         """Whether tasks can rewrite files: they have this package, and can evaluate the table's expressions."""
-        if not workers_have_package(self.target.spark):
+        if (problem := tasks_problem(self.target.spark)) is not None:
+            logger.info("rewrite_by_spark table=%s reason=%s", self.target.handle.where, problem)
             return False
         try:
             _ = self._portable_plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_all
@@ -32,6 +34,7 @@ from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engine import engine_info, is_connect
+from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import phase
 from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.spark.commands.handle import Handle
+
+logger = logging.getLogger("delta_ds")
 
 _FILES = (
     "struct<min:bigint,max:bigint,avg:double not null,totalFiles:bigint not null,totalSize:bigint not null>"
@@ -209,8 +214,10 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[AddFil
         for number, files in enumerate(plan.bins)
         if plan.curve is not None and files.size > clustering_sort.IN_MEMORY_BYTES
     ]
-    if not large and _is_local(spark, plan):
+    if not large and (_is_local(spark, plan) or not _can_tasks(spark, plan)):
         return rewrite_all(plan, os.cpu_count() or 1)
+    if large and (problem := tasks_problem(spark)) is not None:
+        raise EXECUTORS_WITHOUT_PACKAGE(operation="OPTIMIZE", table=plan.rewrite.storage.url, reason=problem)
     small = sorted(set(range(len(plan.bins))) - set(large))
     adds = rewrite_small(spark, plan, small) if small else []
     for number in large:
@@ -226,6 +233,14 @@ def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
     if plan.curve is not None:  # all rows of a bin are in memory then
         most //= _ORDERED_IN_MEMORY
     return sum(files.size + _OPEN_BYTES * len(files.slices) for files in plan.bins) <= most
+
+
+def _can_tasks(spark: SparkSession, plan: OptimizePlan) -> bool:
+    """Whether tasks can rewrite files; where they cannot, the driver does, as slow as that may be."""
+    problem = tasks_problem(spark)
+    if problem is not None:
+        logger.warning("optimize_by_driver table=%s reason=%s", plan.rewrite.storage.url, problem)
+    return problem is None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_parts import holds_actions
 from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.spark.engine import is_connect
-from delta_ds.spark.environment import foreign_workers
+from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.session_conf import LARGE_TABLE_CONF, LARGE_TABLE_FILES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
             return False
     except UnreadableCheckpointError:
         return False  # the driver takes an older one, and says so
-    reason = foreign_workers(spark)
+    reason = tasks_problem(spark)
     if reason is not None:
         driver_plans(snapshot, reason)
     return reason is None

@@ -25,7 +25,7 @@ from delta_ds.kernel.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT
 from delta_ds.kernel.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
-from delta_ds.spark.environment import foreign_workers
+from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class
@@ -119,7 +119,7 @@ def _check_session(df: DataFrame) -> None:
     for listener in session.listenerManager().listListeners():
         if not str(listener.getClass().getName()).startswith(_OF_SPARK):
             raise NotPlainError("the session has listeners of queries")
-    if (problem := foreign_workers(spark)) is not None:
+    if (problem := tasks_problem(spark)) is not None:
         raise NotPlainError(problem)
 
 

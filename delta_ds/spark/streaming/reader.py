@@ -19,6 +19,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.same_version import same_version
 from delta_ds.spark.timezone import task_time_zone
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class StreamPartition(InputPartition):
         return f"StreamPartition({len(self.slices)} slices)"
 
 
+@same_version
 @with_error_parameters
 class DeltaStreamReader(DataSourceStreamReader):
     """The stream reader, as far as it is the same in all versions of Spark.

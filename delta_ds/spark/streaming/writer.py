@@ -24,6 +24,7 @@ from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.same_version import same_version
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 from delta_ds.spark.writer import compact_as_planned
 
@@ -55,6 +56,7 @@ class BatchMessage(WriterCommitMessage):
     plan: WritePlan | None
 
 
+@same_version
 @with_error_parameters
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
     """Writes micro-batches; nothing counts before `commit`.

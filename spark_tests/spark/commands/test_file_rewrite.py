@@ -104,7 +104,7 @@ def test_tasks_leave_what_sparks_writer_leaves(
 ) -> None:
     by_tasks, by_spark = (_table(tmp_path / name, LAYOUTS[layout]) for name in ("tasks", "spark"))
     COMMANDS[command](DeltaTable.forPath(spark, by_tasks))
-    monkeypatch.setattr(dml_command, "workers_have_package", lambda session: False)
+    monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
     COMMANDS[command](DeltaTable.forPath(spark, by_spark))
     assert _state(by_tasks) == _state(by_spark)
 

@@ -1,0 +1,121 @@
+"""`ship(spark)`: give this package to the executors of a session that is running."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import py_compile
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from delta_ds._version import __version__
+from delta_ds.conditions.session import PACKAGE_CANNOT_BE_SHIPPED
+from delta_ds.spark.arguments import public
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.environment import PACKAGE, forget_answers, tasks_problem
+from delta_ds.spark.register import Capability
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("delta_ds")
+
+# Spark finds data sources in modules named so; no need where it is not installed as one.
+_DISCOVERY = "pyspark_pydelta.py"
+_NO_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@public
+def ship(spark: SparkSession) -> Capability:
+    """Give this package to the Python workers of a session that is running; doing so again is harmless.
+
+    For executors whose Python has what the package needs (pyarrow, numpy, fsspec, sqlglot, pyroaring) but not the
+    package, or another version of it: the version of this program goes before what is installed there. Executors that
+    come later get it too. As Spark's `addPyFile` does it, it stays for the life of the application.
+
+    Parameters
+    ----------
+    spark
+        A classic session, or one of Spark Connect: there it counts for the functions that this client sends. The data
+        source itself runs in processes of the server, where the package has to be installed.
+
+    Returns
+    -------
+    Capability
+        On: executors can run the package. Off: what they lack besides it, and what to do; they were asked.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The package of this program consists of other files than a folder or an archive of Python modules.
+    """
+    if is_connect(spark):
+        with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
+            spark.addArtifacts(package_archive(folder), pyfile=True)
+        return Capability(
+            True,
+            f"functions of this client have delta-ds {__version__}; the server needs it installed",
+        )
+    context = spark.sparkContext
+    # Executors fetch it from the driver when they start; this folder is there as long as the application is.
+    context.addPyFile(package_archive(str(context._temp_dir)))
+    forget_answers()
+    problem = tasks_problem(spark)
+    if problem is None:
+        return Capability(True, f"executors have delta-ds {__version__}")
+    logger.warning("ship_not_enough reason=%s", problem)
+    return Capability(False, problem)
+
+
+def package_archive(folder: str) -> str:
+    """Write the package as an archive that Python imports from, and return its path.
+
+    Its name is that of its contents, as Spark takes one name for one content. Modules are in it as compiled for this
+    Python too: each process that Spark starts would do it anew.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        See `ship`.
+    """
+    package = Path(__file__).parents[1]
+    if not package.is_dir():
+        return _archive_of(package)
+    found = [(str(file.relative_to(package.parent)), file) for file in sorted(package.rglob("*.py"))]
+    beside = package.parent / _DISCOVERY
+    if beside.is_file():
+        found.append((_DISCOVERY, beside))
+    digest = hashlib.sha256(b"".join(name.encode() + file.read_bytes() for name, file in found)).hexdigest()[
+        :12
+    ]
+    path = os.path.join(folder, f"{PACKAGE}-{__version__}-{digest}.zip")
+    if os.path.exists(path):
+        return path
+    with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as scratch:
+        compiled = os.path.join(scratch, "module.pyc")
+        made = os.path.join(scratch, "package.zip")
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, file in found:
+                _add(archive, name, file.read_bytes())
+                unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+                py_compile.compile(str(file), compiled, name, doraise=True, invalidation_mode=unchecked)
+                _add(archive, f"{name}c", Path(compiled).read_bytes())
+        Path(path).write_bytes(Path(made).read_bytes())
+    return path
+
+
+def _archive_of(package: Path) -> str:
+    """The archive that this program itself has the package from."""
+    for folder in package.parents:
+        if folder.is_file() and zipfile.is_zipfile(folder):
+            return str(folder)
+    raise PACKAGE_CANNOT_BE_SHIPPED(path=str(package))
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    entry = zipfile.ZipInfo(name, _NO_DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, data)
