@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from delta_ds.spark.catalog.entries import Metastore
 from delta_ds.spark.commands.handle import Handle
 
-# Fewer files than this are looked at in threads before a job would have started.
 logger = logging.getLogger("delta_ds")
 
+# Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64
 _FILES_A_GROUP = 32
 
