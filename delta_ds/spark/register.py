@@ -29,6 +29,7 @@ _TESTED = ("4.1.", "4.2.", "4.3.")
 _TRIAL_ROWS = 5
 # What the user had set, in the sessions where `register` allowed it; None: nothing.
 _set_before: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+_sources: WeakKeyDictionary[SparkSession, type[DeltaSource]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
       ...
     """
     chosen = _pushdown_capability(pushdown)
-    spark.dataSource.register(PushdownSource if chosen and pushdown else DeltaSource)
+    _sources[spark] = PushdownSource if chosen and pushdown else DeltaSource
+    spark.dataSource.register(_sources[spark])
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
@@ -172,6 +174,7 @@ def unregister(spark: SparkSession) -> None:
         client.uninstall()
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
+        _sources[spark] = DeltaSource
         spark.dataSource.register(DeltaSource)
         before = _set_before.pop(spark)
         if before is None:
@@ -190,6 +193,14 @@ def unregister(spark: SparkSession) -> None:
         except NotNative as why:
             # Then there was nothing to take out.
             logger.info("unregister_native_skipped reason=%s", why.reason)
+
+
+def register_source_again(spark: SparkSession) -> None:
+    """Let the data source know what workers import from by now: Spark keeps what there was when it was registered."""
+    context = spark.sparkContext
+    others = [known for known in _sources if not is_connect(known) and known.sparkContext is context]
+    for one in {spark, *others}:
+        one.dataSource.register(_sources.get(one, DeltaSource))
 
 
 def _allow_pushdown(spark: SparkSession) -> None:

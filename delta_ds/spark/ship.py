@@ -16,7 +16,7 @@ from delta_ds.conditions.session import PACKAGE_CANNOT_BE_SHIPPED
 from delta_ds.spark.arguments import public
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.environment import PACKAGE, forget_answers, tasks_problem
-from delta_ds.spark.register import Capability
+from delta_ds.spark.register import Capability, register_source_again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,7 @@ def ship(spark: SparkSession) -> Capability:
     context = spark.sparkContext
     # Executors fetch it from the driver when they start; this folder is there as long as the application is.
     context.addPyFile(package_archive(str(context._temp_dir)))
+    register_source_again(spark)
     forget_answers()
     problem = tasks_problem(spark)
     if problem is None:

@@ -99,6 +99,20 @@ def application(job: Mapping[str, Any], env: Mapping[str, str] | None = None) ->
     return found
 
 
+@contextmanager
+def started_application(job: Mapping[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
+    """An application during a block; at its end driver and executors are killed."""
+    command = [sys.executable, "-m", "spark_tests.clusters.application", json.dumps(job)]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, env=environment(), cwd=ROOT, start_new_session=True, stdout=quiet, stderr=quiet
+    )
+    try:
+        yield process
+    finally:
+        kill_group(process)
+
+
 @dataclass
 class Cluster:
     """A standalone cluster.

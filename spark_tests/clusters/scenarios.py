@@ -222,6 +222,13 @@ def stream(course: Course) -> None:
     course.check({**course.expected(), **course.expected(COUNT)}, into)
 
 
+def abandoned(course: Course) -> None:
+    """A write that never ends: the whole application is killed in its middle."""
+    course.make()
+    slow = waits_until(course.marker(), course.source(COUNT)["id"], seconds=600)
+    course.source(COUNT).withColumn("id", slow).write.format("pydelta").mode("append").save(course.table)
+
+
 SCENARIOS: dict[str, Callable[[Course], None]] = {
     one.__name__: one
     for one in (

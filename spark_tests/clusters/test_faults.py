@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from delta_ds.kernel.delta_log import DeltaLog
+from spark_tests.clusters.faults import new_file
+from spark_tests.clusters.invariants import check_table
 from spark_tests.clusters.outcome import Outcome
-from spark_tests.clusters.processes import application, environment, standalone_cluster
-from spark_tests.clusters.scenarios import SCENARIOS
+from spark_tests.clusters.processes import (
+    application,
+    environment,
+    standalone_cluster,
+    started_application,
+)
+from spark_tests.clusters.scenarios import COUNT, SCENARIOS
 
 LOCAL = "local-cluster[2,1,1024]"
 SPECULATION = {
@@ -88,6 +99,33 @@ def test_speculation_took_place(with_speculation: Results) -> None:
 def test_dynamic_allocation(on_standalone_cluster: Results, scenario: str, outcomes: list[Outcome]) -> None:
     check(on_standalone_cluster, scenario, outcomes)
     assert on_standalone_cluster[scenario]["outcome"]["killed"] > 0
+
+
+@pytest.mark.cluster
+def test_a_killed_application_leaves_nothing_that_vacuum_does_not_find(
+    tmp_path: Path, outcomes: list[Outcome]
+) -> None:
+    job = {"master": LOCAL, "folder": str(tmp_path / "killed"), "label": LOCAL, "scenarios": ["abandoned"]}
+    table = tmp_path / "killed" / "abandoned" / "table"
+    with started_application(job) as process:
+        _wait_until(lambda: (table / "_delta_log" / f"{0:020}.json").exists(), process)
+        _wait_until(new_file(table), process)
+    rows = DeltaLog(table).snapshot().scan().to_arrow().num_rows
+    assert rows == COUNT
+    orphans, missing = check_table(str(table))
+    assert orphans > 0
+    outcome = Outcome(
+        f"{LOCAL}: driver and executors killed", killed=2, rows=rows, orphans=orphans, missing=missing
+    )
+    outcomes.append(outcome)
+    assert missing == 0
+
+
+def _wait_until(there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 300
+    while not there():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.mark.spark

@@ -106,7 +106,7 @@ def test_without_them_there_is_no_package(machines: Machines) -> None:
     _, program = machines.program("nothing")
     done = machines.submit(str(program))
     assert done.code != 0
-    assert "No module named 'delta_ds'" in done.err
+    assert "No module named 'delta_ds'" in done.out + done.err
 
 
 @pytest.mark.cluster
@@ -132,7 +132,11 @@ def test_archives_bring_an_environment(machines: Machines) -> None:
 @pytest.mark.cluster
 def test_the_shell_runs_the_same(machines: Machines) -> None:
     text, _ = machines.program("shell")
-    answer(machines.submit("--py-files", str(machines.archive), program="pyspark", text=text))
+    answer(
+        machines.submit(
+            "--py-files", str(machines.archive), program="pyspark", text=text, PYSPARK_DRIVER_PYTHON_OPTS="-i"
+        )
+    )
 
 
 @pytest.mark.cluster

@@ -90,6 +90,8 @@ def find_plain_files(df: DataFrame, plan: WritePlan) -> PlainFiles:
     found = json.loads(plain.describe(query._jdf.queryExecution()))
     if "reason" in found:
         raise NotPlainError(found["reason"])
+    if (problem := tasks_problem(df.sparkSession)) is not None:
+        raise NotPlainError(problem)
     columns = ParquetColumns(from_spark(df.schema), tuple(found["sources"]))
     tasks = tuple(tuple(_split(plan, *split) for split in task) for task in found["tasks"])
     return PlainFiles(columns, tuple(task for task in tasks if task))
@@ -119,8 +121,6 @@ def _check_session(df: DataFrame) -> None:
     for listener in session.listenerManager().listListeners():
         if not str(listener.getClass().getName()).startswith(_OF_SPARK):
             raise NotPlainError("the session has listeners of queries")
-    if (problem := tasks_problem(spark)) is not None:
-        raise NotPlainError(problem)
 
 
 def _check_rows(df: DataFrame, plan: WritePlan) -> None:
