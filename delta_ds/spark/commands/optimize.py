@@ -12,6 +12,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
+from delta_ds.kernel import operations
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_all
@@ -217,7 +218,9 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[AddFil
     if not large and (_is_local(spark, plan) or not _can_tasks(spark, plan)):
         return rewrite_all(plan, os.cpu_count() or 1)
     if large and (problem := tasks_problem(spark)) is not None:
-        raise EXECUTORS_WITHOUT_PACKAGE(operation="OPTIMIZE", table=plan.rewrite.storage.url, reason=problem)
+        raise EXECUTORS_WITHOUT_PACKAGE(
+            operation=operations.OPTIMIZE.name, table=plan.rewrite.storage.url, reason=problem
+        )
     small = sorted(set(range(len(plan.bins))) - set(large))
     adds = rewrite_small(spark, plan, small) if small else []
     for number in large:
