@@ -17,7 +17,7 @@ _MORE = (
 )
 _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes,
-    differences.diff, health.fsck,
+    differences.diff, health.health, health.fsck,
 )  # fmt: skip
 _CARE = (maintenance.checkpoint, maintenance.vacuum, maintenance.restore, maintenance.convert)
 

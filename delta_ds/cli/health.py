@@ -1,4 +1,4 @@
-"""The command `fsck`."""
+"""Commands that tell how a table does: `health`, `fsck`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ from delta_ds.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.fsck.findings import Finding
+
+
+def health(table: Table, option: StorageOption = None, json: Json = False) -> None:
+    """How a table does by its log: small files, deleted rows, files nobody needs, and the commands that are due."""
+    from dataclasses import asdict
+
+    from delta_ds.kernel.commands.health import health as look
+
+    found = asdict(look(open_log(table, option)))
+    if json:
+        output.print_json(found)
+        return
+    due = found.pop("due")
+    found["size_in_bytes"] = output.size(found["size_in_bytes"])
+    output.print_record({name.replace("_", " "): value for name, value in found.items() if value is not None})
+    output.console.print()
+    for each in due:
+        output.console.print(f"due: {each['command']}: {each['reason']}", style="bold yellow", markup=False)
+    if not due:
+        output.console.print("nothing is due")
 
 
 def fsck(

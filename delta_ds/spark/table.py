@@ -15,7 +15,7 @@ from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.handle import open_handle, open_name
-from delta_ds.spark.connect_bridge import ask, open_log, run
+from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
 from delta_ds.spark.session.reading import read
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType as SparkStructType
 
+    from delta_ds.kernel.commands.health import Health
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
@@ -190,6 +191,23 @@ class DeltaTable(TableDescription):
         from delta_ds.spark.commands.describe import run_detail
 
         return run_detail(self._handle)
+
+    def health(self) -> Health:
+        """How the table does, by its log alone, and which commands are due; nothing is changed.
+
+        Returns
+        -------
+        Health
+            What OPTIMIZE would join, deleted rows, files without statistics, commits since the last checkpoint, what
+            VACUUM would delete; `due` names the commands, with reasons. `print` shows all of it.
+
+        >>> DeltaTable.forPath(spark, "examples/data/sales").health().num_rows
+        241
+        """
+        from delta_ds.kernel.commands.health import health
+
+        found: Health = fetch(self._handle.log, health)
+        return found
 
     # --- rows
 

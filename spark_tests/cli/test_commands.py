@@ -150,6 +150,17 @@ def test_fsck_tells_damage_by_its_status(pydelta: Shell, sales: str) -> None:
     assert "missing_file: 1" in pydelta("fsck", sales, status=1)
 
 
+def test_health_names_what_is_due(pydelta: Shell, sales: str, tmp_path: Path) -> None:
+    assert pydelta.json("health", sales)["num_rows"] == DeltaLog(sales).snapshot().scan().count()
+    log = DeltaLog(tmp_path / "t")
+    for number in range(25):
+        log.write(pa.table({"id": [number]}))
+    found = pydelta.json("health", str(tmp_path / "t"))
+    assert (found["files_to_join"], found["files_after"]) == (25, 1)
+    assert [each["command"] for each in found["due"]] == ["OPTIMIZE"]
+    assert "due: OPTIMIZE: joins 25 files into 1" in pydelta("health", str(tmp_path / "t"))
+
+
 def test_checkpoint_is_written(pydelta: Shell, sales: str) -> None:
     assert pydelta.json("checkpoint", sales) == {"version": 7}
     assert list(Path(sales, "_delta_log").glob("*7.checkpoint*"))

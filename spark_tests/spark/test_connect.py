@@ -352,6 +352,14 @@ class TestDeltaTable:
         assert operations[-1] == "CREATE TABLE"
         assert "REPLACE TABLE" in operations
 
+    def test_health_is_that_of_the_kernel(self, client: Client) -> None:
+        def program(spark: SparkSession) -> tuple[int, list[str]]:
+            found = DeltaTable.forPath(another_session(), str(SALES)).health()
+            return found.num_rows, [each.command for each in found.due]
+
+        rows = DeltaLog(SALES).snapshot().scan().count()
+        assert client(program) == (rows, ["OPTIMIZE"])
+
     def test_history_and_detail_are_those_of_the_kernel(self, client: Client) -> None:
         def program(spark: SparkSession) -> list[Any]:
             session = another_session()
