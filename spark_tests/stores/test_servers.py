@@ -47,7 +47,7 @@ class ServerContract(StorageContract, WriteContract):
         assert storage.status("_delta_log/large").size == 120 << 20
         assert storage.read_range("_delta_log/large", 119 << 20, 1 << 20) == piece
 
-    def test_a_bucket_that_does_not_exist_is_refused_and_not_made(self, storage: Storage) -> None:
+    def test_a_bucket_that_does_not_exist_is_refused(self, storage: Storage) -> None:
         import pyarrow as pa
 
         elsewhere = open_storage(storage.url.replace(BUCKET, "no-such-bucket", 1), storage.options)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from delta_ds.kernel.storage.store_options import ALLOW_HTTP
 from delta_ds.records import dataclass
 
 _TRUE = frozenset({"true", "1", "yes", "on", "y", "t"})
@@ -56,7 +57,7 @@ class Setting:
     @property
     def python(self) -> str:
         """Its name in fsspec; empty where it has none."""
-        return "" if self.target[0].startswith("_") else ".".join(self.target)
+        return "" if self.target[0].startswith("_") or self.target[0] == ALLOW_HTTP else ".".join(self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,8 @@ def place(name: str) -> tuple[str, str]:
     ('aws_region', '')
     """
     folded = name.lower()
-    for prefix in ("spark.hadoop.", "spark."):
-        if folded.startswith((f"{prefix}fs.", f"{prefix}delta.logstore.", f"{prefix}io.delta.storage.")):
-            folded = folded.removeprefix(prefix)
+    if folded.startswith(("spark.delta.logstore.", "spark.io.delta.storage.")):
+        folded = folded.removeprefix("spark.")
     folded = re.sub(r"^fs\.s3n?\.", "fs.s3a.", folded)
     folded = re.sub(r"^delta\.logstore\.s3n?\.impl$", "delta.logstore.s3a.impl", folded)
     if match := _BUCKET.fullmatch(folded):
