@@ -197,8 +197,10 @@ def unregister(spark: SparkSession) -> None:
 
 def register_source_again(spark: SparkSession) -> None:
     """Let the data source know what workers import from by now: Spark keeps what there was when it was registered."""
-    context = spark.sparkContext
-    others = [known for known in _sources if not is_connect(known) and known.sparkContext is context]
+    others: list[SparkSession] = []
+    if not is_connect(spark):  # of which each session has files of its own
+        context = spark.sparkContext
+        others = [known for known in _sources if not is_connect(known) and known.sparkContext is context]
     for one in {spark, *others}:
         one.dataSource.register(_sources.get(one, DeltaSource))
 

@@ -39,8 +39,8 @@ def ship(spark: SparkSession) -> Capability:
     Parameters
     ----------
     spark
-        A classic session, or one of Spark Connect: there it counts for the functions that this client sends. The data
-        source itself runs in processes of the server, where the package has to be installed.
+        A classic session, or one of Spark Connect: there the package is an artifact of the session, and workers of the
+        server are not asked what they lack.
 
     Returns
     -------
@@ -55,9 +55,9 @@ def ship(spark: SparkSession) -> Capability:
     if is_connect(spark):
         with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
             spark.addArtifacts(package_archive(folder), pyfile=True)
+        register_source_again(spark)
         return Capability(
-            True,
-            f"functions of this client have delta-ds {__version__}; the server needs it installed",
+            True, f"workers of this session have delta-ds {__version__}; they are not asked what else"
         )
     context = spark.sparkContext
     # Executors fetch it from the driver when they start; this folder is there as long as the application is.
