@@ -86,7 +86,7 @@ class Result:
     """
 
     store: str
-    seed: int
+    load: Load
     told: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     killed: int = 0
@@ -104,7 +104,8 @@ class Result:
     def row(self) -> str:
         told, kinds = self.told, ", ".join(f"{kind} {count}" for kind, count in self.faults.most_common())
         cells = [
-            self.store, sum(told.values()), self.versions, sum(self.faults.values()), told["conflict"],
+            self.store, f"{self.load.seconds:.0f}", self.load.seed, self.load.applications, sum(told.values()),
+            self.versions, sum(self.faults.values()), told["conflict"],
             told["refused"], told["uncertain"], self.killed, self.restarts, f"{self.slowest:.0f} s",
             len(self.lost), len(self.doubled), len(self.problems), kinds,
         ]  # fmt: skip
@@ -113,10 +114,11 @@ class Result:
 
 MIXED, SOURCE, TARGET = TABLES = ("t 1", "events", "copy")
 MARKS = "<!-- measured: chaos -->", "<!-- end: chaos -->"
-HEAD = (
-    "| store | operations | versions | faults | conflicts | refused | uncertain | killed | restarts | slowest "
-    "| lost | doubled | wrong | faults by kind |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
-)
+_COLUMNS = (
+    "store", "seconds", "seed", "Spark", "operations", "versions", "faults", "conflicts", "refused", "uncertain",
+    "killed", "restarts", "slowest", "lost", "doubled", "wrong", "faults by kind",
+)  # fmt: skip
+HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 
 
 def run(name: str, load: Load, folder: Path) -> Result:
@@ -180,7 +182,7 @@ def _result(
     applications: Applications,
 ) -> Result:
     noted = read_notes(notes)
-    result = Result(name, load.seed, faults=noted.faults, killed=answer["killed"] + applications.killed)
+    result = Result(name, load, faults=noted.faults, killed=answer["killed"] + applications.killed)
     if store.proxy is not None:
         result.faults.update(store.proxy.counts())
     files.catch_up()
@@ -283,7 +285,7 @@ def main() -> None:
     table = "\n".join([HEAD, *(result.row() for result in results)])
     print(table)
     if given.page is not None:
-        into_page(given.page, f"{given.seconds:.0f} s each, seed {seed}:\n\n{table}")
+        into_page(given.page, table)
     if not all(result.ok for result in results):
         sys.exit(f"something was lost, doubled or told wrongly; again: --seed {seed}")
 

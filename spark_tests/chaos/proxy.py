@@ -94,14 +94,20 @@ class Proxy:
         self.calm = False
         self.closed_until = 0.0
         self._late: set[asyncio.Task[None]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The loop itself holds its tasks weakly: one that waits would be collected with its connection.
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
         try:
             while (request := await read_head(reader)) is not None:
                 await self._answer(request, reader, writer)
         except (CutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
-        except BaseException:  # of the proxy itself, which would look like the store's
+        except Exception:  # of the proxy itself, which would look like the store's
             traceback.print_exc()
             os._exit(1)
         finally:
