@@ -49,7 +49,8 @@ class RemoteStorage(Storage):
     def _fs(self) -> Any:
         # Clients do not survive a fork, and Spark forks its Python workers.
         if self._opened is None or self._opened[0] != os.getpid():
-            self._opened = (os.getpid(), clients.client(self.address, self.options))
+            with self._errors(""):
+                self._opened = (os.getpid(), clients.client(self.address, self.options))
         return self._opened[1]
 
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
@@ -241,12 +242,13 @@ class RemoteStorage(Storage):
         )
 
     def delete(self, paths: Sequence[str]) -> None:
-        located = [self._locate(self._inside(path)) for path in paths]
+        for path in paths:
+            self._inside(path)
         if self.address.scheme == "s3":
-            for start in range(0, len(located), _DELETES_A_REQUEST):
-                self._delete_s3(located[start : start + _DELETES_A_REQUEST])
+            for start in range(0, len(paths), _DELETES_A_REQUEST):
+                self._delete_s3(paths[start : start + _DELETES_A_REQUEST])
         else:
-            _in_parallel(self._delete_one, located)
+            _in_parallel(self._delete_one, paths)
 
     def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
         with self._errors("", "delete"):
@@ -260,18 +262,18 @@ class RemoteStorage(Storage):
                     deleted.append(path)
         return deleted
 
-    def _delete_one(self, located: str) -> None:
+    def _delete_one(self, path: str) -> None:
         try:
-            with self._errors(located, "delete"):
-                self._fs.rm_file(located)
+            with self._errors(path, "delete"):
+                self._fs.rm_file(self._locate(self._inside(path)))
         except FileNotFoundError:
             return
 
-    def _delete_s3(self, located: Sequence[str]) -> None:
+    def _delete_s3(self, paths: Sequence[str]) -> None:
         # Not fsspec's own: it looks every path up, takes `[` and `*` for patterns, and swallows errors.
-        keys = [self._fs.split_path(path)[1] for path in located]
         bucket = self.address.authority
-        with self._errors(located[0], "delete"):
+        with self._errors(paths[0], "delete"):
+            keys = [self._fs.split_path(self._locate(self._inside(path)))[1] for path in paths]
             answer = self._fs.call_s3(
                 "delete_objects",
                 Bucket=bucket,

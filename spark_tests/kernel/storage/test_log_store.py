@@ -143,7 +143,7 @@ def test_a_refusal_is_passed_on(storage: LossyStorage) -> None:
     assert not storage.exists(relative_commit_path(7))
 
 
-@pytest.mark.parametrize("scheme", ["hdfs", "sftp", "ftp", "github"])
+@pytest.mark.parametrize("scheme", ["sftp", "ftp", "github"])
 def test_a_store_without_exclusive_create_is_refused_before_it_is_opened(scheme: str) -> None:
     storage = open_storage(f"{scheme}://host/t")
     with pytest.raises(StorageError, match=rf"{scheme}:// cannot.*nothing was written.*allowUnsafeCommits"):
