@@ -65,6 +65,19 @@ class ServerContract(StorageContract, WriteContract):
                 assert caught.value.condition == "DELTA_STORAGE_ERROR.BUCKET_NOT_FOUND"
 
 
+def _refused_for(storage: Storage, options: dict[str, Any], condition: str) -> None:
+    """Reads, and a commit, with these options are refused for this reason, and nothing is written."""
+    options = {name: value for name, value in options.items() if value is not None}
+    other = open_storage(storage.url, options)
+    for call in (DeltaLog(other).snapshot, lambda: other.create("_delta_log/x", b"1")):
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert caught.value.condition == f"DELTA_STORAGE_ERROR.{condition}"
+        assert "\n" not in str(caught.value)
+        assert "wrong" not in str(caught.value).replace("secret is wrong", "")
+    assert not storage.exists("_delta_log/x")
+
+
 @pytest.fixture(scope="module")
 def minio_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     module("s3fs")
@@ -85,6 +98,20 @@ class TestMinio(ServerContract):
     @pytest.fixture
     def storage(self, minio_options: dict[str, Any]) -> Storage:
         return open_storage(f"s3a://{BUCKET}/{uuid.uuid4()}/t 1", minio_options)
+
+    @pytest.mark.parametrize(
+        ("given", "condition"),
+        [
+            ({"key": "wrong-key"}, "INVALID_CREDENTIALS"),
+            ({"secret": "wrong-secret"}, "INVALID_CREDENTIALS"),
+            ({"token": "wrong-token"}, "INVALID_CREDENTIALS"),
+            ({"key": None, "secret": None, "anon": True}, "ACCESS_DENIED"),
+        ],
+    )
+    def test_credentials_that_do_not_count_say_so(
+        self, storage: Storage, given: dict[str, Any], condition: str
+    ) -> None:
+        _refused_for(storage, {**storage.options, **given}, condition)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +162,10 @@ class TestAzurite(ServerContract):
         return open_storage(
             f"abfss://{BUCKET}@{AZURE_ACCOUNT}.dfs.core.windows.net/{uuid.uuid4()}/t 1", azurite_options
         )
+
+    def test_a_wrong_key_says_so(self, storage: Storage) -> None:
+        wrong = storage.options["connection_string"].replace(AZURE_KEY, "d3Jvbmc=")
+        _refused_for(storage, {"connection_string": wrong}, "INVALID_CREDENTIALS")
 
 
 @pytest.fixture(scope="module")
