@@ -28,8 +28,10 @@ WORKER = "benchmarks.native_worker"
 class Session:
     """A `native_worker` process that takes turns with others."""
 
-    def __init__(self, python: str, settings: Mapping[str, Any], errors: Path) -> None:
-        command = [python, "-m", WORKER, json.dumps(settings)]
+    def __init__(
+        self, python: str, settings: Mapping[str, Any], errors: Path, *, worker: str = WORKER
+    ) -> None:
+        command = [python, "-m", worker, json.dumps(settings)]
         self.format = str(settings["format"])
         self.warnings: set[str] = set()
         self._errors = errors

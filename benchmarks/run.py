@@ -1,7 +1,7 @@
 """Run the benchmarks side by side and print Markdown: `python -m benchmarks.run` (or `make bench`).
 
     --only PART      imports, start, load, plan, curve, kernel, scan, native, append, partitioned, copies,
-                     columns, commits, writers, checkpoint, commands, streams, sql or large; may be repeated
+                     columns, stores, commits, writers, checkpoint, commands, streams, sql or large; may be repeated
     --files N        files of the tables that are only a log (300,000; 10,000,000 for large)
     --rows N         rows of large reads and writes (10,000,000; 20,000,000 for native, whose appends take half);
                      partitioned writes take a fifth and a fiftieth, sql a fifth
@@ -15,6 +15,8 @@
     --peer-python P  interpreter of an environment with deltalake; left out: no peer columns
     --delta-spark-python P   interpreter of an environment with a pyspark that delta-spark supports, and
     --delta-spark-jars J     its jars with commas between: delta-spark as one more peer of the parts in Spark but scan
+    --s3-endpoint U  a server that speaks S3's language, for the part stores, with a bucket
+    --s3-bucket B    (tables), and --s3-key and --s3-secret, which open it
     --keep           keep the generated tables in benchmarks/.work for the next run
 
 The rounds of a case go through all competitors in turn, so that whatever else the machine does hits all of
@@ -44,6 +46,7 @@ from benchmarks import (
     spark_parts,
     sql_parts,
     start_parts,
+    store_parts,
     stream_parts,
     write_parts,
 )
@@ -83,6 +86,7 @@ def main() -> None:
         "partitioned": spark_parts.partitioned,
         "copies": copy_parts.copies,
         "columns": copy_parts.columns,
+        "stores": store_parts.stores,
         "commits": commits,
         "writers": writers,
         "checkpoint": write_parts.checkpoint,
@@ -113,13 +117,18 @@ def _arguments(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--peer-python")
     parser.add_argument("--delta-spark-python")
     parser.add_argument("--delta-spark-jars", default="")
+    parser.add_argument("--s3-endpoint")
+    parser.add_argument("--s3-bucket", default="tables")
+    parser.add_argument("--s3-key")
+    parser.add_argument("--s3-secret")
     parser.add_argument("--keep", action="store_true")
     return parser.parse_args()
 
 
 def _of_part(options: argparse.Namespace, part: str) -> argparse.Namespace:
     """The options with the numbers of files, rows and rounds that the part takes unless told otherwise."""
-    rows = options.rows or (20_000_000 if part in ("native", "kernel") else 10_000_000)
+    most = 5_000_000 if part == "stores" else 10_000_000
+    rows = options.rows or (20_000_000 if part in ("native", "kernel") else most)
     rounds = options.rounds or (1 if part == "commands" else 3)
     files = options.files or (10_000_000 if part == "large" else 300_000)
     return argparse.Namespace(**{**vars(options), "rows": rows, "rounds": rounds, "files": files})

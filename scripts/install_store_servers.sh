@@ -2,14 +2,14 @@
 # Install the object store servers that `make test-stores` runs on loopback, from their package registries:
 # MinIO and fake-gcs-server (needs Go; MinIO builds for some minutes), Azurite (needs npm) and HDFS (needs Maven).
 #
-#   scripts/install_store_servers.sh FOLDER [minio] [fake-gcs-server] [azurite] [hdfs]
+#   scripts/install_store_servers.sh FOLDER [minio] [fake-gcs-server] [azurite] [hdfs] [hadoop]
 #
 # Without names: all of them. What is in the folder already is kept.
 set -eu
 
-folder=${1:?"usage: $0 FOLDER [minio] [fake-gcs-server] [azurite] [hdfs]"}
+folder=${1:?"usage: $0 FOLDER [minio] [fake-gcs-server] [azurite] [hdfs] [hadoop]"}
 shift
-[ $# -gt 0 ] || set -- minio fake-gcs-server azurite hdfs
+[ $# -gt 0 ] || set -- minio fake-gcs-server azurite hdfs hadoop
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 
@@ -31,6 +31,12 @@ for server in "$@"; do
                     mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="$jar" \
                         -DoutputDirectory="$folder/hdfs"
             done ;;
-        *) echo "there is no server named $server: minio, fake-gcs-server, azurite or hdfs" >&2; exit 2 ;;
+        hadoop)
+            # Hadoop's client of Google Cloud Storage; those of S3 and Azure are fetched by Spark.
+            ls "$folder"/hadoop/gcs-connector*shaded.jar >/dev/null 2>&1 ||
+                mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+                    -Dartifact=com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.28:jar:shaded \
+                    -DoutputDirectory="$folder/hadoop" ;;
+        *) echo "there is no server named $server: minio, fake-gcs-server, azurite, hdfs or hadoop" >&2; exit 2 ;;
     esac
 done

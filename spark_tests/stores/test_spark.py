@@ -1,9 +1,14 @@
-"""Spark's own reader and writer on `s3a://` (MinIO) and `hdfs://`: one setting opens both sides, nothing is copied."""
+"""Spark's own reader and writer on `s3a://`, `gs://`, `abfs://` and `hdfs://`: one setting opens both sides.
+
+Hadoop's client of Azure has no setting for an emulator's address: it is told a proxy, and the kernel the emulator.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +18,22 @@ import pytest
 
 from delta_ds.kernel.storage.open import open_storage
 from spark_tests.stores.relay import Relay, relay
-from spark_tests.stores.servers import free_port, mini_hdfs, module, program, running
+from spark_tests.stores.servers import (
+    FOLDER,
+    free_port,
+    mini_hdfs,
+    missing,
+    module,
+    program,
+    running,
+)
+from spark_tests.stores.test_servers import (
+    AZURE_ACCOUNT,
+    AZURE_KEY,
+    BUCKET,
+    azurite_options,
+    gcs_options,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +42,17 @@ pytestmark = [pytest.mark.stores, pytest.mark.spark, pytest.mark.slow]
 
 HADOOP = "3.5.0"  # the one of the tested Spark
 ODD = "t 1%20x ü+&#"
+AZURE_HOST = f"{AZURE_ACCOUNT}.blob.core.windows.net"
+GCS = {
+    "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+    "fs.gs.project.id": "p",
+    "fs.gs.auth.type": "UNAUTHENTICATED",
+    # Hadoop 3.5 has defaults for its own client of the same names, in units that this one does not read.
+    "fs.gs.block.size": "67108864",
+    "fs.gs.inputstream.inplace.seek.limit": "8388608",
+    "fs.gs.inputstream.min.range.request.size": "2097152",
+    "fs.gs.outputstream.buffer.size": "8388608",
+}
 KEYS = {"spark.hadoop.fs.s3a.access.key": "test-user", "spark.hadoop.fs.s3a.secret.key": "test-password"}
 
 
@@ -48,15 +79,42 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
+__all__ = ["azurite_options", "gcs_options"]  # fixtures
+
+
+def _gcs_connector() -> str:
+    found = sorted(Path(os.environ.get(FOLDER, "")).glob("hadoop/gcs-connector*shaded.jar"))
+    if not found:
+        missing(f"there is no gcs-connector in the folder hadoop of {FOLDER}")
+    return str(found[0])
+
+
 @pytest.fixture(scope="module")
-def session(minio: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session whose tasks are tried three times, told of the store by Hadoop's settings alone."""
+def session(
+    minio: Relay,
+    gcs_options: dict[str, Any],
+    azurite_options: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkSession]:
+    """A session whose tasks are tried three times, told of the stores by Hadoop's settings alone."""
     from pyspark.sql import SparkSession
 
     import delta_ds
 
+    azurite = str(
+        re.search(r"BlobEndpoint=(http://127.0.0.1:([0-9]+))/", azurite_options["connection_string"])[1]
+    )  # type: ignore[index]
     settings = {
-        "spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{HADOOP}",
+        "spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{HADOOP},org.apache.hadoop:hadoop-azure:{HADOOP}",
+        "spark.jars": _gcs_connector(),
+        "spark.driver.extraJavaOptions": f"-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={azurite.rpartition(':')[2]}",
+        **{f"spark.hadoop.{name}": value for name, value in GCS.items()},
+        "spark.hadoop.fs.gs.storage.root.url": f"{gcs_options['endpoint_url']}/",
+        f"spark.hadoop.fs.azure.account.key.{AZURE_HOST}": AZURE_KEY,
+        "spark.hadoop.fs.azure.always.use.https": "false",
+        "spark.hadoop.fs.azure.account.hns.enabled": "false",
+        "spark.hadoop.fs.azure.fns.account.service.type": "BLOB",
+        "spark.hadoop.fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -71,20 +129,25 @@ def session(minio: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     builder = SparkSession.builder.master("local[2,3]").appName("delta_ds on stores")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    delta_ds.register(made)
-    yield made
-    delta_ds.unregister(made)
-    made.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AZURE_STORAGE_USE_EMULATOR", "true")
+        patch.setenv("AZURITE_BLOB_STORAGE_URL", azurite)
+        made = builder.getOrCreate()
+        made.sparkContext.setLogLevel("OFF")
+        delta_ds.register(made)
+        yield made
+        delta_ds.unregister(made)
+        made.stop()
 
 
-@pytest.fixture(params=["s3a", "s3", "s3n", "hdfs"])
+@pytest.fixture(params=["s3a", "s3", "s3n", "gs", "abfs", "hdfs"])
 def base(request: pytest.FixtureRequest, session: SparkSession) -> str:
     """An empty folder of a store."""
     if request.param == "hdfs":
         return f"hdfs://127.0.0.1:{request.getfixturevalue('hdfs')}/{uuid.uuid4().hex}"
-    return f"{request.param}://tables/{uuid.uuid4().hex}"
+    if request.param == "abfs":
+        return f"abfs://{BUCKET}@{AZURE_HOST}/{uuid.uuid4().hex}"
+    return f"{request.param}://{BUCKET}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture
@@ -169,7 +232,7 @@ def test_a_clone_reads_its_source_by_the_scheme_that_the_session_knows(
     assert log is not None
     assert log["location"] == clone
     files = {one.partition(":")[0] for one in read(session, clone).inputFiles()}
-    assert files == {"hdfs" if scheme == "hdfs" else "s3a"}
+    assert files == {"s3a" if scheme.startswith("s3") else scheme}
     assert reasons == []
 
 
@@ -234,7 +297,7 @@ def test_files_of_attempts_that_failed_are_not_in_the_table(
     frame.write.format("pydelta").save(path)
     assert Path(mark).exists()
     assert sorted(row[0] for row in read(session, path).select("id").collect()) == list(range(1000))
-    storage = open_storage(path, {} if base.startswith("hdfs") else _options(session))
+    storage = open_storage(path, _options(session, base.partition(":")[0]))
     adds = [
         json.loads(line)["add"]["path"]
         for line in storage.read("_delta_log/00000000000000000000.json").splitlines()
@@ -246,10 +309,11 @@ def test_files_of_attempts_that_failed_are_not_in_the_table(
     assert [path for path in found if path.endswith(".parquet")] == [storage.resolve(path) for path in adds]
 
 
-def _options(session: SparkSession) -> dict[str, str]:
-    conf = session.sparkContext.getConf().getAll()
-    return {
-        name.removeprefix("spark.hadoop."): value
-        for name, value in conf
-        if name.startswith("spark.hadoop.fs.s3a.")
-    }
+def _options(session: SparkSession, scheme: str) -> dict[str, str]:
+    """The settings of the session for a store, as options of the kernel."""
+    from delta_ds.spark.hadoop_settings import with_session_settings
+
+    place = f"abfs://{BUCKET}@{AZURE_HOST}/t" if scheme == "abfs" else f"{scheme}://{BUCKET}/t"
+    found = with_session_settings(session, {"path": place})
+    del found["path"]
+    return found
