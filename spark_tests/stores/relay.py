@@ -7,7 +7,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _COPY = re.compile(rb"\nx-amz-copy-source:", re.IGNORECASE)
 _REQUEST = re.compile(rb"(?:^|\n)([A-Z]+) (/\S*) HTTP/1\.1\r")
@@ -42,7 +42,10 @@ class Relay:
         except OSError:
             pass
         finally:
+            # A close alone would not be told to the other end while a thread still reads from it.
             for end in (one, other):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
     def close(self) -> None:

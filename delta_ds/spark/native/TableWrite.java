@@ -1,6 +1,9 @@
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
@@ -10,6 +13,7 @@ import org.apache.hadoop.mapreduce.lib.output.NullOutputFormat;
 import org.apache.spark.Success$;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.SparkSession;
@@ -39,8 +43,8 @@ public class TableWrite {
      * The last columns of the plan, as many as said, are those of partitions. Settings are by name; those of a task
      * are looked up by tasks in their own properties, the others in Hadoop's configuration of the job.
      *
-     * @return the attempts whose files count, by what the names of their files hold, each with a blank behind it; null
-     *     where the session has a commit protocol of its own, which sees to it that no other files are there
+     * @return how many rows were written, and the attempts whose files count, by what the names of their files hold, with
+     *     a blank behind each; null where the session has a commit protocol of its own, which sees to it that no other files are there
      */
     public String write(org.apache.spark.sql.classic.SparkSession session, LogicalPlan query, String folder, int partitions,
             scala.collection.immutable.Map options, Map ofJob, Map ofTasks) throws InterruptedException {
@@ -61,12 +65,14 @@ public class TableWrite {
         Attempts attempts = new Attempts();
         // A queue of its own: no listener of the user's can hold it up.
         session.sparkContext().listenerBus().addToQueue(attempts, "pydelta");
+        session.sparkContext().setLocalProperty(Attempts.MARK, attempts.mark);
         try {
             session.sessionState().executePlan(command, CommandExecutionMode.ALL()).assertCommandExecuted();
             // Behind the events of the write, as each queue keeps their order.
             session.sparkContext().listenerBus().post(attempts.end);
             return attempts.successful();
         } finally {
+            session.sparkContext().setLocalProperty(Attempts.MARK, null);
             session.sparkContext().listenerBus().removeListener(attempts);
         }
     }
@@ -74,16 +80,26 @@ public class TableWrite {
     /** The attempts of tasks that the scheduler took: of each task the first that succeeded. */
     public static class Attempts extends SparkListener {
         private static final long MOST_SECONDS = 60;
+        static final String MARK = "spark.pydelta.write";
+        final String mark = UUID.randomUUID().toString();
+        private final Set stages = new HashSet();
         private final Map winners = new HashMap();
+        private long rows;
         private final CountDownLatch ended = new CountDownLatch(1);
         final End end = new End();
 
+        public synchronized void onJobStart(SparkListenerJobStart event) {
+            if (event.properties() == null || !mark.equals(event.properties().getProperty(MARK))) return;
+            for (scala.collection.Iterator all = event.stageIds().iterator(); all.hasNext();) stages.add(all.next());
+        }
+
         public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
-            if (event.reason() != Success$.MODULE$) return;
+            if (event.reason() != Success$.MODULE$ || !stages.contains(Integer.valueOf(event.stageId()))) return;
             String task = String.format("%04d_m_%06d", new Object[] {
                 Integer.valueOf(event.stageId()), Integer.valueOf(event.taskInfo().partitionId())});
             if (winners.containsKey(task)) return;
             winners.put(task, Integer.valueOf((int) event.taskInfo().taskId() & Integer.MAX_VALUE));
+            rows += event.taskMetrics().outputMetrics().recordsWritten();
         }
 
         public void onOtherEvent(SparkListenerEvent event) {
@@ -96,6 +112,7 @@ public class TableWrite {
             }
             StringBuilder out = new StringBuilder();
             synchronized (this) {
+                out.append(rows).append(' ');
                 for (Iterator all = winners.entrySet().iterator(); all.hasNext();) {
                     Map.Entry one = (Map.Entry) all.next();
                     out.append(one.getKey()).append('_').append(one.getValue()).append(' ');

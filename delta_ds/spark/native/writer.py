@@ -27,6 +27,7 @@ from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.parquet_source import NotPlainError
 from delta_ds.kernel.write.plan import plan_write
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.records import dataclass
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.hadoop_settings import with_session_settings
@@ -164,10 +165,10 @@ def stage(df: DataFrame, plan: WritePlan, options: Mapping[str, str], folder: st
             result = _stage_by_arrow(df, plan, folder, lambda: _remove(jvm, target, plan))
             if result is None:
                 rows = stored_rows(df, plan)
-                counts = _write_files(jvm, rows, plan, target, hadoop_options)
-                found = read_parquet_files(plan.storage, plan.files, folder, counts=counts)
-                if not found.adds:
-                    _check_same_store(jvm, target, found)
+                written = _write_files(jvm, rows, plan, target, hadoop_options)
+                found = read_parquet_files(plan.storage, plan.files, folder, counts=written.counts)
+                if written.rows not in (None, found.rows):
+                    _refuse_missing_rows(jvm, plan, target, written, found)
                 plan.storage.fsync([plan.storage.resolve(add["path"]) for add in found.adds])
                 _remove_leftovers(jvm, target, plan, found)
                 result = TaskResult(adds=found.adds, rows=found.rows, timezone=plan.rows.timezone)
@@ -204,10 +205,18 @@ def _root(jvm: Jvm, plan: WritePlan, options: Mapping[str, str]) -> str:
     return root or f"file:{plan.storage.url.rstrip('/')}/"
 
 
+@dataclass(frozen=True)
+class _Written:
+    """What Spark says of a write: how many rows, and which files count; None where it does not count rows."""
+
+    rows: int | None
+    counts: Callable[[str], bool]
+
+
 def _write_files(
     jvm: Jvm, rows: DataFrame, plan: WritePlan, target: str, hadoop_options: Mapping[str, str]
-) -> Callable[[str], bool]:
-    """Let Spark write the files; whether one of them counts, by its path."""
+) -> _Written:
+    """Let Spark write the files."""
     frame, partitions = stored_columns(rows, plan.files)
     if _is_optimized(plan):
         # Spark gathers what belongs together before it writes, to partitions of the size that it is advised.
@@ -231,7 +240,10 @@ def _write_files(
         _SETTINGS,
         of_tasks,
     )
-    return bool if attempts is None else _of_attempts(plan, frozenset(str(attempts).split()))
+    if attempts is None:
+        return _Written(None, bool)
+    written, *successful = str(attempts).split()
+    return _Written(int(written), _of_attempts(plan, frozenset(successful)))
 
 
 def _of_attempts(plan: WritePlan, successful: frozenset[str]) -> Callable[[str], bool]:
@@ -251,14 +263,20 @@ def _of_attempts(plan: WritePlan, successful: frozenset[str]) -> Callable[[str],
     return counts
 
 
-def _check_same_store(jvm: Jvm, target: str, found: ParquetFiles) -> None:
-    """Make sure that Spark and the kernel mean the same folder, where the kernel finds no rows in it."""
-    if found.unwanted:
-        return
+def _refuse_missing_rows(
+    jvm: Jvm, plan: WritePlan, target: str, written: _Written, found: ParquetFiles
+) -> None:
+    """Leave the write to the portable path, or refuse it, where the driver does not see what tasks have written."""
     folder = jvm.Path(target)
     files = file_system(jvm, folder)
-    if files.exists(folder) and len(files.listStatus(folder)):
+    if not found.adds and not found.unwanted and files.exists(folder) and len(files.listStatus(folder)):
         raise NotNative(f"what Hadoop has written to {target} is not to be seen for Python's file system")
+    raise StorageError(
+        f"cannot write to {plan.storage.url}: tasks have written {written.rows} rows, and {found.rows} are in the "
+        f"files that the driver sees in {target}; a path must name one and the same folder on every machine. "
+        f"{NOTHING_WRITTEN}",
+        parameters={"table": plan.storage.url, "path": target},
+    )
 
 
 def _is_optimized(plan: WritePlan) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,12 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_ds import DeltaLog, DeltaTable, InvariantViolationError
-from delta_ds.kernel.storage.filesystem import FileStatus
+from delta_ds.exceptions import StorageError
+from delta_ds.kernel.data.write.write_spec import WriteSpec
+from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
+from delta_ds.spark.native import writer
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.writer import save
 
@@ -171,6 +176,41 @@ def test_no_checksums_of_hadoop_are_left_beside_the_files(spark: SparkSession, t
         overwrite=False,
     )
     assert not [p for p in (tmp_path / "t").rglob("*.crc") if "_delta_log" not in p.parts]
+
+
+def test_rows_that_the_driver_does_not_see_are_no_write(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    save(spark.range(10), {"path": str(path)}, overwrite=False)
+
+    def with_a_file_lost(storage: Storage, plan: WriteSpec, folder: str, **how: Any) -> ParquetFiles:
+        first = min((path / folder).glob("*.parquet"))
+        first.unlink()  # as if it were on another machine
+        return read_parquet_files(storage, plan, folder, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "read_parquet_files", with_a_file_lost)
+        with pytest.raises(StorageError, match="have written 10 rows, and 5 are in the files"):
+            save(spark.range(0, 10, 1, 2).selectExpr("id + 1 AS id"), {"path": str(path)}, overwrite=False)
+    assert DeltaLog(str(path)).snapshot().version == 0
+    assert len([one for one in path.iterdir() if one.is_dir()]) == 2
+
+
+def test_files_of_other_attempts_do_not_count_and_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+
+    def with_a_file_more(storage: Storage, plan: WriteSpec, folder: str, **how: Any) -> ParquetFiles:
+        first = min((path / folder).glob("*.parquet"))
+        parts = first.name.split("-")
+        parts[1] = f"{parts[1]}9999"  # another attempt at the same task
+        shutil.copy(first, first.with_name("-".join(parts)))
+        return read_parquet_files(storage, plan, folder, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "read_parquet_files", with_a_file_more)
+        save(spark.range(0, 10, 1, 2).selectExpr("id + 1 AS id"), {"path": str(path)}, overwrite=False)
+    snapshot = DeltaLog(str(path)).snapshot()
+    assert snapshot.scan().count() == 10
+    assert len(list(path.rglob("*.parquet"))) == len(snapshot.files()) == 2
 
 
 def test_optimized_write_gathers_the_rows_of_a_partition(spark: SparkSession, tmp_path: Path) -> None:
