@@ -80,7 +80,7 @@ public class TableWrite {
     /** The attempts of tasks that the scheduler took: of each task the first that succeeded. */
     public static class Attempts extends SparkListener {
         private static final long MOST_SECONDS = 60;
-        static final String MARK = "spark.pydelta.write";
+        static final String MARK = "pydelta.write";
         final String mark = UUID.randomUUID().toString();
         private final Set stages = new HashSet();
         private final Map winners = new HashMap();
