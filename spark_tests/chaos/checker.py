@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from spark_tests.chaos.spark_app import STREAM
@@ -134,6 +135,8 @@ class ChaosHistory(History):
             law()
         except AssertionError as error:
             self.problems.append(f"{law.__name__}: {str(error)[:1000]}")
+        except (FileNotFoundError, DeltaError) as error:
+            self.lost.append(f"{law.__name__}: {error}")
 
     def _check_told(self) -> None:
         """Every outcome is as it was told."""

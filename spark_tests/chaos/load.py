@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -237,10 +238,7 @@ class Watch:
         kill = began + self._random.uniform(0.3, 0.5) * self._load.seconds
         try:
             while not self._over.wait(1):
-                known = len(self.files.live)
-                self.files.catch_up()
-                for version in range(known, len(self.files.live)):
-                    self.files.rows(version)
+                self._read_new_versions()
                 if time.monotonic() > kill:
                     kill = float("inf")
                     self._applications.kill_one(self._load.seconds / 3)
@@ -249,6 +247,13 @@ class Watch:
                     expire = time.monotonic() + self._random.uniform(0.5, 1.5) * self._load.expire_every
         except Exception as error:
             self._failed = error
+
+    def _read_new_versions(self) -> None:
+        known = len(self.files.live)
+        self.files.catch_up()
+        for version in range(known, len(self.files.live)):
+            with suppress(FileNotFoundError):  # lost, as the checker finds too
+                self.files.rows(version)
 
 
 def into_page(page: Path, text: str) -> None:

@@ -21,7 +21,7 @@ def test_a_load_on_a_local_disk_that_fails_loses_and_doubles_nothing(tmp_path: P
 @pytest.mark.stores
 @pytest.mark.slow
 def test_a_load_on_a_store_that_makes_trouble_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    load = Load(seconds=20, seed=SEED, writers=4, appends=5, kill_every=4, expire_every=10)
+    load = Load(seconds=20, seed=SEED, writers=4, appends=5, rates=(0.02, 0.5), kill_every=4, expire_every=10)
     check(run("moto", load, tmp_path))
 
 
