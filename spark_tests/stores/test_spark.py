@@ -107,7 +107,9 @@ def session(
     settings = {
         "spark.jars.packages": f"org.apache.hadoop:hadoop-aws:{HADOOP},org.apache.hadoop:hadoop-azure:{HADOOP}",
         "spark.jars": _gcs_connector(),
-        "spark.driver.extraJavaOptions": f"-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={azurite.rpartition(':')[2]}",
+        # Hadoop's client of S3 would ask the proxy as well.
+        "spark.driver.extraJavaOptions": "-Dhttp.proxyHost=127.0.0.1 -Dhttp.nonProxyHosts=127.0.0.1 "
+        f"-Dhttp.proxyPort={azurite.rpartition(':')[2]}",
         **{f"spark.hadoop.{name}": value for name, value in GCS.items()},
         "spark.hadoop.fs.gs.storage.root.url": f"{gcs_options['endpoint_url']}/",
         f"spark.hadoop.fs.azure.account.key.{AZURE_HOST}": AZURE_KEY,
