@@ -225,8 +225,9 @@ def stream(course: Course) -> None:
 def abandoned(course: Course) -> None:
     """A write that never ends: the whole application is killed in its middle."""
     course.make()
-    slow = waits_until(course.marker(), course.source(COUNT)["id"], seconds=600)
-    course.source(COUNT).withColumn("id", slow).write.format("pydelta").mode("append").save(course.table)
+    rows = course.source(COUNT)
+    slow = waits_until(course.marker(), rows["id"], seconds=600)
+    rows.withColumn("id", slow).write.format("pydelta").mode("append").save(course.table)
 
 
 SCENARIOS: dict[str, Callable[[Course], None]] = {
