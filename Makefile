@@ -68,7 +68,7 @@ test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect serve
 test-emulated: $(VENV)/.dev ## Tests against an emulated S3 and DynamoDB (moto); no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "stores and not spark" $(ARGS)
 
-test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server, Azurite and HDFS, and Spark on all of them (needs Go, npm and Maven)
+test-stores: check-java $(VENV)/.dev ## The same against MinIO, fake-gcs-server, Azurite and HDFS, and Spark on s3a:// and hdfs:// (needs Go, npm and Maven)
 	scripts/install_store_servers.sh .stores
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,gcs,azure,hdfs]"
 	DELTA_DS_STORE_SERVERS=$(CURDIR)/.stores DELTA_DS_REQUIRE_STORES=1 $(BIN)/python -m pytest -m "stores and not spark" $(ARGS)

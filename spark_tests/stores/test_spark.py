@@ -1,4 +1,4 @@
-"""Spark's own reader and writer on `s3a://`, `gs://`, `abfs://` and `hdfs://`: one setting opens both sides.
+"""Spark's own reader and writer on `s3a://` and `hdfs://`: one setting opens both sides.
 
 Hadoop's client of Azure has no setting for an emulator's address: it is told a proxy, and the kernel the emulator.
 """
@@ -142,7 +142,7 @@ def session(
         made.stop()
 
 
-@pytest.fixture(params=["s3a", "s3", "s3n", "gs", "abfs", "hdfs"])
+@pytest.fixture(params=["s3a", "s3", "s3n", "hdfs"])
 def base(request: pytest.FixtureRequest, session: SparkSession) -> str:
     """An empty folder of a store."""
     if request.param == "hdfs":

@@ -58,7 +58,9 @@ SETTINGS = (
     Setting(("_auth", "private_key"), "its private key", _account("private.key"), credential=True),
     Setting(
         ("endpoint_url",), "address of the store", ("fs.gs.storage.root.url",), ("google_base_url",),
-        ("base_url", "endpoint")
+        ("base_url", "endpoint"),
+        # Hadoop's ends in a slash; to gcsfs it would begin every path, and no bucket would be found.
+        lambda text: text.rstrip("/"),
     ),
     Setting(
         ("requester_pays",), "project that pays for requests", ("fs.gs.requester.pays.project.id",),
