@@ -53,8 +53,15 @@ def ship(spark: SparkSession) -> Capability:
         The package of this program consists of other files than a folder or an archive of Python modules.
     """
     if is_connect(spark):
+        from pyspark.errors import PySparkException
+
         with tempfile.TemporaryDirectory(prefix="delta-ds-ship-") as folder:
-            spark.addArtifacts(package_archive(folder), pyfile=True)
+            try:
+                spark.addArtifacts(package_archive(folder), pyfile=True)
+            except PySparkException as error:
+                # Its name is that of its contents, so what is there is the same.
+                if error.getCondition() != "ARTIFACT_ALREADY_EXISTS":
+                    raise
         register_source_again(spark)
         return Capability(
             True, f"workers of this session have delta-ds {__version__}; they are not asked what else"
