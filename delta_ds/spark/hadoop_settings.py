@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.options.parsing import is_of_store, store_name
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Where Hadoop's defaults come from; they say nothing about what the user wants.
 _DEFAULTS = "-default.xml"
+# Where Hadoop's key stores are named; S3A looks into its own first.
+_KEY_STORES = ("fs.s3a.security.credential.provider.path", "hadoop.security.credential.provider.path")
 
 
 def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]) -> dict[str, str]:
@@ -43,13 +45,14 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
     remote = has_scheme(path) and not path.lower().startswith("file:")
     if spark is None or is_connect(spark) or not remote:
         return dict(options)
-    from delta_ds.kernel.storage.settings.translate import settings_of_session
+    from delta_ds.kernel.storage.settings.translate import names_in_key_stores, settings_of_session
 
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     given = {store_name(name): text for name, text in options.items() if is_of_store(name)}
-    found = settings_of_session(
-        _properties(conf, spark._jvm), parse_address(path), given, lambda name: _is_default(conf, name)
-    )
+    address = parse_address(path)
+    properties = _properties(conf, spark._jvm)
+    properties.update(_from_key_stores(conf, spark._jvm, properties, names_in_key_stores(address)))
+    found = settings_of_session(properties, address, given, lambda name: _is_default(conf, name))
     return {**found, **options}
 
 
@@ -57,6 +60,19 @@ def _properties(conf: Any, jvm: Any) -> dict[str, str]:
     """All properties in one message; Hadoop's own way to JSON leaves out secrets."""
     text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(conf.getPropsWithPrefix(""))
     return {str(name): str(value) for name, value in json.loads(text).items()}
+
+
+def _from_key_stores(
+    conf: Any, jvm: Any, properties: Mapping[str, str], names: Sequence[str]
+) -> dict[str, str]:
+    """Secrets that Hadoop has in key stores, and not as settings."""
+    stores = [properties[name] for name in _KEY_STORES if properties.get(name)]
+    if not stores:
+        return {}
+    looked_in = jvm.org.apache.hadoop.conf.Configuration(conf)
+    looked_in.set(_KEY_STORES[-1], ",".join(stores))
+    secrets = {name: looked_in.getPassword(name) for name in names if name not in properties}
+    return {name: "".join(secret) for name, secret in secrets.items() if secret is not None}
 
 
 def _is_default(conf: Any, name: str) -> bool:

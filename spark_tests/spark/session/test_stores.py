@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,14 @@ def session(spark: SparkSession, server: SignedRequests) -> Iterator[dict[str, s
 
 def signers(server: SignedRequests, spark: SparkSession, path: str, **options: str) -> set[str | None]:
     return server.of(lambda: spark.read.format("pydelta").options(**options).load(path).count())[0]
+
+
+def characters(spark: SparkSession, text: str) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.char, len(text))
+    for at, character in enumerate(text):
+        array[at] = character
+    return array
 
 
 def test_options_go_before_the_session_and_this_before_the_environment(
@@ -135,3 +144,29 @@ def test_a_provider_of_the_session_without_counterpart_is_refused_unless_options
         spark.read.format("pydelta").load(lake)
     mine = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s"}
     assert signers(server, spark, lake, **mine) == {"mine"}
+
+
+def test_keys_in_a_key_store_of_hadoop_count_as_the_sessions(
+    spark: SparkSession, server: SignedRequests, session: dict[str, str], lake: str, tmp_path: Path
+) -> None:
+    spark.range(3).write.format("pydelta").save(lake)
+    for name in ("fs.s3a.access.key", "fs.s3a.secret.key"):
+        spark.conf.unset(name)
+    setting = "hadoop.security.credential.provider.path"
+    jvm = spark._jvm
+    assert jvm is not None
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    conf.set(setting, f"localjceks://file{tmp_path}/keys.jceks")
+    store = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(conf)[0]
+    for name, value in {"fs.s3a.access.key": "key-of-store", "fs.s3a.secret.key": "s"}.items():
+        store.createCredentialEntry(name, characters(spark, value))
+    store.flush()
+    spark.conf.set(setting, conf.get(setting))
+    try:
+        assert signers(server, spark, lake) == {"key-of-store"}
+        bucket = lake.split("/")[2]
+        store.createCredentialEntry(f"fs.s3a.bucket.{bucket}.access.key", characters(spark, "key-of-bucket"))
+        store.flush()
+        assert signers(server, spark, lake) == {"key-of-bucket"}
+    finally:
+        spark.conf.unset(setting)

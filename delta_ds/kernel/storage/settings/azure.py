@@ -24,7 +24,7 @@ SETTINGS = (
         ("account_key",), "key of the account; in Hadoop with the account's host at the end",
         ("fs.azure.account.key",),
         ("azure_storage_account_key", "azure_storage_access_key", "azure_storage_master_key"),
-        ("access_key", "master_key"), credential=True, environment=("AZURE_STORAGE_ACCESS_KEY",),
+        ("access_key", "master_key"), credential=True, secret=True, environment=("AZURE_STORAGE_ACCESS_KEY",),
     ),
     Setting(
         ("sas_token",), "shared access signature", ("fs.azure.sas.fixed.token",),

@@ -38,6 +38,8 @@ class Setting:
         Text to value; raises `ValueError` saying what would be right.
     credential
         Whether it says who asks. Credentials are taken together from one place: options, session or environment.
+    secret
+        Whether Hadoop also looks for it in key stores (`hadoop.security.credential.provider.path`).
     environment
         Variables of the environment that say the same, where the store's client does not look for them itself.
     settled_by
@@ -51,6 +53,7 @@ class Setting:
     bare: tuple[str, ...] = ()
     parse: Callable[[str], Any] = str
     credential: bool = False
+    secret: bool = False
     environment: tuple[str, ...] = ()
     settled_by: tuple[str, ...] = ()
 

@@ -56,15 +56,15 @@ def _classes(text: str) -> tuple[str, ...]:
 SETTINGS = (
     Setting(
         ("key",), "access key", ("fs.s3a.access.key",), ("aws_access_key_id",), ("access_key_id",),
-        credential=True
+        credential=True, secret=True
     ),
     Setting(
         ("secret",), "secret key", ("fs.s3a.secret.key",), ("aws_secret_access_key",), ("secret_access_key",),
-        credential=True,
+        credential=True, secret=True,
     ),
     Setting(
         ("token",), "session token of temporary credentials", ("fs.s3a.session.token",),
-        ("aws_session_token", "aws_token"), ("session_token",), credential=True,
+        ("aws_session_token", "aws_token"), ("session_token",), credential=True, secret=True,
     ),
     Setting(
         ("anon",), "ask without credentials", (), ("aws_skip_signature",), ("skip_signature",), flag,

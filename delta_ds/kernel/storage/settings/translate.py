@@ -142,6 +142,21 @@ def settings_of_session(
     return {name: value for name, value in found.items() if not name.startswith("io.delta.storage.")}
 
 
+def names_in_key_stores(address: Address) -> list[str]:
+    """The names under which Hadoop looks for secrets of a store in key stores, those of the bucket first."""
+    plain = [
+        name
+        for setting in dict.fromkeys(vocabulary(address.scheme).by_name.values())
+        if setting.secret
+        for name in setting.hadoop
+    ]
+    if address.scheme == "s3":
+        own = [name.replace("fs.s3a.", f"fs.s3a.bucket.{address.authority}.", 1) for name in plain]
+        return [*own, *plain]
+    host = address.authority.rpartition("@")[2]
+    return [f"{name}.{host}" for name in plain] if host else plain
+
+
 def _setting(address: Address, name: str) -> Setting | None:
     """The setting of a name; None for the filesystem's own names."""
     if address.scheme == "hdfs" and is_hdfs_setting(name):
