@@ -135,6 +135,11 @@ def test_without_a_client_of_hdfs_a_table_is_refused_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clients, "find_spec", lambda name: None)
+
+    def no_libhdfs(*_: Any, **__: Any) -> None:
+        raise OSError("Unable to load libjvm\nand where it was looked for")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", no_libhdfs)
     with pytest.raises(StorageError, match=r"pip install 'delta_ds\[hdfs\]'") as caught:
         log_store_for(open_storage("hdfs://host:8020/t"))
     assert "\n" not in str(caught.value)
