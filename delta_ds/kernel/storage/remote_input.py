@@ -35,7 +35,8 @@ class RemoteInput(io.RawIOBase):
         return len(found)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._stream.seek(offset, whence))
+        self._stream.seek(offset, whence)
+        return self.tell()  # not all streams say it
 
     def tell(self) -> int:
         return int(self._stream.tell())

@@ -11,11 +11,15 @@ import os
 from urllib.parse import urlsplit
 
 from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
 
 _log = logging.getLogger("delta_ds")
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
+
+# After so many requests a server is too unsteady.
+_ATTEMPTS = 8
 
 _trusted: set[tuple[str, str]] = set()
 
@@ -37,13 +41,10 @@ def check_endpoint(storage: Storage) -> None:
         return
     probe = f"_delta_log/.create_once_probe.{os.urandom(8).hex()}"
     try:
-        storage.create(probe, b"1")
-        storage.create(probe, b"2")
+        _create_twice(storage, probe)
     except FileExistsError:
         _trusted.add(key)
         return
-    except UncertainWriteError as error:
-        raise StorageError(f"{error.text}; no commit was written", parameters=error.parameters) from error
     finally:
         _forget(storage, probe)
     raise StorageError(
@@ -52,6 +53,37 @@ def check_endpoint(storage: Storage) -> None:
         "storage option logStore=dynamodb",
         parameters={"table": storage.url},
     )
+
+
+def _create_twice(storage: Storage, probe: str) -> None:
+    """Create an object until that was answered well twice; a lost answer proves nothing, and it is asked again.
+
+    Raises
+    ------
+    FileExistsError
+        The server does not overwrite.
+    StorageError
+        It refuses, or hardly ever answers.
+    """
+    done = 0
+    for attempt in range(_ATTEMPTS):
+        lost = _create(storage, probe, attempt)
+        done += lost is None
+        if done == 2:
+            return
+        if lost is not None:
+            pause(attempt)
+    assert lost is not None
+    raise StorageError(f"{lost.text}; no commit was written", parameters=lost.parameters) from lost
+
+
+def _create(storage: Storage, probe: str, attempt: int) -> UncertainWriteError | None:
+    """Create the object; the error of an answer that was lost."""
+    try:
+        storage.create(probe, f"{attempt}".encode())
+    except UncertainWriteError as error:
+        return error
+    return None
 
 
 def _is_amazon(endpoint: str) -> bool:

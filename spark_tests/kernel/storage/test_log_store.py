@@ -297,6 +297,34 @@ def test_a_server_that_honours_the_condition_is_asked_once() -> None:
     assert storage.puts == puts == 2
 
 
+@pytest.mark.parametrize("written", [True, False], ids=["written", "not written"])
+@pytest.mark.parametrize("honours", [True, False], ids=["honours", "overwrites"])
+@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1, 2}, {1, 2}, {0, 2}], ids=str)
+def test_a_lost_answer_does_not_decide_whether_a_server_overwrites(
+    honours: bool, written: bool, lost: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_probe, "pause", lambda attempt: None)
+    storage = S3Like(honours=honours)
+    create = storage.create
+
+    def losing(path: str, data: bytes) -> None:
+        is_lost = storage.puts in lost
+        if written or not is_lost:
+            create(path, data)
+        else:
+            storage.puts += 1
+        if is_lost:
+            raise UncertainWriteError("no answer")
+
+    monkeypatch.setattr(storage, "create", losing)
+    if honours:
+        store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    else:
+        with pytest.raises(StorageError, match="overwrites"):
+            store_probe.check_endpoint(storage)  # type: ignore[arg-type]
+    assert storage.objects == {}
+
+
 def test_a_server_that_only_the_environment_names_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
@@ -332,6 +360,7 @@ def test_a_probe_that_cannot_be_deleted_or_got_no_answer_is_no_uncertain_commit(
     monkeypatch.setattr(storage, "delete", fails(StorageError("not allowed to delete")))
     store_probe.check_endpoint(storage)  # type: ignore[arg-type]
     storage = S3Like(honours=True)
+    monkeypatch.setattr(store_probe, "pause", lambda attempt: None)
     monkeypatch.setattr(storage, "create", fails(UncertainWriteError("time-out")))
     with pytest.raises(StorageError, match="time-out; no commit was written") as caught:
         store_probe.check_endpoint(storage)  # type: ignore[arg-type]

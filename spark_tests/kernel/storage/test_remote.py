@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import uuid
+from contextlib import nullcontext
 from typing import Any
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import remote
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.storage.remote_input import RemoteInput
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.kernel.storage.uri import parse_address
 from spark_tests.kernel.storage.contract import Put, StorageContract
@@ -202,3 +207,15 @@ def test_a_filesystem_is_opened_anew_after_a_fork(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(remote.os, "getpid", lambda: -1)
     assert storage._fs is not first
     assert len(opened) == 2
+
+
+def test_a_stream_that_does_not_say_where_it_went_is_read_by_arrow() -> None:
+    class Silent(io.BytesIO):
+        def seek(self, offset: int, whence: int = io.SEEK_SET) -> None:  # type: ignore[override]
+            super().seek(offset, whence)
+
+    written = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2]}), written)
+    stream = RemoteInput(Silent(written.getvalue()), nullcontext)
+    assert pq.read_table(stream).column("id").to_pylist() == [1, 2]
+    assert stream.seek(-4, io.SEEK_END) == len(written.getvalue()) - 4

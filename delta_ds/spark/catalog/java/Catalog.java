@@ -134,7 +134,10 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
         Map said = new HashMap();
         said.put("schema", known.identifier().database().getOrElse(new Nothing()));
         said.put("name", known.identifier().table());
-        said.put("location", known.location().toString());
+        java.net.URI at = known.location();
+        // As users write it; of this machine with the escapes of a URI.
+        boolean local = at.getScheme() == null || at.getScheme().equals("file");
+        said.put("location", local ? at.toString() : new org.apache.hadoop.fs.Path(at).toString());
         said.put("provider", ((String) known.provider().get()).toLowerCase(java.util.Locale.ROOT));
         said.put("managed", Boolean.valueOf("MANAGED".equals(known.tableType().name())));
         said.put("owner", known.owner());
