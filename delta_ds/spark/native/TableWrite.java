@@ -43,8 +43,8 @@ public class TableWrite {
      * The last columns of the plan, as many as said, are those of partitions. Settings are by name; those of a task
      * are looked up by tasks in their own properties, the others in Hadoop's configuration of the job.
      *
-     * @return how many rows were written, and the attempts whose files count, by what the names of their files hold, with
-     *     a blank behind each; null where the session has a commit protocol of its own, which sees to it that no other files are there
+     * @return how many rows were written, and the attempts whose files count, each as stage, task and the number that the
+     *     names of its files hold, with a blank behind each; null where the session has a commit protocol of its own, which sees to it that no other files are there
      */
     public String write(org.apache.spark.sql.classic.SparkSession session, LogicalPlan query, String folder, int partitions,
             scala.collection.immutable.Map options, Map ofJob, Map ofTasks) throws InterruptedException {
@@ -95,8 +95,7 @@ public class TableWrite {
 
         public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
             if (event.reason() != Success$.MODULE$ || !stages.contains(Integer.valueOf(event.stageId()))) return;
-            String task = String.format("%04d_m_%06d", new Object[] {
-                Integer.valueOf(event.stageId()), Integer.valueOf(event.taskInfo().partitionId())});
+            String task = event.stageId() + "_" + event.taskInfo().partitionId();
             if (winners.containsKey(task)) return;
             winners.put(task, Integer.valueOf((int) event.taskInfo().taskId() & Integer.MAX_VALUE));
             rows += event.taskMetrics().outputMetrics().recordsWritten();

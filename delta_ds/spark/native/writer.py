@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 # What the names of files hold of the task and its attempt: `part-attempt_<time>_<stage>_m_<task>_<number>-...`.
-_ATTEMPT = re.compile(r"/part-attempt_[0-9]+_([0-9]+_m_[0-9]+)_([0-9]+)-[^/]*$")
+# Hadoop writes numbers with the digits of the JVM's locale.
+_ATTEMPT = re.compile(r"/part-attempt_\d+_(\d+)_m_(\d+)_(\d+)-[^/]*$")
 
 _CODECS = {"none": "uncompressed"}
 _WRITER_OPTIONS = {
@@ -243,22 +244,27 @@ def _write_files(
     if attempts is None:
         return _Written(None, bool)
     written, *successful = str(attempts).split()
-    return _Written(int(written), _of_attempts(plan, frozenset(successful)))
+    return _Written(int(written), _of_attempts(plan, frozenset(map(_numbers, successful))))
 
 
-def _of_attempts(plan: WritePlan, successful: frozenset[str]) -> Callable[[str], bool]:
-    """Whether a file is of one of the attempts that succeeded, each `<stage>_m_<task>_<number>`."""
-    tasks = {attempt.rpartition("_")[0] for attempt in successful}
+def _numbers(attempt: str) -> tuple[int, ...]:
+    return tuple(map(int, attempt.split("_")))
+
+
+def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Callable[[str], bool]:
+    """Whether a file is of one of the attempts that succeeded, each a stage, a task and a number."""
+    tasks = {attempt[:2] for attempt in successful}
 
     def counts(path: str) -> bool:
         found = _ATTEMPT.search(path)
-        if found is None or found[1] not in tasks:
+        attempt = () if found is None else tuple(map(int, found.groups()))
+        if attempt[:2] not in tasks:
             raise StorageError(
                 f"cannot write to {plan.storage.url}: {path} is of no task that Spark knows the end of; "
                 f"{NOTHING_WRITTEN}",
                 parameters={"table": plan.storage.url, "path": path},
             )
-        return f"{found[1]}_{found[2]}" in successful
+        return attempt in successful
 
     return counts
 

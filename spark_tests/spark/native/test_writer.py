@@ -213,6 +213,38 @@ def test_files_of_other_attempts_do_not_count_and_are_deleted(spark: SparkSessio
     assert len(list(path.rglob("*.parquet"))) == len(snapshot.files()) == 2
 
 
+def test_the_digits_of_the_jvms_locale_are_digits(spark: SparkSession, tmp_path: Path) -> None:
+    locale = spark._jvm.java.util.Locale
+    before = locale.getDefault()
+    locale.setDefault(locale.forLanguageTag("ar-EG"))
+    try:
+        save(
+            spark.range(0, 10, 1, 2).selectExpr("id + 1 AS id"),
+            {"path": str(tmp_path / "t")},
+            overwrite=False,
+        )
+    finally:
+        locale.setDefault(before)
+    assert DeltaLog(str(tmp_path / "t")).snapshot().scan().count() == 10
+
+
+def test_names_of_attempts_are_read_in_any_digits(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+
+    def with_other_digits(storage: Storage, plan: WriteSpec, folder: str, **how: Any) -> ParquetFiles:
+        for file in (path / folder).glob("*.parquet"):
+            head, attempt, rest = file.name.split("-", 2)
+            time, numbers = attempt.removeprefix("attempt_").split("_", 1)
+            digits = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+            file.rename(file.with_name(f"{head}-attempt_{time}_{numbers.translate(digits)}-{rest}"))
+        return read_parquet_files(storage, plan, folder, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "read_parquet_files", with_other_digits)
+        save(spark.range(0, 10, 1, 2).selectExpr("id + 1 AS id"), {"path": str(path)}, overwrite=False)
+    assert DeltaLog(str(path)).snapshot().scan().count() == 10
+
+
 def test_optimized_write_gathers_the_rows_of_a_partition(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 p")
     save(df, {"path": str(tmp_path / "t"), "partitionBy": "p", "optimizeWrite": "true"}, overwrite=False)
