@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.options.parsing import is_of_store, store_name
+from delta_ds.kernel.options.parsing import is_of_store, storage_value, store_name
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.table_names import path_option
@@ -48,7 +48,9 @@ def with_session_settings(spark: SparkSession | None, options: Mapping[str, str]
     from delta_ds.kernel.storage.settings.translate import names_in_key_stores, settings_of_session
 
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    given = {store_name(name): text for name, text in options.items() if is_of_store(name)}
+    given = {
+        store_name(name): storage_value(name, text) for name, text in options.items() if is_of_store(name)
+    }
     address = parse_address(path)
     properties = _properties(conf, spark._jvm)
     properties.update(_from_key_stores(conf, spark._jvm, properties, names_in_key_stores(address)))

@@ -138,7 +138,7 @@ class OptionSet:
             if value is None:
                 continue
             if is_of_store(name):
-                plain, given = store_name(name), _storage_value(name, value)
+                plain, given = store_name(name), storage_value(name, value)
                 if storage.setdefault(plain, given) != given:
                     raise InvalidOptionError(
                         f"option {plain!r} is given twice with different values", parameters={"option": plain}
@@ -193,7 +193,7 @@ def _only_path(text: str) -> str:
     )
 
 
-def _storage_value(name: str, value: Any) -> Any:
+def storage_value(name: str, value: Any) -> Any:
     """Spark knows text only, filesystems also take flags and dicts (as JSON)."""
     if not isinstance(value, str):
         return value

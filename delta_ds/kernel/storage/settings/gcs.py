@@ -116,7 +116,7 @@ def complete(options: dict[str, Any], address: Address) -> None:
         tokens["fs.gs.auth.service.account.private.key"] = _service_account(auth)
     if "type" in auth:
         _type(auth["type"], tokens)
-    elif auth.get("enable") is False and not tokens["token"]:
+    elif auth.get("enable") is False and not any(tokens.values()) and own.TOKEN_CREDENTIAL not in options:
         raise InvalidOptionError(
             "fs.gs.auth.service.account.enable is false, which leaves a user's own login; " + _WAY_OUT,
             parameters={"option": "fs.gs.auth.service.account.enable"},

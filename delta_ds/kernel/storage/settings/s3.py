@@ -260,6 +260,37 @@ REFUSED = (
     ),
 )
 
+SAME = (
+    frozenset({("endpoint_url",), ("_endpoint",)}),
+    frozenset({("client_kwargs", "region_name"), ("_region",)}),
+)
+# What botocore's clients take in `client_kwargs`, and not a second time from s3fs.
+NESTED = {
+    "endpoint_url": ("endpoint_url",),
+    "aws_access_key_id": ("key",),
+    "aws_secret_access_key": ("secret",),
+    "aws_session_token": ("token",),
+}
+# Settings of one provider of credentials, which are nothing to the others.
+_OF_PROVIDERS = {"fs.s3a.assumed.role.": "AssumedRole", "fs.s3a.auth.profile.": "Profile"}
+# The log store that delta-spark has by itself: to name it chooses nothing.
+_SINGLE_DRIVER = (
+    "io.delta.storage.S3SingleDriverLogStore",
+    "org.apache.spark.sql.delta.storage.S3SingleDriverLogStore",
+)
+
+
+def of_session(found: dict[str, str]) -> dict[str, str]:
+    """Settings of a session without those that Spark has there and does not look at."""
+    providers = found.get("fs.s3a.aws.credentials.provider", "")
+    return {
+        name: value
+        for name, value in found.items()
+        if all(provider in providers for prefix, provider in _OF_PROVIDERS.items() if name.startswith(prefix))
+        and not (name == "delta.logstore.s3a.impl" and value.strip() in _SINGLE_DRIVER)
+    }
+
+
 # Classes of Hadoop and the SDKs -> how botocore calls the same source; `keys`: those that are given.
 _PROVIDERS = {
     "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider": "anonymous",
@@ -271,6 +302,7 @@ _PROVIDERS = {
     "com.amazonaws.auth.EnvironmentVariableCredentialsProvider": "env",
     "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider": "env",
     "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider": "instance",
+    "org.apache.hadoop.fs.s3a.SharedInstanceProfileCredentialsProvider": "instance",
     "com.amazonaws.auth.InstanceProfileCredentialsProvider": "instance",
     "software.amazon.awssdk.auth.credentials.InstanceProfileCredentialsProvider": "instance",
     "com.amazonaws.auth.EC2ContainerCredentialsProviderWrapper": "instance",

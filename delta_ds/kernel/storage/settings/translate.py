@@ -108,11 +108,18 @@ def settings_of_session(
     named = {_OWN.get(name.lower(), name) for name in given}
     targets = {setting.target for setting in words.by_name.values()}
     taken |= {target for target in targets if target[0] in named}
+    taken |= {
+        words.nested[key]
+        for value in given.values()
+        if isinstance(value, Mapping)
+        for key in value
+        if key in words.nested
+    }
+    taken |= {target for same in words.same if taken & same for target in same}
     credentials = bool(address.userinfo) or any(
         s.credential and s.target in taken for s in words.by_name.values()
     )
-    found: dict[str, str] = {}
-    special: set[tuple[str, ...]] = set()
+    found: dict[tuple[str, ...], tuple[tuple[bool, bool, int], str, str]] = {}
     refused: dict[str, Refused] = {}
     for name, value in properties.items():
         plain, of = place(name)
@@ -129,17 +136,22 @@ def settings_of_session(
             or is_default(name)
         ):
             continue
-        if of or setting.target not in special:
-            if of:
-                special.add(setting.target)
-            found[plain] = value
+        # As Hadoop looks: what is for this bucket alone first, its own names before others, newer ones before older.
+        order = (
+            not of,
+            plain.startswith("fs.s3a.") and not name.lower().startswith("fs.s3a."),
+            setting.hadoop.index(plain) if plain in setting.hadoop else 99,
+        )
+        if setting.target not in found or order < found[setting.target][0]:
+            found[setting.target] = (order, plain, value)
     for name, refusal in refused.items():
         if not is_default(name) and properties[name].strip().lower() != "false":
             raise _refused(name, refusal)
-    if any(name.startswith("delta.logstore.") for name in found):
-        return found
+    texts = words.of_session({name: value for _, name, value in found.values()})
+    if any(name.startswith("delta.logstore.") for name in texts):
+        return texts
     # An application may name the table for other stores: it is the log store that decides.
-    return {name: value for name, value in found.items() if not name.startswith("io.delta.storage.")}
+    return {name: value for name, value in texts.items() if not name.startswith("io.delta.storage.")}
 
 
 def names_in_key_stores(address: Address) -> list[str]:

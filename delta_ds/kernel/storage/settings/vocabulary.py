@@ -14,7 +14,7 @@ from delta_ds.kernel.storage.settings import azure, gcs, hdfs, s3
 from delta_ds.kernel.storage.settings.record import Refused, Setting
 from delta_ds.kernel.storage.store_options import STORE_OPTIONS
 from delta_ds.kernel.storage.uri import Address
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, field
 
 _MODULES: dict[str, ModuleType] = {"s3": s3, "abfs": azure, "gs": gcs, "hdfs": hdfs}
 # Names of buckets may have dots: what follows begins with the first word of a setting.
@@ -38,11 +38,20 @@ class Vocabulary:
         What must not be passed over.
     complete
         Makes options of the notes of settings.
+    same
+        Targets that mean the same thing: an option of one goes before a session's setting of another.
+    nested
+        Targets by keys of an option that is a dict itself, such as `client_kwargs`.
+    of_session
+        Leaves out of a session's settings, by plain name, what says nothing there.
     """
 
     by_name: Mapping[str, Setting]
     refused: tuple[Refused, ...]
     complete: Callable[[dict[str, Any], Address], None]
+    same: tuple[frozenset[tuple[str, ...]], ...] = ()
+    nested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_session: Callable[[dict[str, str]], dict[str, str]] = dict
 
     def refusal(self, name: str) -> Refused | None:
         """Why a setting cannot be honoured, if it is known and cannot."""
@@ -57,6 +66,8 @@ def vocabulary(scheme: str) -> Vocabulary:
         return Vocabulary({}, (), lambda options, address: None)
     settings: Iterable[Setting] = module.SETTINGS
     by_name = {name: one for one in settings for name in (*one.hadoop, *one.names, *one.bare)}
+    if module is s3:
+        return Vocabulary(by_name, s3.REFUSED, s3.complete, s3.SAME, s3.NESTED, s3.of_session)
     return Vocabulary(by_name, module.REFUSED, module.complete)
 
 

@@ -460,6 +460,92 @@ def test_a_setting_of_a_session_that_changes_who_asks_and_has_no_counterpart_is_
     assert of_session(dict.fromkeys(properties, "default"), path) == {}
 
 
+def test_an_address_in_an_option_goes_before_that_of_the_session_in_whichever_words() -> None:
+    properties = {"fs.s3a.endpoint": "http://session", "fs.s3a.endpoint.region": "session"}
+    for given in (
+        {"AWS_ENDPOINT_URL": "http://option", "AWS_DEFAULT_REGION": "option"},
+        {"endpoint": "http://option", "default_region": "option"},
+        {"client_kwargs": {"endpoint_url": "http://option", "region_name": "option"}},
+    ):
+        assert of_session(properties, **given) == {}
+        to_filesystem_options(parse_address(S3), {**of_session(properties, **given), **given})
+
+
+def test_credentials_for_the_client_itself_leave_out_all_of_the_session() -> None:
+    properties = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b", "fs.s3a.endpoint": "http://session"}
+    found = of_session(properties, client_kwargs={"aws_access_key_id": "k", "aws_secret_access_key": "s"})
+    assert found == {"fs.s3a.endpoint": "http://session"}
+
+
+@pytest.mark.parametrize(
+    ("path", "properties", "found"),
+    [
+        (
+            "s3://mine/t",
+            {"fs.s3a.endpoint": "own", "fs.s3.endpoint": "EMRFS", "fs.s3n.endpoint": "older"},
+            {"fs.s3a.endpoint": "own"},
+        ),
+        (
+            "s3://mine/t",
+            {"fs.s3a.encryption.algorithm": "SSE-KMS", "fs.s3a.server-side-encryption-algorithm": "AES256"},
+            {"fs.s3a.encryption.algorithm": "SSE-KMS"},
+        ),
+        (
+            "s3://mine/t",
+            {
+                "fs.s3a.encryption.algorithm": "SSE-KMS",
+                "fs.s3a.bucket.mine.server-side-encryption-algorithm": "AES256",
+            },
+            {"fs.s3a.server-side-encryption-algorithm": "AES256"},
+        ),
+        (
+            GCS,
+            {
+                "google.cloud.auth.service.account.json.keyfile": "older",
+                "fs.gs.auth.service.account.json.keyfile": "own",
+            },
+            {"fs.gs.auth.service.account.json.keyfile": "own"},
+        ),
+    ],
+)
+def test_of_several_names_of_a_setting_in_a_session_one_counts_in_any_order(
+    path: str, properties: dict[str, str], found: dict[str, str]
+) -> None:
+    assert of_session(properties, path) == found
+    assert of_session(dict(reversed(properties.items())), path) == found
+
+
+def test_settings_of_a_credentials_provider_count_in_a_session_that_names_it() -> None:
+    role = {"fs.s3a.assumed.role.arn": "arn", "fs.s3a.assumed.role.session.name": "name"}
+    keys = {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}
+    assert of_session({**role, **keys}) == keys
+    simple = {"fs.s3a.aws.credentials.provider": f"{HADOOP_AWS}.SimpleAWSCredentialsProvider"}
+    assert of_session({**role, **keys, **simple}) == {**keys, **simple}
+    # For all buckets there is a role, and this one has keys.
+    own = {"fs.s3a.bucket.mine.aws.credentials.provider": f"{HADOOP_AWS}.SimpleAWSCredentialsProvider"}
+    assumed = {
+        "fs.s3a.aws.credentials.provider": f"{HADOOP_AWS}.auth.AssumedRoleCredentialProvider",
+        **role,
+    }
+    assert of_session({**assumed, **keys, **own}) == {**keys, **simple}
+    assert of_session(assumed) == assumed
+
+
+@pytest.mark.parametrize("package", ["io.delta.storage", "org.apache.spark.sql.delta.storage"])
+def test_a_session_may_name_the_log_store_that_delta_spark_has_by_itself(package: str) -> None:
+    properties = {"spark.delta.logStore.s3a.impl": f"{package}.S3SingleDriverLogStore"}
+    assert of_session({**properties, f"spark.{BROKER}.ddb.tableName": "log"}) == {}
+    with pytest.raises(InvalidOptionError, match="S3DynamoDBLogStore"):
+        to_filesystem_options(parse_address(S3), of_session({"delta.logStore.s3a.impl": "com.example.Mine"}))
+
+
+def test_google_is_asked_without_credentials_as_hadoop_does_it() -> None:
+    given = {"fs.gs.auth.service.account.enable": "false", "fs.gs.auth.null.enable": "true"}
+    assert to_filesystem_options(parse_address(GCS), given) == {"token": "anon"}
+    with pytest.raises(InvalidOptionError, match="a user's own login"):
+        to_filesystem_options(parse_address(GCS), {**given, "fs.gs.auth.null.enable": "false"})
+
+
 def test_options_go_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "environment")
     monkeypatch.setenv("AWS_S3_LOCKING_PROVIDER", "dynamodb")
