@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.Job;
 import org.apache.hadoop.mapreduce.lib.output.NullOutputFormat;
 import org.apache.spark.Success$;
+import org.apache.spark.scheduler.LiveListenerBus;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobStart;
@@ -73,7 +74,7 @@ public class TableWrite {
             return attempts.successful();
         } finally {
             session.sparkContext().setLocalProperty(Attempts.MARK, null);
-            session.sparkContext().listenerBus().removeListener(attempts);
+            attempts.leave(session.sparkContext().listenerBus());
         }
     }
 
@@ -103,6 +104,21 @@ public class TableWrite {
 
         public void onOtherEvent(SparkListenerEvent event) {
             if (event == end) ended.countDown();
+        }
+
+        /**
+         * In a thread that nobody interrupts, as a stream does that is stopped: in Spark 4.1 the queue would stay,
+         * hear nothing of the next write, and hold up whoever wants to remove a listener.
+         */
+        public void leave(final LiveListenerBus bus) {
+            final Attempts leaving = this;
+            Thread thread = new Thread("pydelta-listener") {
+                public void run() {
+                    bus.removeListener(leaving);
+                }
+            };
+            thread.setDaemon(true);
+            thread.start();
         }
 
         String successful() throws InterruptedException {

@@ -20,7 +20,7 @@ from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.write.add_from_parquet import ParquetFiles, read_parquet_files
 from delta_ds.spark.native import writer
-from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.writer import save
 
 ROWS = """
@@ -243,6 +243,25 @@ def test_names_of_attempts_are_read_in_any_digits(spark: SparkSession, tmp_path:
         patch.setattr(writer, "read_parquet_files", with_other_digits)
         save(spark.range(0, 10, 1, 2).selectExpr("id + 1 AS id"), {"path": str(path)}, overwrite=False)
     assert DeltaLog(str(path)).snapshot().scan().count() == 10
+
+
+def test_a_write_in_a_thread_that_is_interrupted_leaves_no_queue_that_is_deaf(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    loader = Jvm.of(spark).writes.getClass().getClassLoader()
+    (make,) = loader.loadClass("TableWrite$Attempts").getDeclaredConstructors()
+    make.setAccessible(True)
+    attempts = make.newInstance(spark.sparkContext._gateway.new_array(spark._jvm.Object, 0))
+    bus = spark.sparkContext._jsc.sc().listenerBus()
+    bus.addToQueue(attempts, "pydelta")
+    thread = spark._jvm.java.lang.Thread
+    thread.currentThread().interrupt()  # as a stream that is stopped does it to the thread of its batch
+    try:
+        attempts.leave(bus)
+    finally:
+        thread.interrupted()
+    save(spark.range(3), {"path": str(tmp_path / "t")}, overwrite=False)
+    assert DeltaLog(str(tmp_path / "t")).snapshot().scan().count() == 3
 
 
 def test_optimized_write_gathers_the_rows_of_a_partition(spark: SparkSession, tmp_path: Path) -> None:
