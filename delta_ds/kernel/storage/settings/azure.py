@@ -119,6 +119,7 @@ REFUSED = (
     ),
 )
 
+WHO_ASKS = frozenset(["credential", "connection_string", "azure_storage_connection_string"])
 _PROVIDERS = {
     "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider": "client",
     "org.apache.hadoop.fs.azurebfs.oauth2.MsiTokenProvider": own.MANAGED_IDENTITY,

@@ -271,6 +271,7 @@ NESTED = {
     "aws_secret_access_key": ("secret",),
     "aws_session_token": ("token",),
 }
+WHO_ASKS = frozenset(["username", "password", "session"])
 # Settings of one provider of credentials, which are nothing to the others.
 _OF_PROVIDERS = {"fs.s3a.assumed.role.": "AssumedRole", "fs.s3a.auth.profile.": "Profile"}
 # The log store that delta-spark has by itself: to name it chooses nothing.

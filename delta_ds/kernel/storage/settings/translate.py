@@ -116,8 +116,10 @@ def settings_of_session(
         if key in words.nested
     }
     taken |= {target for same in words.same if taken & same for target in same}
-    credentials = bool(address.userinfo) or any(
-        s.credential and s.target in taken for s in words.by_name.values()
+    credentials = (
+        bool(address.userinfo)
+        or any(name.lower() in words.who_asks for name in given)
+        or any(s.credential and s.target in taken for s in words.by_name.values())
     )
     found: dict[tuple[str, ...], tuple[tuple[bool, bool, int], str, str]] = {}
     refused: dict[str, Refused] = {}

@@ -42,6 +42,8 @@ class Vocabulary:
         Targets that mean the same thing: an option of one goes before a session's setting of another.
     nested
         Targets by keys of an option that is a dict itself, such as `client_kwargs`.
+    who_asks
+        Credentials among the filesystem's own options that are no settings.
     of_session
         Leaves out of a session's settings, by plain name, what says nothing there.
     """
@@ -51,6 +53,7 @@ class Vocabulary:
     complete: Callable[[dict[str, Any], Address], None]
     same: tuple[frozenset[tuple[str, ...]], ...] = ()
     nested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    who_asks: frozenset[str] = frozenset()
     of_session: Callable[[dict[str, str]], dict[str, str]] = dict
 
     def refusal(self, name: str) -> Refused | None:
@@ -67,8 +70,10 @@ def vocabulary(scheme: str) -> Vocabulary:
     settings: Iterable[Setting] = module.SETTINGS
     by_name = {name: one for one in settings for name in (*one.hadoop, *one.names, *one.bare)}
     if module is s3:
-        return Vocabulary(by_name, s3.REFUSED, s3.complete, s3.SAME, s3.NESTED, s3.of_session)
-    return Vocabulary(by_name, module.REFUSED, module.complete)
+        own = s3.SAME, s3.NESTED, s3.WHO_ASKS, s3.of_session
+        return Vocabulary(by_name, s3.REFUSED, s3.complete, *own)
+    who_asks = azure.WHO_ASKS if module is azure else frozenset()
+    return Vocabulary(by_name, module.REFUSED, module.complete, who_asks=who_asks)
 
 
 def owner(name: str, besides: str) -> str | None:

@@ -444,6 +444,27 @@ def test_credentials_of_an_option_leave_out_all_of_the_session(given: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        (S3, "username"),
+        (AZURE, "credential"),
+        (AZURE, "connection_string"),
+        (AZURE, "AZURE_STORAGE_CONNECTION_STRING"),
+    ],
+)
+def test_credentials_in_the_words_of_the_filesystem_leave_out_those_of_the_session(
+    path: str, given: str
+) -> None:
+    properties = {
+        "fs.s3a.access.key": "a", "fs.s3a.delegation.token.binding": "x",
+        "fs.azure.account.auth.type": "SAS", "fs.azure.sas.token.provider.type": "com.example.Mine",
+    }  # fmt: skip
+    assert of_session(properties, path, **{given: "mine"}) == {}
+    with pytest.raises(InvalidOptionError, match="no counterpart"):
+        of_session(properties, path)
+
+
+@pytest.mark.parametrize(
     ("path", "properties"),
     [
         ("s3://mine/t", {"fs.s3a.delegation.token.binding": "x"}),
