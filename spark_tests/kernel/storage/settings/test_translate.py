@@ -414,6 +414,11 @@ def test_hdfs_is_told_what_hadoop_is_told_names_of_nameservices_in_their_case() 
     assert of_session({"fs.defaultFS": "s3a://bucket"}, "hdfs://Lake/t") == {}
     assert of_session(given, "s3a://bucket/t") == {}
     assert dict(open_storage("hdfs://Lake/t", given).options) == given
+    assert of_session(given, "hdfs://Lake/t", **{"fs.defaultfs": "hdfs://other"}).get("fs.defaultFS") is None
+    # As the processes of a Python data source get them from Spark.
+    folded = {name.lower(): value for name, value in given.items()}
+    assert folded != given
+    assert dict(open_storage("hdfs://Lake/t", folded).options) == given
 
 
 def test_a_setting_of_the_bucket_counts_though_the_general_one_is_hadoops_default() -> None:
