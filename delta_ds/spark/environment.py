@@ -51,6 +51,7 @@ _MISSING = re.compile(rf"ModuleNotFoundError: No module named '(?P<name>{'|'.joi
 _UNPICKLED = re.compile(
     r"in read_command\b.*ModuleNotFoundError: No module named '(?P<name>pyarrow)\b", re.DOTALL
 )
+_CANCELLED = "[SPARK_JOB_CANCELLED]"
 _NO_DELTA = re.compile(r"\[DATA_SOURCE_NOT_FOUND\] [^.]*: `?delta`?\. ")
 
 
@@ -174,7 +175,9 @@ def _ask_executors(context: SparkContext, executors: int) -> str | None:
     try:
         found = context.parallelize(range(tasks), tasks).mapPartitions(names["probe"]).collect()
     except Exception as error:
-        # Whatever it is: the command goes another way, or fails for the same reason in Spark's words.
+        if _CANCELLED in str(error):  # by the user, and with it the command; executors have not answered
+            raise
+        # Whatever else it is: the command goes another way, or fails for the same reason in Spark's words.
         return f"executors cannot be asked what they have: {_last_line(error)}"
     missing = {name for lacking, _ in found for name in lacking}
     if missing:

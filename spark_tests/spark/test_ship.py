@@ -130,6 +130,17 @@ class TestExecutors:
         assert tasks_problem(application.session) is None
         assert application.jobs == 2
 
+    def test_are_asked_again_after_the_job_that_asks_was_cancelled(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        application = Application("1")
+        cancelled = "def probe(_):\n    raise RuntimeError('[SPARK_JOB_CANCELLED] Job 1 cancelled')"
+        with monkeypatch.context() as patch:
+            patch.setattr(environment, "_PROBE", cancelled)
+            with pytest.raises(RuntimeError, match="Job 1 cancelled"):
+                tasks_problem(application.session)
+        assert tasks_problem(application.session) is None
+
     def test_of_a_local_cluster_are_processes_of_their_own(self) -> None:
         application = Application("1")
         application.master = "local-cluster[2,1,1024]"
