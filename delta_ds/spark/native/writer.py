@@ -260,7 +260,8 @@ def _of_attempts(plan: WritePlan, successful: frozenset[tuple[int, ...]]) -> Cal
         attempt = () if found is None else tuple(map(int, found.groups()))
         if attempt[:2] not in tasks:
             raise StorageError(
-                f"cannot write to {plan.storage.url}: {path} is of no task that Spark knows the end of; "
+                f"cannot write to {plan.storage.url}: {path} is of no task that Spark's scheduler has told the end of, "
+                "as where its queue of events is full (spark.scheduler.listenerbus.eventqueue.capacity); "
                 f"{NOTHING_WRITTEN}",
                 parameters={"table": plan.storage.url, "path": path},
             )

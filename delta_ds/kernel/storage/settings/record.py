@@ -12,9 +12,10 @@ from delta_ds.records import dataclass
 _TRUE = frozenset({"true", "1", "yes", "on", "y", "t"})
 _FALSE = frozenset({"false", "0", "no", "off", "n", "f"})
 _DURATION = re.compile(
-    r"([0-9]+(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?"
+    r"([0-9]+(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)?"
 )
-_SECONDS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "s": 1.0, "h": 3600.0}
+# By the first letter of a unit that is not milliseconds.
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ def _duration(text: str, plain: float) -> float:
     if match is None:
         raise ValueError("it is a duration such as 30s")
     unit = match[2] or ""
-    return float(match[1]) * (_SECONDS.get(unit[:2]) or _SECONDS.get(unit[:1]) or plain)
+    is_milli = unit.startswith(("ms", "milli"))
+    return float(match[1]) * (0.001 if is_milli else _SECONDS.get(unit[:1], plain))
 
 
 def only(*known: str) -> Callable[[str], str]:

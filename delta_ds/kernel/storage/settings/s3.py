@@ -420,7 +420,7 @@ def _who_asks(options: dict[str, Any]) -> None:
         options["anon"] = True
         sources = ()
     wants_role = "role" in sources or "role_arn" in role
-    if sources == ("keys",) and not options.get("key"):
+    if set(sources) == {"keys"} and not options.get("key"):
         raise InvalidOptionError(
             f"{_PROVIDER_SETTING!r} takes the keys that are given, and none are; " + _NO_CREDENTIALS,
             parameters={"option": _PROVIDER_SETTING},

@@ -309,6 +309,14 @@ def test_a_mistyped_name_is_refused_with_the_nearest_one(path: str, name: str, n
         ),
         (
             S3,
+            {
+                "fs.s3a.aws.credentials.provider": f"{HADOOP_AWS}.TemporaryAWSCredentialsProvider,"
+                f"{HADOOP_AWS}.SimpleAWSCredentialsProvider"
+            },
+            "takes the keys that are given, and none are",
+        ),
+        (
+            S3,
             {"fs.s3a.encryption.algorithm": "CSE-KMS", "fs.s3a.encryption.key": "k"},
             "encryption by the client",
         ),
@@ -630,4 +638,6 @@ def test_no_name_means_two_things_in_one_store() -> None:
 
 def test_durations_have_units() -> None:
     assert [seconds(text) for text in ("30s", "2m", "1h", "500ms", "7")] == [30, 120, 3600, 0.5, 7]
+    words = ("3 seconds", "2 minutes", "1 hour", "500 milliseconds", "1d", "2 days")
+    assert [seconds(text) for text in words] == [3, 120, 3600, 0.5, 86400, 172800]
     assert [milliseconds(text) for text in ("30s", "2m", "1500")] == [30, 120, 1.5]
