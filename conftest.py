@@ -53,6 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+_sessions: list[SparkSession] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def temporary_views_go_with_their_module() -> Iterator[None]:
+    """The session is shared, and `SHOW TABLES` of any schema shows its temporary views."""
+    yield
+    for session in _sessions:
+        for view in session.sql("SHOW VIEWS IN default").collect():
+            if view.isTemporary:
+                session.catalog.dropTempView(view.viewName)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One classic session for the whole run, with the data source registered."""
@@ -73,5 +86,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     session.sparkContext.setLogLevel("OFF")
     delta_ds.register(session)
+    _sessions.append(session)
     yield session
+    _sessions.remove(session)
     session.stop()
