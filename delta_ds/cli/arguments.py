@@ -34,21 +34,21 @@ Where = Annotated[
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many.")]
 
 
-def storage_options(given: Sequence[str] | None) -> dict[str, str]:
-    """Options of the form NAME=VALUE.
+def named_values(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """What an option gives as NAME=VALUE.
 
     Raises
     ------
     typer.BadParameter
         One is not of this form.
     """
-    options = {}
+    found = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--option")
-        options[name.removeprefix("storage.")] = value
-    return options
+            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint=option)
+        found[name] = value
+    return found
 
 
 def column_names(text: str, option: str) -> tuple[str, ...]:
@@ -73,7 +73,8 @@ def open_log(path: str, given: Sequence[str] | None) -> DeltaLog:
     DeltaError
         There is none to be had.
     """
-    return DeltaLog(path, storage_options(given))
+    options = named_values(given, "--option")
+    return DeltaLog(path, {name.removeprefix("storage."): value for name, value in options.items()})
 
 
 def open_at(

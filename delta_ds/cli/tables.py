@@ -17,6 +17,7 @@ from delta_ds.cli.arguments import (
     Version,
     Where,
     Zone,
+    named_values,
     open_at,
     open_log,
 )
@@ -65,12 +66,7 @@ def properties(
     from delta_ds.kernel.alter.properties import set_properties, unset_properties
 
     log = open_log(table, option)
-    new = {}
-    for text in set_ or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
-        new[name] = value
+    new = named_values(set_, "--set")
     if new:
         set_properties(log, new)
     if unset:

@@ -24,7 +24,7 @@ from delta_ds.kernel.commands.fsck.findings import (
 from delta_ds.kernel.commands.vacuum.candidates import find_candidates
 from delta_ds.kernel.commands.vacuum.needed import NeededPaths
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
-from delta_ds.kernel.commands.vacuum.references import needed_paths, vector_paths
+from delta_ds.kernel.commands.vacuum.references import needed_paths, vector_files
 from delta_ds.kernel.data.write.footer_statistics import read_footer
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.segment import list_log
@@ -53,7 +53,7 @@ def check_files(snapshot: Snapshot, tell: Progress) -> Iterator[Finding]:
     live = snapshot.live_files().table
     listed = pa.Table.from_batches(batches) if batches else None
     yield from _present(storage, listed, live["path"], live["size"], MISSING_FILE)
-    vectors = _vector_files(live["deletionVector"])
+    vectors = vector_files(live["deletionVector"]).unique()
     yield from _present(storage, listed, vectors, None, MISSING_VECTOR)
     try:
         needed = NeededPaths(needed_paths(snapshot, listing, _ALWAYS))
@@ -62,11 +62,6 @@ def check_files(snapshot: Snapshot, tell: Progress) -> Iterator[Finding]:
     found = find_candidates(iter(batches), needed, hidden, _NEVER).files
     for path, size in zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True):
         yield Finding(UNREFERENCED_FILE, path, f"{size} bytes")
-
-
-def _vector_files(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    chunks = [vector_paths(chunk.drop_null()) for chunk in vectors.chunks]
-    return pa.chunked_array(chunks, type=pa.string()).drop_null().unique()
 
 
 def _present(

@@ -77,7 +77,7 @@ def needed_paths(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> pa.
     """
     storage = snapshot.storage
     live = snapshot.live_files().table
-    found = [live["path"], _vectors(live["deletionVector"])]
+    found = [live["path"], vector_files(live["deletionVector"])]
     segment_base = -1
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is not None:
@@ -96,7 +96,7 @@ def needed_by_commits(
     Together with `needed_in_checkpoint` of all parts of it, these are the needed paths.
     """
     live = head.state.files.table
-    found = [live["path"], _vectors(live["deletionVector"])]
+    found = [live["path"], vector_files(live["deletionVector"])]
     checkpoint = snapshot.segment.checkpoint
     assert checkpoint is not None
     found += _named_in_commits(snapshot, listing, checkpoint.version, cutoff_ms)
@@ -122,7 +122,7 @@ def needed_in_checkpoint(
         live = select_in_checkpoint(
             storage, part, touched, columns, lambda files: row_numbers(files.num_rows), reader
         )
-    found = [column for table in live for column in (table["path"], _vectors(table["deletionVector"]))]
+    found = [column for table in live for column in (table["path"], vector_files(table["deletionVector"]))]
     for rows in _removes_in(storage, part):
         found += _named_paths(_young(rows, cutoff_ms))
     return _distinct(found, storage)
@@ -196,7 +196,7 @@ def is_young(rows: pa.StructArray, cutoff_ms: int) -> pa.BooleanArray:
 
 def _named_paths(rows: pa.StructArray) -> list[pa.ChunkedArray]:
     vectors = pc.struct_field(rows, "deletionVector")
-    return [pa.chunked_array([pc.struct_field(rows, "path")]), _vectors(pa.chunked_array([vectors]))]
+    return [pa.chunked_array([pc.struct_field(rows, "path")]), vector_files(pa.chunked_array([vectors]))]
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -270,7 +270,7 @@ def _without_vector(rows: pa.StructArray) -> pa.StructArray:
 # ---------------------------------------------------------------- deletion vectors
 
 
-def _vectors(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+def vector_files(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
     """The files that hold deletion vectors, as the `path` of an action would name them; distinct."""
     if vectors.null_count == len(vectors):
         return pa.chunked_array([], type=pa.string())
