@@ -1,3 +1,6 @@
-"""The version of this package, in a module that every other one can import."""
+"""The version of this package, in a module that every other one can import.
 
-__version__ = "0.1.0"
+In a checkout: which one comes next. What is built has its own here, that of the git tag (`hatch_build.py`).
+"""
+
+__version__ = "0.1.0.dev0"
