@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MATRIX := 4.1 4.2 4.3
+# Of these `make test-pythons` tries those that are on this machine.
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 WORKERS ?= auto
 # Each has a Spark session of its own, about 2 GB.
 SPARK_WORKERS ?= 2
@@ -26,7 +28,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix nightly wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons nightly dist wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,16 +96,22 @@ test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, comm
 		DELTA_DS_QUICK=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS) and not slow" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
 	done
 
-nightly: test test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+test-pythons: check-java dist ## Wheel and sdist in bare environments, then the quick tests, on each of PYTHONS that is here
+	$(BIN)/python scripts/try_pythons.py $(PYTHONS) $(ARGS)
+
+nightly: test test-pythons test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
 	done
 
-wheel: check-java $(VENV)/.dev ## Build dist/ (sdist, wheel); every example and command with what the wheel brings
-	rm -rf .venv-wheel dist
+dist: $(VENV)/.dev ## Build dist/: sdist and, of that, the wheel; the version is that of the git tag
+	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist distributions/delta-names
+
+wheel: check-java dist ## Build dist/; every example and command with what the wheel brings
+	rm -rf .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
 	cd .venv-wheel && bin/python ../scripts/try_wheel.py

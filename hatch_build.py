@@ -73,7 +73,7 @@ def version_in(text: str) -> str:
     """
     found = _ASSIGNED.search(text)
     if found is None:
-        raise ValueError(f"{VERSION_FILE} has no line __version__ = \"...\"")
+        raise ValueError(f'{VERSION_FILE} has no line __version__ = "..."')
     return found[1]
 
 
@@ -103,7 +103,9 @@ def _git(*arguments: str) -> str | None:
     git = shutil.which("git")
     if git is None:
         return None
-    done = subprocess.run([git, "-C", str(ROOT), *arguments], capture_output=True, text=True)
+    # Hooks of git name the repository that they are of.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run([git, "-C", str(ROOT), *arguments], capture_output=True, text=True, env=env)
     return done.stdout.strip() if done.returncode == 0 else None
 
 

@@ -4,7 +4,8 @@
 
 For each: the wheel with nothing but what it declares, every example and command in it (`try_wheel.py`, needs Java), a
 wheel built of the sdist and compared with the one there, then the quick tests of this checkout with what they need.
-A Python is looked for on PATH and among pyenv's; one that is not there is named and left out, with `--require` an error.
+A Python is looked for on PATH and among pyenv's. One that is not there is named and left out; with `--require` that
+fails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What travels to other Python processes is taken only by the same version of this package.
 
-Executors may have another one installed. Its classes have the same names, and need not mean the same.
+Executors may have another one installed. Its classes have the same names, and need not mean the same. Builds of one
+version hold the same code (`hatch_build.py`). Checkouts are not told apart before they are built: a commit in the
+middle of a session must not part the driver from its workers.
 """
 
 from __future__ import annotations

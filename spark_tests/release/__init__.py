@@ -1,0 +1,1 @@
+"""What a release is made of: versions, distributions, workflows, the public surface."""
