@@ -179,7 +179,7 @@ def gcs_settings() -> list[str]:
 
 
 def _settings(honoured: bool) -> list[list[str]]:
-    from delta_ds.kernel.options.settings import SETTINGS
+    from delta_ds.kernel.options.ignored_settings import SETTINGS
 
     return [[_code(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
 
@@ -190,6 +190,15 @@ def honoured_settings() -> list[str]:
 
 def settings_without_effect() -> list[str]:
     return _table(["name", "default", "instead"], _settings(honoured=False))
+
+
+def machinery_settings() -> list[str]:
+    from delta_ds.kernel.options.machinery_settings import MACHINERY
+
+    names: dict[str, list[str]] = {}
+    for setting in MACHINERY:
+        names.setdefault(setting.meaning, []).append(_code(setting.name))
+    return _table(["why not", "names"], [[why, ", ".join(found)] for why, found in names.items()])
 
 
 def environment_variables() -> list[str]:
@@ -294,6 +303,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         gcs_settings,
         honoured_settings,
         settings_without_effect,
+        machinery_settings,
         environment_variables,
         honoured_properties,
         properties_without_effect,

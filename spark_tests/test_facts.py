@@ -12,8 +12,9 @@ import pytest
 from delta_ds.kernel import environment
 from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.operations import OPERATIONS
+from delta_ds.kernel.options.ignored_settings import SETTINGS, WITHOUT_EFFECT
 from delta_ds.kernel.options.read import READ_OPTIONS
-from delta_ds.kernel.options.settings import SETTING_PREFIX, SETTINGS
+from delta_ds.kernel.options.settings import HONOURED, SETTING_PREFIX
 from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
 from delta_ds.kernel.options.write import WRITE_OPTIONS
 from delta_ds.kernel.properties import PROPERTIES
@@ -28,7 +29,8 @@ HOMES = {
     "kernel/schema/field_metadata.py": {
         text for name, text in vars(field_metadata).items() if name.isupper()
     },
-    "kernel/options/settings.py": {known.full_name for known in SETTINGS},
+    "kernel/options/settings.py": {known.full_name for known in HONOURED},
+    "kernel/options/ignored_settings.py": {known.full_name for known in WITHOUT_EFFECT},
     "kernel/environment.py": {known.name for known in environment.VARIABLES},
 }
 # Words that mean something else, too: an action, a field of `commitInfo`, a field of `_last_checkpoint`.

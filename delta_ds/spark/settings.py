@@ -1,6 +1,6 @@
 """What a session has set of delta-spark, and a warning for what has no effect.
 
-The settings: `kernel/options/settings.py`.
+The settings: `kernel/options/settings.py`, `ignored_settings.py`, `machinery_settings.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.kernel.options.ignored_settings import SETTINGS
+from delta_ds.kernel.options.machinery_settings import MACHINERY
 from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, is_default
-from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX, SETTINGS
+from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
 from delta_ds.spark.engine import is_connect
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("delta_ds")
 
 
-_BY_NAME = {setting.full_name: setting for setting in SETTINGS if setting != PROPERTY_DEFAULTS}
+_BY_NAME = {setting.full_name: setting for setting in (*SETTINGS, *MACHINERY) if setting != PROPERTY_DEFAULTS}
 # What each session has been told, so that it is told once.
 _warned: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 

@@ -14,13 +14,14 @@ from pyspark.sql import SparkSession
 import delta_ds
 from delta_ds import DeltaTable
 from delta_ds.exceptions import DeltaError, InvalidOptionError
+from delta_ds.kernel.options.ignored_settings import SETTINGS
+from delta_ds.kernel.options.machinery_settings import MACHINERY
 from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX
 from delta_ds.kernel.options.settings import (
     AUTO_MERGE,
     DROP_IF_EXISTS,
     OPTIMIZE_WRITE,
     SETTING_PREFIX,
-    SETTINGS,
 )
 from delta_ds.spark import settings
 from delta_ds.spark.settings import without_effect
@@ -29,7 +30,8 @@ FEED = "delta.enableChangeDataFeed"
 
 
 def test_every_setting_is_there_once() -> None:
-    assert len(SETTINGS) == len({setting.name for setting in SETTINGS})
+    every = (*SETTINGS, *MACHINERY)
+    assert len(every) == len({setting.name for setting in every})
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,9 @@ def test_every_setting_is_there_once() -> None:
         ("stats.skipping", "TRUE", None),
         ("schema.automerge.enabled", "true", "did you mean spark.databricks.delta.schema.autoMerge.enabled?"),
         ("never.heard.of", "1", "it has no effect here"),
+        ("isDeltaTable.strictCheck", "false", "it is of delta-spark's own machinery, which is not here"),
+        ("isDeltaTable.strictCheck", "true", None),
+        ("uniform.iceberg.sync.convert.enabled", "true", "UniForm are not offered"),
     ],
 )
 def test_what_has_no_effect_is_told_with_what_to_do(name: str, text: str, told: str | None) -> None:

@@ -1,6 +1,6 @@
-"""The settings of delta-spark that a session may have, as one record each; `docs/settings.md` is made of them.
+"""The settings of delta-spark that are honoured, as one record each; `docs/settings.md` is made of them.
 
-Source: delta-spark 4.4, `DeltaSQLConf`.
+Those that are not: `ignored_settings.py`. Source: delta-spark 4.4, `DeltaSQLConf`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ class Setting:
     def text(self, configuration: Mapping[str, str]) -> str | None:
         """What a session has set, or the default."""
         return configuration.get(self.full_name, self.default)
-
-
-def _ignored(name: str, default: str | None, meaning: str) -> Setting:
-    return Setting(name, default, meaning, honoured=False)
 
 
 # What is written
@@ -100,7 +96,7 @@ CLUSTERING_MIN_CUBE_SIZE = Setting(
     "files clustered together are left alone from this size on",
 )  # fmt: skip
 CLUSTERING_TARGET_CUBE_SIZE = Setting(
-    "optimize.clustering.mergeStrategy.targetCubeSize.threshold", "150g",
+    "optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize", "150g",
     "up to this size files are clustered together",
 )  # fmt: skip
 ZORDER_CHECK_STATISTICS = Setting(
@@ -129,84 +125,3 @@ DROP_IF_EXISTS = Setting(
 )  # fmt: skip
 
 HONOURED = tuple(known for known in tuple(globals().values()) if isinstance(known, Setting))
-
-# What is so whatever they say
-WITHOUT_EFFECT: tuple[Setting, ...] = (
-    _ignored("dynamicPartitionOverwrite.enabled", "true", "`partitionOverwriteMode` counts"),
-    _ignored(
-        "write.txnVersion.autoReset.enabled", "false",
-        "`write.txnVersion` stays as it is set: set it anew for each write",
-    ),
-    _ignored(
-        "optimizeWrite.binSize", "512MiB",
-        "small files are joined up to the table's `delta.targetFileSize`",
-    ),
-    _ignored("optimize.repartition.enabled", "false", "OPTIMIZE needs no shuffle to join files"),
-    _ignored("stalenessLimit", "0ms", "reads see the newest version"),
-    _ignored("checkLatestSchemaOnRead", "true", "reads check the schema"),
-    _ignored(
-        "timeTravel.resolveOnIdentifier.enabled", "true",
-        "`path@v1` is time travel where there is no such folder",
-    ),
-    _ignored("timeTravel.parsing.strict", "true", "a timestamp that cannot be read is refused"),
-    _ignored("changeDataFeed.timestampOutOfRange.enabled", "false", "timestamps beyond the last commit are refused"),
-    _ignored(
-        "changeDataFeed.defaultSchemaModeForColumnMappingTable", "endVersion",
-        "change feeds have the schema of their end",
-    ),
-    _ignored(
-        "changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled", "false",
-        "change feeds across such changes are refused",
-    ),
-    _ignored(
-        "streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled", "false",
-        "streams stop at such changes; use `schemaTrackingLocation`",
-    ),
-    _ignored(
-        "streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled", "false",
-        "streams stop at such changes; use `schemaTrackingLocation`",
-    ),
-    _ignored(
-        "streaming.unsafeReadOnNullabilityChange.enabled", "false",
-        "streams stop at such changes; use `schemaTrackingLocation`",
-    ),
-    _ignored(
-        "streaming.unsafeReadOnPartitionColumnChanges.enabled", "false",
-        "streams stop at such changes; use `schemaTrackingLocation`",
-    ),
-    _ignored(
-        "typeWidening.allowAutomaticWidening", "ALWAYS",
-        "schema evolution widens types where the table allows it",
-    ),
-    _ignored("stats.skipping", "true", "files are always skipped by statistics"),
-    _ignored("delete.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _ignored("update.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _ignored("merge.deletionVectors.persistent", "true", "the table's `delta.enableDeletionVectors` decides"),
-    _ignored("merge.repartitionBeforeWrite.enabled", "true", "rows of a MERGE are always arranged by partitions"),
-    _ignored("merge.optimizeInsertOnlyMerge.enabled", "true", "a MERGE that only inserts is always one join"),
-    _ignored("merge.optimizeMatchedOnlyMerge.enabled", "true", "MERGE chooses its join by its clauses"),
-    _ignored("merge.materializeSource", "auto", "sources that are not constants are evaluated once"),
-    _ignored("vacuum.parallelDelete.enabled", "false", "VACUUM always deletes in parallel"),
-    _ignored("vacuum.parallelDelete.parallelism", None, "VACUUM chooses how many files it deletes at once"),
-    _ignored("vacuum.lite.enabled", "false", "`vacuum(mode=\"LITE\")` asks for it"),
-    _ignored(
-        "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration", "true",
-        "versions are read as long as their files are there",
-    ),
-    _ignored(
-        "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility", "true",
-        "the two retentions are the table's own affair",
-    ),
-    _ignored("writeChecksumFile.enabled", "true", "checksum files are always written"),
-    _ignored("checkpoint.partSize", None, "classic checkpoints are one file"),
-    _ignored("maxCommitAttempts", "10000000", "a commit is tried until it conflicts"),
-    _ignored("snapshotPartitions", None, "a table's log is read without Spark"),
-    _ignored("convert.metadataCheck.enabled", "true", "folders are converted, not entries of a catalog"),
-    _ignored(
-        "convert.partitionValues.ignoreCastFailure", "false",
-        "a partition value that does not fit its type is refused",
-    ),
-    _ignored("alterLocation.bypassSchemaCheck", "false", "tables are known by their paths"),
-)  # fmt: skip
-
-SETTINGS = (*HONOURED, *WITHOUT_EFFECT)
