@@ -115,6 +115,7 @@ wheel: check-java dist ## Build dist/; every example and command with what the w
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl $(WHEEL_SPARK)
 	cd .venv-wheel && bin/python ../scripts/try_wheel.py
+	cd .venv-wheel && ../$(BIN)/mypy --strict --config-file= --python-executable bin/python ../spark_tests/typed_users/pipeline.py ../spark_tests/typed_users/without_spark.py
 
 bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side against deltalake and Spark's Parquet reader, as Markdown
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)

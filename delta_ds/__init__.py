@@ -6,6 +6,7 @@ every Python worker that Spark starts pays for it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -106,12 +107,18 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
+    from delta_ds.kernel.changes import ChangeFeed as ChangeFeed
+    from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
+    from delta_ds.kernel.scan.scan import Scan as Scan
     from delta_ds.kernel.snapshot import Snapshot as Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction as Transaction
     from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
     from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
+    from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder as DeltaMergeBuilder
+    from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder as DeltaOptimizeBuilder
+    from delta_ds.spark.register import Capability as Capability
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
     from delta_ds.spark.register import unregister as unregister
@@ -122,12 +129,18 @@ _HOMES = {
     "install_as_delta": "delta_ds.spark.as_delta.install",
     "register": "delta_ds.spark.register",
     "Registration": "delta_ds.spark.register",
+    "Capability": "delta_ds.spark.register",
     "unregister": "delta_ds.spark.register",
     "ship": "delta_ds.spark.ship",
     "DeltaTable": "delta_ds.spark.table",
     "DeltaTableBuilder": "delta_ds.spark.builder",
     "IdentityGenerator": "delta_ds.spark.builder",
+    "DeltaMergeBuilder": "delta_ds.spark.commands.merge.builder",
+    "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
+    "Health": "delta_ds.kernel.commands.health",
+    "ChangeFeed": "delta_ds.kernel.changes",
     "DeltaLog": "delta_ds.kernel.delta_log",
+    "Scan": "delta_ds.kernel.scan.scan",
     "Snapshot": "delta_ds.kernel.snapshot",
     "Transaction": "delta_ds.kernel.transaction.transaction",
     **dict.fromkeys(
@@ -158,14 +171,21 @@ def _sql_state_of(condition: str) -> str | None:
 exceptions.sql_state_of = _sql_state_of
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'delta_ds' has no attribute {name!r}")
+        # By these two Python's traceback finds the nearest of the names of `__dir__`.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
+if not TYPE_CHECKING:  # to type checkers every name would be one of this module
+    __getattr__ = _load
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted([*__all__, "exceptions", *(name for name in globals() if name.startswith("__"))])

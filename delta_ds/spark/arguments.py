@@ -11,13 +11,14 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, cast
 
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.spark.errors import delta_errors, each_method
 from delta_ds.spark.job_failures import failed_jobs
 
 _C = TypeVar("_C", bound=type)
+_F = TypeVar("_F", bound=Callable[..., Any])
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -26,7 +27,7 @@ def public_methods(owner: _C) -> _C:
     return each_method(owner, public)
 
 
-def public(function: Callable[..., Any]) -> Callable[..., Any]:
+def public(function: _F) -> _F:
     """Make a function check its arguments and raise Spark's errors; see `delta_errors`."""
 
     @functools.wraps(function)
@@ -36,7 +37,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
         with delta_errors(), failed_jobs(_call_label(function, arguments)):
             return function(*arguments, **keywords)
 
-    return called
+    return cast(_F, called)
 
 
 def _call_label(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
