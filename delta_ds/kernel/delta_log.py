@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.changes import ChangeFeed
+    from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.arrow import ArrowStream
@@ -102,6 +103,27 @@ class DeltaLog:
         _check_from_zero(limit=limit)
         latest = open_snapshot(self.storage)
         return history.describe(self.storage, list_log(self.storage), latest.table_state, limit)
+
+    def timeline(self, limit: int | None = None) -> Timeline:
+        """How many files and bytes the table had at each version, by the log alone.
+
+        Parameters
+        ----------
+        limit
+            At most so many versions, the newest ones; None for all that the log still holds.
+
+        Returns
+        -------
+        Timeline
+            `versions` is an Arrow table of one row a version: time, operation, live files and bytes, and what came
+            and went.
+
+        >>> from delta_ds import DeltaLog
+        >>> DeltaLog("examples/data/sales").timeline().versions["version"].to_pylist()[:3]
+        [0, 1, 2]
+        """
+        _check_from_zero(limit=limit)
+        return open_snapshot(self.storage).timeline(limit)
 
     def changes(
         self,

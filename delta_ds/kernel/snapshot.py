@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.layout.column import ColumnLayout
+    from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.scan.scan import Scan
 
 logger = logging.getLogger("delta_ds")
@@ -290,6 +292,38 @@ class Snapshot:
         from delta_ds.kernel.scan.scan import Scan
 
         return Scan(self, predicate, columns, timezone, tuple(metadata_columns))
+
+    def column_layout(self, column: str, *, timezone: str = "UTC") -> ColumnLayout:
+        """The range of a column's values in each file, and how many files lookups by it read.
+
+        Parameters
+        ----------
+        column
+            Its name as in SQL: a field of a struct as `s.a`, backticks around odd names.
+        timezone
+            The zone of a partition column of timestamps whose values name none.
+
+        Raises
+        ------
+        SchemaError
+            There is no such column.
+        UnsupportedOperationError
+            Logs hold no bounds of values of its type.
+
+        >>> from delta_ds import DeltaLog
+        >>> layout = DeltaLog("examples/data/sales").snapshot().column_layout("sold_on")
+        >>> layout.num_files > layout.files_read() > 0
+        True
+        """
+        from delta_ds.kernel.layout.column import column_layout
+
+        return column_layout(self, column, timezone=timezone)
+
+    def timeline(self, limit: int | None = None) -> Timeline:
+        """How many files and bytes the table had at each version up to this one; see `DeltaLog.timeline`."""
+        from delta_ds.kernel.layout.timeline import timeline
+
+        return timeline(self.storage, self, lambda version: open_snapshot(self.storage, version), limit)
 
     def detail(self) -> dict[str, Any]:
         """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms."""

@@ -19,7 +19,7 @@ from delta_ds.conditions.log import (
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import CommitInfo
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
-from delta_ds.kernel.log.commit import read_commits
+from delta_ds.kernel.log.commit import Commit, read_commits
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.segment import LogListing, earliest_version
 from delta_ds.kernel.properties import (
@@ -226,14 +226,17 @@ def describe(
         versions = versions[:limit]
     inside = in_commit_timestamps(state)
     times = file_times(listing, sorted(listing.commits))
-    entries = []
-    for commit in read_commits(storage, [listing.commits[v] for v in versions]):
-        time = times[commit.version]
-        if inside is not None and commit.version >= inside.version:
-            inside_time = commit.info.get("inCommitTimestamp")
-            time = inside_time if _is_number(inside_time) else time
-        entries.append(_entry(commit.version, time, commit.info))
-    return entries
+    commits = read_commits(storage, [listing.commits[v] for v in versions])
+    return [_entry(commit.version, time_of(commit, times, inside), commit.info) for commit in commits]
+
+
+def time_of(commit: Commit, times: Mapping[int, int], inside: InCommitTimestamps | None) -> int:
+    """When a commit was made, ms: in-commit where that is enabled and there, else by its file."""
+    time = times[commit.version]
+    if inside is not None and commit.version >= inside.version:
+        within = commit.info.get("inCommitTimestamp")
+        time = within if _is_number(within) else time
+    return time
 
 
 def _entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.data.read.data_file import Batches
     from delta_ds.kernel.log.live_files import LiveFiles
+    from delta_ds.kernel.scan.explain import Explanation
     from delta_ds.kernel.scan.table_version import TableVersion
 
 DEFAULT_PARTITION_BYTES = 128 << 20
@@ -56,6 +57,7 @@ class Scan:
         self.snapshot = snapshot
         self.timezone = timezone
         self.metadata_columns = metadata_columns
+        self._given = predicate
         self.predicate = self._bind(predicate)
         self.schema = _project(snapshot, columns)
 
@@ -325,17 +327,30 @@ class Scan:
             [partial(read, piece=piece, use_threads=alone) for piece in pieces], workers, max_bytes
         )
 
-    def explain(self) -> pa.Table:
+    def explain(self) -> Explanation:
         """Why each file is read or skipped.
 
         Returns
         -------
-        pyarrow.Table
-            `path` string, `kept` bool, `rule` string: one row a live file.
+        Explanation
+            `files` is an Arrow table of one row a live file: `path` string, `kept` bool, `rule` string. `print` shows
+            what each rule skips.
+
+        >>> from delta_ds import DeltaLog
+        >>> print(DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'").explain())
+        6 of 18 files to read
+          skipped 12: (country = 'DE'): partition values
+          kept 6: may match
         """
         from delta_ds.kernel.scan.explain import explain
 
-        return explain(self.snapshot.live_files(), self.pruning)
+        return explain(
+            self.snapshot.live_files(),
+            self.pruning,
+            table=self.snapshot.storage.url,
+            version=self.snapshot.version,
+            predicate=None if self._given is None else str(self._given),
+        )
 
     def __repr__(self) -> str:
         return f"Scan({self.snapshot!r}, predicate={str(self.predicate) if self.predicate else None!r})"

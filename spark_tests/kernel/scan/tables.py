@@ -36,7 +36,10 @@ class MemoryFiles:
 
     @property
     def table(self) -> pa.Table:
-        columns: dict[str, Any] = {"path": pa.array([f"f{i}" for i in range(self.num_rows)], pa.string())}
+        columns: dict[str, Any] = {
+            "path": pa.array([f"f{i}" for i in range(self.num_rows)], pa.string()),
+            "size": pa.array([100 + i for i in range(self.num_rows)], pa.int64()),
+        }
         if self.partitions is not None:
             names = sorted({name for values in self.partitions for name in values})
             kind = pa.struct([(name, pa.string()) for name in names])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
+import pyarrow as pa
+import pytest
+
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.scan.explain import explain, summary
+from delta_ds.kernel.scan.explain import explain
 from delta_ds.kernel.scan.skipping import Pruning, prune
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING
 from spark_tests.kernel.scan.tables import MemoryFiles, struct
@@ -58,11 +63,30 @@ def test_rule_for_a_long_conjunct_is_cut() -> None:
     assert all(len(rule) < 300 for rule in table["rule"].to_pylist())
 
 
-def test_summary_counts_files_by_rule() -> None:
-    assert summary(FILES, pruned("p = 1 AND id < 6")).splitlines() == [  # type: ignore[arg-type]
+def test_text_counts_files_by_rule() -> None:
+    assert str(explain(FILES, pruned("p = 1 AND id < 6"))).splitlines() == [  # type: ignore[arg-type]
         "2 of 5 files to read",
         "  skipped 1: (p = 1): partition values",
         "  skipped 1: numRecords = 0",
         "  skipped 1: (id < 6L): min/max and null count",
         "  kept 1: (id < 6L): no statistics on id",
+        "  kept 1: may match",
     ]
+
+
+def test_steps_add_up_to_all_files_and_bytes() -> None:
+    found = explain(FILES, pruned("p = 1 AND id < 6"))  # type: ignore[arg-type]
+    steps = found.steps.to_pydict()
+    assert (sum(steps["files"]), sum(steps["bytes"])) == (found.num_files, found.size)
+    read = [n for n, kept in zip(steps["bytes"], steps["kept"], strict=True) if kept]
+    assert (sum(read), found.num_read) == (found.size_read, 2)
+
+
+def test_explanation_is_its_table_to_whoever_takes_arrow_data() -> None:
+    found = explain(FILES, pruned("p = 1"))  # type: ignore[arg-type]
+    assert pa.table(found) == found.files
+    assert found.slice(0, 1).to_pylist() == [{"path": "f0", "kept": True, "rule": "may match"}]
+    assert len(found) == found.num_rows == 5
+    assert pickle.loads(pickle.dumps(found)) == found
+    with pytest.raises(AttributeError, match="nosuch"):
+        _ = found.nosuch

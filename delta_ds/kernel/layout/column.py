@@ -1,0 +1,208 @@
+"""`ColumnLayout`: the ranges of a column in the files of a version, and how well they let lookups skip files."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.kernel.data.values import partition_values
+from delta_ds.kernel.data.values.statistics import has_bounds, load_statistics
+from delta_ds.kernel.expressions.arrays import FALSE
+from delta_ds.kernel.layout.lookups import depth, mean_files_read, shares_of_rows
+from delta_ds.kernel.layout.positions import positions
+from delta_ds.kernel.scan.file_pruning import find_statistics_column
+from delta_ds.kernel.scan.skipping import row_numbers
+from delta_ds.kernel.schema.column_mapping import physical_name
+from delta_ds.kernel.schema.column_paths import Path, parse_path, quote, resolve, show, walk
+from delta_ds.kernel.schema.types import DataType, StructField, StructType
+from delta_ds.records import dataclass
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.scan.table_version import TableVersion
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """The ranges of a column in the live files of a version; made by `Snapshot.column_layout`.
+
+    Attributes
+    ----------
+    table, version
+        What was looked at.
+    column
+        Its name, parts between dots.
+    type
+        Its type, as Spark writes it.
+    files
+        One row a live file: `path` string as in the log; `size` int64, bytes; `rows` and `nulls` int64 as the log
+        counts them, deleted rows included, null for not known; `low` and `high` in the column's Arrow type, null where
+        the log tells no bounds. Of a partition column both are the file's value.
+    """
+
+    table: str
+    version: int
+    column: str
+    type: str
+    files: pa.Table
+
+    @property
+    def num_files(self) -> int:
+        """How many files are live."""
+        return int(self.files.num_rows)
+
+    @cached_property
+    def known(self) -> pa.Table:
+        """Of `files` those with bounds, by `low`, then `high`; with their places on an axis (see `positions`).
+
+        These are the columns `low_at` and `high_at`, float64.
+        """
+        table = self.files.filter(_has_bounds(self.files))
+        low, high = positions(table["low"].combine_chunks(), table["high"].combine_chunks())
+        table = table.append_column("low_at", _column(low)).append_column("high_at", _column(high))
+        return table.sort_by([("low", "ascending"), ("high", "ascending")])
+
+    @cached_property
+    def num_unknown(self) -> int:
+        """Files that the log tells no bounds of, and that may hold values: every lookup reads them."""
+        return self.num_files - int(self.known.num_rows) - self.num_without_values
+
+    @cached_property
+    def num_without_values(self) -> int:
+        """Files in which the column is null in every row: no lookup of a value reads them."""
+        all_null = pc.equal(self.files["rows"], self.files["nulls"]).fill_null(FALSE)
+        return int(pc.sum(pc.and_(all_null, pc.invert(_has_bounds(self.files)))).as_py() or 0)
+
+    def files_read(self, share: float = 0.0) -> float:
+        """How many files a lookup reads, on average.
+
+        Lookups are spread as the rows are, and the rows of a file evenly between its bounds.
+
+        Parameters
+        ----------
+        share
+            Of the rows that the lookup finds: 0 for the value of one row, 0.1 for a range with a tenth of them.
+
+        Raises
+        ------
+        InvalidOptionError
+            It is not between 0 and 1.
+        """
+        if not 0 <= share <= 1:
+            raise InvalidOptionError(
+                f"share must be between 0 and 1, and is {share}", parameters={"share": share}
+            )
+        return self.num_unknown + mean_files_read(*self._shares, share)
+
+    def fraction_read(self, share: float = 0.0) -> float:
+        """The same as a fraction of all files; 0 for a table without files."""
+        return self.files_read(share) / self.num_files if self.num_files else 0.0
+
+    def depth(self) -> tuple[Any, Any]:
+        """How many files with bounds hold each place of the axis; see `lookups.depth`."""
+        return depth(*self._places)
+
+    @cached_property
+    def _shares(self) -> tuple[Any, Any]:
+        import numpy as np
+
+        rows = pc.cast(self.known["rows"], pa.float64()).combine_chunks()
+        typical = pc.mean(rows).as_py() or 1.0
+        weights = np.array(rows.fill_null(typical))
+        return shares_of_rows(*self._places, weights)
+
+    @cached_property
+    def _places(self) -> tuple[Any, Any]:
+        import numpy as np
+
+        return np.array(self.known["low_at"]), np.array(self.known["high_at"])
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.column} ({self.type}) of {self.table} version {self.version}: {self.num_files} files"
+        ]
+        if self.num_files:
+            lines += [
+                f"  a value is looked for in {self.files_read():.1f} files on average"
+                f" ({self.fraction_read():.1%})",
+                f"  a range of a tenth of the rows in {self.files_read(0.1):.1f} files"
+                f" ({self.fraction_read(0.1):.1%})",
+            ]
+        if self.num_unknown:
+            lines.append(f"  {self.num_unknown} files without bounds: every lookup reads them")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _has_bounds(files: pa.Table) -> pa.ChunkedArray:
+    return pc.and_(files["low"].is_valid(), files["high"].is_valid())
+
+
+def _column(values: Any) -> pa.Array:
+    return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values.copy())])
+
+
+def column_layout(snapshot: TableVersion, column: str, *, timezone: str = "UTC") -> ColumnLayout:
+    """See `Snapshot.column_layout`."""
+    path, field = resolve(snapshot.schema, parse_path(column), snapshot.storage.url)
+    files = snapshot.live_files()
+    everyone = row_numbers(files.num_rows)
+    if path[0] in snapshot.partition_columns and len(path) == 1:
+        texts = files.partition_texts(physical_name(field, snapshot.mapping_mode))
+        low = high = partition_values.parse(texts, field.type, timezone)
+        statistics = load_statistics(files, everyone, [])
+        nulls = pc.if_else(low.is_valid(), pc.multiply(statistics.num_records, 0), statistics.num_records)
+    else:
+        _check_bounds(snapshot, path, field)
+        leaf = find_statistics_column(snapshot.schema, path, snapshot.mapping_mode)
+        if leaf is None:
+            raise _without_bounds(snapshot, path, field.type)
+        statistics = load_statistics(files, everyone, [(leaf.path, leaf.type)])
+        low, high = statistics.min[leaf.path], statistics.max[leaf.path]
+        nulls = statistics.null_count[leaf.path]
+    table = pa.table(
+        {
+            "path": files.table["path"],
+            "size": files.table["size"],
+            "rows": statistics.num_records,
+            "nulls": nulls,
+            "low": low,
+            "high": high,
+        }
+    )
+    return ColumnLayout(snapshot.storage.url, snapshot.version, show(path), str(field.type), table)
+
+
+def _check_bounds(snapshot: TableVersion, path: Path, field: StructField) -> None:
+    if isinstance(field.type, StructType):
+        inside = [p for p, f in walk(field.type, path) if has_bounds(f.type)]
+        hint = (
+            f"give one of its fields: {', '.join(map(quote, inside[:20]))}"
+            if inside
+            else "nor have its fields"
+        )
+        raise UnsupportedOperationError(
+            f"{show(path)} of {snapshot.storage.url} is a struct, of which logs hold no least and greatest value; "
+            f"{hint}",
+            parameters={"column": show(path)},
+        )
+    if not has_bounds(field.type):
+        raise _without_bounds(snapshot, path, field.type)
+
+
+def _without_bounds(snapshot: TableVersion, path: Path, data_type: DataType) -> UnsupportedOperationError:
+    able = [quote(p) for p, f in walk(snapshot.schema) if has_bounds(f.type) and not _in_collection(p)]
+    others = f"; columns that have them: {', '.join(able[:20])}" if able else ""
+    return UnsupportedOperationError(
+        f"logs hold no least and greatest value of columns like {show(path)} of {snapshot.storage.url}, which is "
+        f"{data_type}: no file is ever skipped by it{others}",
+        parameters={"column": show(path)},
+    )
+
+
+def _in_collection(path: Path) -> bool:
+    return any(step in ("element", "key", "value") for step in path[1:])
