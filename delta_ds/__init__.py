@@ -14,6 +14,7 @@ from delta_ds import exceptions
 from delta_ds._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from delta_ds.deprecations import DeltaDeprecationWarning as DeltaDeprecationWarning
     from delta_ds.exceptions import (
         AppendOnlyError as AppendOnlyError,
     )
@@ -139,6 +140,7 @@ _HOMES = {
     "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
     "Health": "delta_ds.kernel.commands.health",
     "ChangeFeed": "delta_ds.kernel.changes",
+    "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.kernel.delta_log",
     "Scan": "delta_ds.kernel.scan.scan",
     "Snapshot": "delta_ds.kernel.snapshot",

@@ -15,6 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+for _folder in (str(ROOT), str(ROOT / "scripts")):
+    if _folder not in sys.path:
+        sys.path.insert(0, _folder)
+
+import public_surface  # noqa: E402
+
 PACKAGE = ROOT / "delta_ds"
 DOCS = ROOT / "docs"
 
@@ -287,6 +293,17 @@ def _error_text(text: str) -> str:
     return re.sub(r"([*<>])", r"\\\1", " ".join(plain.split()))
 
 
+def deprecations() -> list[str]:
+    from delta_ds.deprecations import DEPRECATIONS
+
+    if not DEPRECATIONS:
+        return ["Nothing is deprecated."]
+    return _table(
+        ["deprecated", "since", "gone in", "instead"],
+        [[_code(d.name), d.since, d.until, d.instead] for d in DEPRECATIONS],
+    )
+
+
 PARTS: dict[str, Callable[[], list[str]]] = {
     part.__name__: part
     for part in (
@@ -310,6 +327,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         refused_properties,
         features,
         error_conditions,
+        deprecations,
     )
 }
 
@@ -326,9 +344,10 @@ def generated(text: str) -> str:
 
 
 def outdated() -> dict[Path, str]:
-    """The pages that differ from what the code says, and what they should be."""
+    """The pages, and records of what is public, that differ from what the code says, and what they should be."""
     pages = {page: page.read_text() for page in sorted(DOCS.glob("*.md"))}
-    return {page: new for page, old in pages.items() if (new := generated(old)) != old}
+    outdated_pages = {page: new for page, old in pages.items() if (new := generated(old)) != old}
+    return {**outdated_pages, **public_surface.outdated()[0]}
 
 
 def main() -> int:
@@ -336,8 +355,14 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="only compare; exit code 1 where a page is outdated"
     )
-    check = parser.parse_args().check
+    parser.add_argument(
+        "--accept-changes", action="store_true", help="also where something public is gone or different"
+    )
+    given = parser.parse_args()
+    check = given.check
     pages = outdated()
+    if gone := [] if given.accept_changes else public_surface.outdated()[1]:
+        sys.exit(public_surface.instruction(gone))
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         if check:
@@ -349,5 +374,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     sys.exit(main())
