@@ -15,7 +15,9 @@ import os
 import runpy
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,7 +45,7 @@ def environment() -> Iterator[str]:
         yield f"the package comes from the repository, not from the wheel: {installed}"
     if (named := importlib.metadata.version("delta-ds")) != delta_ds.__version__:
         yield f"the wheel is called {named}, the package in it {delta_ds.__version__}"
-    for pattern in ("*.py", "*.java", "py.typed"):
+    for pattern in ("*.py", "*.java", "*.html", "*.js", "*.css", "*.svg", "py.typed"):
         for file in (ROOT / "delta_ds").rglob(pattern):
             if not (installed / file.relative_to(ROOT / "delta_ds")).is_file():
                 yield f"the wheel lacks {file.relative_to(ROOT)}"
@@ -126,6 +128,7 @@ def commands(spark: Any, folder: str) -> Iterator[tuple[str, Callable[[], Any]]]
     yield "vacuum", table.vacuum
     yield "checkpoint", table.checkpoint
     yield "convertToDelta", lambda: DeltaTable.convertToDelta(spark, f"parquet.`{parquet}`", "p bigint")
+    yield "the page of pydelta ui", lambda: page_of_table(path)
     yield "stream", lambda: stream.start(f"{folder}/sink").awaitTermination()
 
 
@@ -139,6 +142,28 @@ def through_python(spark: Any, rows: Any, path: str) -> None:
     finally:
         spark.conf.unset("spark.pydelta.nativeWrite")
         spark.conf.unset("spark.pydelta.nativeScan")
+
+
+def page_of_table(path: str) -> None:
+    """The page and its answers, as `pydelta ui` serves them; the command line itself needs the extra `cli`."""
+    from delta_ds import DeltaLog
+    from delta_ds.cli.ui.server import open_server
+    from delta_ds.cli.ui.view import TableView
+
+    with open_server(TableView(DeltaLog(path)), "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name in (
+            "",
+            "app.js",
+            "style.css",
+            "icon.svg",
+            "api/table",
+            "api/timeline",
+            "api/rows?version=0",
+        ):
+            with urllib.request.urlopen(server.url + name, timeout=60) as reply:
+                assert reply.read(), name
+        server.shutdown()
 
 
 def attempt(call: Callable[[], Any]) -> str | None:

@@ -9,6 +9,7 @@ import typer
 
 from delta_ds._version import __version__
 from delta_ds.cli import differences, health, maintenance, output, rows, tables
+from delta_ds.cli.ui import command as ui
 from delta_ds.exceptions import DeltaError
 
 _HELP = "Delta tables from the command line, without Spark. TABLE is a folder or a URL; TABLE@v5 is its version 5."
@@ -17,7 +18,7 @@ _MORE = (
 )
 _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes,
-    differences.diff, health.health, health.fsck,
+    differences.diff, health.health, health.fsck, ui.ui,
 )  # fmt: skip
 _CARE = (maintenance.checkpoint, maintenance.vacuum, maintenance.restore, maintenance.convert)
 

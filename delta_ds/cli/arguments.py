@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timezone
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -91,16 +91,32 @@ def open_at(
     DeltaError
         It cannot be read, or two versions are asked for.
     """
+    log, asked, moment = which_version(path, given, version, timestamp, zone)
+    return log, snapshot_at(log, asked, moment, zone)
+
+
+def which_version(
+    path: str,
+    given: Sequence[str] | None,
+    version: int | None = None,
+    timestamp: str | None = None,
+    zone: str = "UTC",
+) -> tuple[DeltaLog, int | None, str | datetime | None]:
+    """A table, and what the options of a command or the end of its path say of when: a version, a time, or neither.
+
+    Raises
+    ------
+    DeltaError
+        There is none to be had, or two versions are asked for.
+    """
     log = open_log(path, given)
-    asked: dict[str, Any] = {"version": version, "timestamp": timestamp}
     plain, at, moment = split_path_suffix(path, zone)
     # A folder may really be named so.
-    if plain != path and not _has_log(log):
-        if version is not None or timestamp is not None:
-            raise typer.BadParameter(f"{path!r} and an option both say when", param_hint="TABLE")
-        log = open_log(plain, given)
-        asked = {"version": at, "timestamp": moment}
-    return log, snapshot_at(log, asked["version"], asked["timestamp"], zone)
+    if plain == path or _has_log(log):
+        return log, version, timestamp
+    if version is not None or timestamp is not None:
+        raise typer.BadParameter(f"{path!r} and an option both say when", param_hint="TABLE")
+    return open_log(plain, given), at, moment
 
 
 def _has_log(log: DeltaLog) -> bool:

@@ -9,6 +9,7 @@ import typer
 
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, column_names, open_at
+from delta_ds.cli.json_values import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,13 +212,13 @@ def _lines(items: Any) -> list[str]:
 
 def _change(value: Any) -> str:
     if isinstance(value, dict) and value.keys() == {"from", "to"}:
-        return f"{output.shown(value['from'])} -> {output.shown(value['to'])}"
-    return output.shown(value)
+        return f"{shown(value['from'])} -> {shown(value['to'])}"
+    return shown(value)
 
 
 def _row(row: dict[str, Any]) -> str:
     columns = row.get("columns")
     if not isinstance(columns, dict):
-        return output.shown(row)
-    key = ", ".join(f"{name}={output.shown(value)}" for name, value in row.items() if name != "columns")
+        return shown(row)
+    key = ", ".join(f"{name}={shown(value)}" for name, value in row.items() if name != "columns")
     return f"{key}: " + ", ".join(f"{name} {_change(change)}" for name, change in columns.items())

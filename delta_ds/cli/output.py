@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from delta_ds.cli.json_values import error_body, plain, shown
 from delta_ds.exceptions import DeltaError
 
 # Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed.
@@ -63,42 +60,9 @@ def print_record(record: Mapping[str, Any]) -> None:
 def print_error(error: DeltaError, as_json: bool) -> None:
     """Print what failed, on the error stream."""
     if as_json:
-        body = {
-            "error": type(error).__name__,
-            "condition": error.condition,
-            "message": error.text,
-            "parameters": error.parameters,
-        }
-        sys.stderr.write(json.dumps(plain(body), ensure_ascii=False) + "\n")
+        sys.stderr.write(json.dumps(plain(error_body(error)), ensure_ascii=False) + "\n")
         return
     errors.print(Text.assemble(("error: ", "bold red"), f"[{error.condition}] {error.text}"))
-
-
-def shown(value: Any) -> str:
-    """A value as a cell of a table."""
-    if value is None:
-        return ""
-    value = plain(value)
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:
-    """A value in JSON's types: times in ISO form, decimals and what JSON has no number for as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, (Decimal, timedelta)):
-        return str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def size(count: int | None) -> str:

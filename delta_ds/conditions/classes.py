@@ -84,6 +84,9 @@ PATH_MISSING = ILLEGAL_OPTION.also("the option 'path' is missing: use .load('/pa
 WRITTEN_BY_OTHER_FORMAT = ILLEGAL_OPTION.also(
     "{table} is a table of pydelta, it cannot be written with format({format!r})"
 )
+WRONG_PARAMETER_OF_PAGE = ILLEGAL_OPTION.also(
+    "{name} of the page has a wrong parameter {parameter!r}: {reason}"
+)
 INVALID_PREDICATE = ErrorCondition("DELTA_INVALID_PREDICATE", PredicateError, "42000")
 INVALID_SCHEMA = ErrorCondition("DELTA_INVALID_SCHEMA", SchemaError, "42000")
 JOB_FAILED = ErrorCondition("DELTA_JOB_FAILED", JobFailedError, "58030", family="state")

@@ -1,0 +1,93 @@
+"""The actions of one commit for its page, some at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.log.segment import list_log, version_not_found
+from delta_ds.kernel.storage.log_store import relative_commit_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.cli.ui.view import TableView
+
+_FILE_ACTIONS = ("add", "remove", "cdc")
+# Of the text of an action, letters.
+_MOST_TEXT = 20_000
+
+
+def commit_page(view: TableView, version: int, offset: int, limit: int) -> dict[str, Any]:
+    """The actions of a version: those on no file first, whole; those on files a page at a time.
+
+    Raises
+    ------
+    VersionNotFoundError
+        The log has no commit of the version.
+    LogError
+        It is damaged.
+    """
+    import pyarrow.compute as pc
+
+    storage = view.log.storage
+    path = relative_commit_path(version)
+    try:
+        data = storage.read(path)
+    except FileNotFoundError:
+        raise version_not_found(list_log(storage), version) from None
+    kinds = _kinds(f"{path} of {storage.url}", data)
+    lines = [line for line in data.splitlines() if line.strip()]
+    others = pc.indices_nonzero(pc.is_null(kinds)).to_pylist()
+    on_files = pc.indices_nonzero(pc.is_valid(kinds))
+    counts = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist() if each["values"]}
+    page = [parse_json(lines[n]) for n in on_files[offset : offset + limit].to_pylist()]
+    return {
+        "version": version,
+        "counts": {kind: counts.get(kind, 0) for kind in _FILE_ACTIONS},
+        "actions": [_shown(parse_json(lines[n])) for n in others[:limit]],
+        "numActions": len(others),
+        "files": [_file(action) for action in page],
+    }
+
+
+def _kinds(where: str, data: bytes) -> pa.Array:
+    """For each line the name of its action if that is on a file, else null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from delta_ds.kernel.log.json_actions import parse_file_actions
+
+    body = pa.struct([("path", pa.string())])
+    tables = parse_file_actions([(where, data)], pa.schema([(name, body) for name in _FILE_ACTIONS]))
+    if not tables:
+        return pa.array([], pa.string())
+    found = pa.concat_tables(tables)
+    kinds = pa.nulls(found.num_rows, pa.string())
+    for name in _FILE_ACTIONS:
+        kinds = pc.if_else(pc.is_valid(found[name].combine_chunks()), pa.scalar(name), kinds)
+    return kinds
+
+
+def _shown(action: Any) -> dict[str, Any]:
+    kind = next(iter(action), "") if isinstance(action, dict) else ""
+    text = json.dumps(action.get(kind) if kind else action, indent=2, ensure_ascii=False)
+    return {"kind": kind, "text": text[:_MOST_TEXT], "cut": max(0, len(text) - _MOST_TEXT)}
+
+
+def _file(action: Any) -> dict[str, Any]:
+    kind, body = next((name, action[name]) for name in _FILE_ACTIONS if action.get(name) is not None)
+    stats = body.get("stats")
+    found = parse_json(stats) if isinstance(stats, str) and stats else {}
+    rows = found.get("numRecords") if isinstance(found, dict) else None
+    vector = body.get("deletionVector")
+    return {
+        "kind": kind,
+        "path": body.get("path"),
+        "size": body.get("size"),
+        "rows": rows,
+        "deleted": vector.get("cardinality") if isinstance(vector, dict) else None,
+        "dataChange": body.get("dataChange"),
+        **{key: value for key, value in _shown(action).items() if key != "kind"},
+    }

@@ -1,0 +1,105 @@
+"""`TableView`: one table as its page asks for it; versions and explanations are kept for the next request."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from delta_ds.cli.ui.figures import FileFigures
+from delta_ds.kernel.commands.time_travel import snapshot_at
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.scan.explain import Explanation
+    from delta_ds.kernel.snapshot import Snapshot
+
+_T = TypeVar("_T")
+
+# Somebody goes back and forth between a few versions, and pages through the answers to a filter.
+_KEPT = 4
+
+
+class TableView:
+    """What the requests of one page share.
+
+    Parameters
+    ----------
+    log
+        The table.
+    zone
+        The time zone of predicates, and of timestamps without one.
+    start
+        The version that the page begins with; None: the newest there is.
+    """
+
+    def __init__(self, log: DeltaLog, zone: str = "UTC", start: int | None = None) -> None:
+        self.log = log
+        self.zone = zone
+        self.start = start
+        self._snapshots: _Recent[Snapshot] = _Recent()
+        self._explained: _Recent[Explanation] = _Recent()
+        self._figures: _Recent[FileFigures] = _Recent()
+
+    def newest(self) -> Snapshot:
+        """The newest version, looked for anew."""
+        found = self.log.snapshot()
+        return self._snapshots.get(found.version, lambda: found)
+
+    def resolve(self, at: str) -> Snapshot:
+        """The version that a text names: a number or a timestamp; nothing: what the page begins with.
+
+        Raises
+        ------
+        DeltaError
+            There is none.
+        """
+        at = at.strip()
+        if at.isdecimal():
+            return self.snapshot(int(at))
+        if at:
+            found = snapshot_at(self.log, None, at, self.zone)
+            return self._snapshots.get(found.version, lambda: found)
+        return self.newest() if self.start is None else self.snapshot(self.start)
+
+    def snapshot(self, version: int) -> Snapshot:
+        """A version."""
+        return self._snapshots.get(version, partial(self.log.snapshot, version))
+
+    def explain(self, version: int, where: str) -> Explanation:
+        """What a predicate reads of a version, and why; an empty one reads everything.
+
+        Raises
+        ------
+        PredicateError
+            It cannot be parsed, or names what is not there.
+        """
+        snapshot = self.snapshot(version)
+        predicate = where.strip() or None
+        return self._explained.get(
+            (version, where), lambda: snapshot.scan(predicate, timezone=self.zone).explain()
+        )
+
+    def figures(self, version: int) -> FileFigures:
+        """The files of a version with their figures."""
+        snapshot = self.snapshot(version)
+        return self._figures.get(version, lambda: FileFigures.of(snapshot))
+
+
+class _Recent(Generic[_T]):
+    """The things asked for last; one of them is made at a time, and none twice."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Hashable, _T] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], _T]) -> _T:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+                if len(self._made) > _KEPT:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(key)
+            return self._made[key]

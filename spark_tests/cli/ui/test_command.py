@@ -1,0 +1,116 @@
+"""`pydelta ui` as a process: what it prints, where it listens, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SALES = Path(__file__).resolve().parents[3] / "examples" / "data" / "sales"
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> str:
+    shutil.copytree(SALES, tmp_path / "sales")
+    return str(tmp_path / "sales")
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The program, and the address that it prints first."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "delta_ds", "ui", *arguments, "--no-open"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert program.stdout is not None and program.stderr is not None
+        yield program, program.stdout.readline().strip()
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def fetch(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=30) as reply:
+        content: bytes = reply.read()
+    return content
+
+
+def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "delta_ds", "ui", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_page_is_there_until_it_is_ended(sales: str, how: signal.Signals) -> None:
+    with running(sales) as (program, url):
+        assert url.startswith("http://127.0.0.1:") and len(url.split("/")[3]) >= 32
+        assert b"app.js" in fetch(url)
+        assert json.loads(fetch(f"{url}api/table"))["version"] == 7
+        program.send_signal(how)
+        assert (program.communicate(timeout=30)[1], program.returncode) == ("", 0)
+        with pytest.raises(urllib.error.URLError):
+            fetch(url)
+
+
+def test_a_version_may_be_named(sales: str) -> None:
+    with running(f"{sales}@v3") as (_, url):
+        found = json.loads(fetch(f"{url}api/table"))
+        assert (found["version"], found["newest"]) == (3, 7)
+
+
+def test_programs_get_the_address_as_json(sales: str) -> None:
+    with running(sales, "--json") as (program, first):
+        assert first == "{" and program.stdout is not None
+        url = json.loads(first + program.stdout.readline() + program.stdout.readline())["url"]
+        assert fetch(url)
+
+
+def test_everybody_is_let_in_only_with_a_warning(sales: str) -> None:
+    with running(sales, "--host", "0.0.0.0") as (program, url):
+        assert url.startswith("http://0.0.0.0:")
+        assert b"app.js" in fetch(url)
+        program.send_signal(signal.SIGINT)
+        assert "warning: whoever reaches 0.0.0.0" in program.communicate(timeout=30)[1]
+
+
+def test_a_port_that_is_taken_is_named(sales: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = finished(sales, "--port", port)
+    assert done.returncode == 2 and port in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_host_of_somebody_else_is_refused(sales: str) -> None:
+    done = finished(sales, "--host", "192.0.2.1")
+    assert done.returncode == 2 and "192.0.2.1" in done.stderr
+
+
+def test_what_is_no_table_is_told_before_anything_is_served(tmp_path: Path) -> None:
+    done = finished(str(tmp_path / "no"), "--json")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert json.loads(done.stderr)["condition"] == "DELTA_TABLE_NOT_FOUND"
+
+
+def test_ctrl_c_in_a_terminal_ends_it(sales: str) -> None:
+    child, terminal = pty.fork()
+    if not child:
+        os.execv(sys.executable, [sys.executable, "-m", "delta_ds", "ui", sales, "--no-open"])
+    told = b""
+    while b"Ctrl+C ends it" not in told:
+        told += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(terminal)
