@@ -474,6 +474,8 @@ def as_spark_sends(schema: StructType, rows: Sequence[dict[str, Any]]) -> pa.Rec
         kind = array.type
         if pa.types.is_struct(kind):
             gone = array.is_null() if gone is None else pc.or_(gone, array.is_null())
+            # Before Arrow 26 entries and keys of maps may not even have a mask.
+            gone = gone if pc.any(gone).as_py() else None
             children = [emptied(array.field(i), gone) for i in range(kind.num_fields)]
             return pa.StructArray.from_arrays(children, fields=list(kind), mask=gone)
         if pa.types.is_list(kind) or pa.types.is_map(kind):
