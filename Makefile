@@ -15,6 +15,9 @@ WHEEL_SPARK ?=
 SECONDS ?= 300
 CHAOS_STORES ?= local minio fake-gcs-server azurite hdfs
 
+# For make release-check.
+TAG ?=
+
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
@@ -28,7 +31,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons nightly dist wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,8 +99,10 @@ test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, comm
 		DELTA_DS_QUICK=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS) and not slow" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
 	done
 
-test-pythons: check-java dist ## Wheel and sdist in bare environments, then the quick tests, on each of PYTHONS that is here
-	$(BIN)/python scripts/try_pythons.py $(PYTHONS) $(ARGS)
+test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the quick tests, on each of PYTHONS that is here
+
+try-dist: check-java ## The same with the files that are in dist/
+	$(PYTHON) scripts/try_pythons.py $(PYTHONS) $(ARGS)
 
 nightly: test test-pythons test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
@@ -109,6 +114,9 @@ dist: $(VENV)/.dev ## Build dist/: sdist and, of that, the wheel; the version is
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist distributions/delta-names
+
+release-check: check-python ## Whether TAG=v1.2.0, the changelog and dist/ make a release
+	$(PYTHON) scripts/check_release.py '$(TAG)'
 
 wheel: check-java dist ## Build dist/; every example and command with what the wheel brings
 	rm -rf .venv-wheel
