@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,10 @@ dist: $(VENV)/.dev ## Build dist/: sdist and, of that, the wheel; the version is
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist distributions/delta-names
+
+tested-versions: $(VENV)/.dev ## Write what the environments here hold into docs/tested-versions.md, after their tests have passed
+	$(PYTHON) scripts/tested_versions.py --environments
+	$(BIN)/python scripts/generate_docs.py
 
 release-check: check-python ## Whether TAG=v1.2.0, the changelog and dist/ make a release
 	$(PYTHON) scripts/check_release.py '$(TAG)'

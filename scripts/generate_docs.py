@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import re
 import string
 import sys
@@ -20,6 +21,9 @@ for _folder in (str(ROOT), str(ROOT / "scripts")):
         sys.path.insert(0, _folder)
 
 import public_surface  # noqa: E402
+from tested_versions import PACKAGES  # noqa: E402
+
+TESTED = ("python", "java", *PACKAGES)
 
 PACKAGE = ROOT / "delta_ds"
 DOCS = ROOT / "docs"
@@ -304,6 +308,15 @@ def deprecations() -> list[str]:
     )
 
 
+def tested_versions() -> list[str]:
+    record = json.loads((DOCS / "tested-versions.json").read_text())
+    runs = [entry["versions"] for entry in record]
+    rows = [
+        [name, *(run.get(name, "") for run in runs)] for name in TESTED if any(name in run for run in runs)
+    ]
+    return _table(["", *(_code(entry["suite"]) for entry in record)], rows)
+
+
 PARTS: dict[str, Callable[[], list[str]]] = {
     part.__name__: part
     for part in (
@@ -328,6 +341,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         features,
         error_conditions,
         deprecations,
+        tested_versions,
     )
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -83,3 +84,22 @@ def test_the_changelog_has_the_form_that_a_release_is_cut_from(script: dict[str,
         assert headings and set(headings) <= set(script["KINDS"]), version
         assert len(headings) == len(set(headings)), f"{version} has a heading twice"
         assert [line for line in body.splitlines() if line[:1] not in ("", "#", "-", " ")] == [], version
+
+
+def test_versions_are_those_of_the_environment_that_is_asked(tmp_path: Path) -> None:
+    import platform
+    import shutil
+    import subprocess
+    import sys
+
+    import pyarrow as pa
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "scripts").mkdir()
+    copy = shutil.copy(ROOT / "scripts" / "tested_versions.py", tmp_path / "scripts")
+    for _ in range(2):  # The second goes in place of the first.
+        subprocess.run([sys.executable, str(copy), "make test"], check=True)
+    (entry,) = json.loads((tmp_path / "docs" / "tested-versions.json").read_text())
+    assert entry["suite"] == "make test"
+    assert entry["versions"]["python"] == platform.python_version()
+    assert entry["versions"]["pyarrow"] == pa.__version__
