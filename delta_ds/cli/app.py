@@ -20,7 +20,13 @@ _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes,
     differences.diff, health.health, health.fsck, ui.ui,
 )  # fmt: skip
-_CARE = (maintenance.checkpoint, maintenance.vacuum, maintenance.restore, maintenance.convert)
+_CARE = (
+    health.maintain,
+    maintenance.checkpoint,
+    maintenance.vacuum,
+    maintenance.restore,
+    maintenance.convert,
+)
 
 
 def make_app() -> typer.Typer:

@@ -1,4 +1,4 @@
-"""Commands that tell how a table does: `health`, `fsck`."""
+"""Commands that tell how a table does, and do what is due: `health`, `maintain`, `fsck`."""
 
 from __future__ import annotations
 
@@ -32,6 +32,29 @@ def health(table: Table, option: StorageOption = None, json: Json = False) -> No
         output.console.print(f"due: {each['command']}: {each['reason']}", style="bold yellow", markup=False)
     if not due:
         output.console.print("nothing is due")
+
+
+def maintain(
+    table: Table,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Also delete files, with the table's own retention.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what would be done, and why.")
+    ] = False,
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Do what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
+    from delta_ds.kernel.commands.maintain import maintain as run
+
+    done = run(open_log(table, option), vacuum=vacuum, dry_run=dry_run)
+    if json:
+        output.print_json({"table": done.table, "dryRun": done.dry_run, "steps": done.rows})
+    else:
+        output.console.print(str(done), markup=False)
+    if done.conflicts:
+        raise typer.Exit(output.FOUND)
 
 
 def fsck(

@@ -78,6 +78,7 @@ RESTORE = Operation("RESTORE", changes_data=True, may_lower_protocol=True, rebas
 # Files, with the rows as they are
 OPTIMIZE = Operation("OPTIMIZE")
 REORG = Operation("REORG")
+COMPUTE_STATS = Operation("COMPUTE STATS")
 REMOVE_COLUMN_MAPPING = Operation("REMOVE COLUMN MAPPING")
 ROW_TRACKING_BACKFILL = Operation("ROW TRACKING BACKFILL", checked_for_appends=False, copies_files=True)
 ROW_TRACKING_UNBACKFILL = Operation("ROW TRACKING UNBACKFILL", checked_for_appends=False)

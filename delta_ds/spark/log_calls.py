@@ -125,6 +125,21 @@ def metrics_of(log: DeltaLog, transaction: str) -> dict[str, str] | None:
     return None
 
 
+def newest_version(log: DeltaLog) -> int:
+    """The version of the table at this moment."""
+    return log.snapshot().version
+
+
+def metrics_since(log: DeltaLog, version: int, operation: str) -> dict[str, str]:
+    """The `operationMetrics` of the newest commit of an operation after a version; empty where there is none."""
+    listing = list_log(log.storage)
+    for found in sorted((known for known in listing.commits if known > version), reverse=True):
+        info = read_commit_info(log.storage, listing.commits[found])
+        if info.get("operation") == operation:
+            return dict(info.get("operationMetrics") or {})
+    return {}
+
+
 def clone_to(
     source: DeltaLog, target: str, options: Mapping[str, str], *, shallow: bool, **how: Any
 ) -> CloneResult:

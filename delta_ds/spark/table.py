@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
     from delta_ds.kernel.commands.health import Health
+    from delta_ds.kernel.commands.maintain import Maintenance
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
@@ -208,6 +209,38 @@ class DeltaTable(TableDescription):
 
         found: Health = fetch(self._handle.log, health)
         return found
+
+    def maintain(self, vacuum: bool = False, dryRun: bool = False) -> Maintenance:
+        """Run the commands that `health` finds due; where none is due, nothing is committed.
+
+        OPTIMIZE, purge of deleted rows, statistics, VACUUM and a checkpoint, in this order. Writers may go on
+        meanwhile: where a commit of theirs contradicts a step, nothing of that step is committed, the result says
+        so, and the next steps run.
+
+        Parameters
+        ----------
+        vacuum
+            Whether VACUUM may run, with the table's own retention.
+        dryRun
+            Only tell what would be done, and why.
+
+        Returns
+        -------
+        Maintenance
+            `steps`: the command, why, what became of it, the version, seconds and metrics of each; `rows` has them as
+            dictionaries, and `print` shows them.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            The table has a feature that this package cannot write. Nothing was done.
+
+        >>> DeltaTable.forPath(spark, "examples/data/sales").maintain(dryRun=True).steps[0].command
+        'OPTIMIZE'
+        """
+        from delta_ds.spark.commands.maintain import run_maintenance
+
+        return run_maintenance(self._handle, vacuum, dryRun)
 
     # --- rows
 

@@ -161,6 +161,17 @@ def test_health_names_what_is_due(pydelta: Shell, sales: str, tmp_path: Path) ->
     assert "due: OPTIMIZE: joins 25 files into 1" in pydelta("health", str(tmp_path / "t"))
 
 
+def test_maintain_does_what_health_names(pydelta: Shell, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    DeltaLog(path).write(pa.table({"id": range(25)}), options={"maxRecordsPerFile": 1})
+    assert "OPTIMIZE: planned: joins 25 files into 1" in pydelta("maintain", path, "--dry-run")
+    done = pydelta.json("maintain", path)
+    assert [(step["command"], step["outcome"], step["version"]) for step in done["steps"]] == [
+        ("OPTIMIZE", "done", 1)
+    ]
+    assert pydelta("maintain", path, "--vacuum").splitlines()[1] == "  nothing is due"
+
+
 def test_checkpoint_is_written(pydelta: Shell, sales: str) -> None:
     assert pydelta.json("checkpoint", sales) == {"version": 7}
     assert list(Path(sales, "_delta_log").glob("*7.checkpoint*"))

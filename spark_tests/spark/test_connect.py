@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -38,6 +39,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.alter import create
 from delta_ds.spark.session import reports
+from delta_ds.testing import TableBuilder
 from spark_tests.full_form import FULL
 from spark_tests.spark.connect_server import (
     DEPENDENCIES,
@@ -359,6 +361,20 @@ class TestDeltaTable:
 
         rows = DeltaLog(SALES).snapshot().scan().count()
         assert client(program) == (rows, ["OPTIMIZE"])
+
+    def test_maintenance_does_what_is_due_and_then_nothing(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> list[Any]:
+            table = DeltaTable.forPath(spark, path)
+            return [
+                [(step.command, step.outcome, step.version) for step in table.maintain().steps]
+                for _ in range(2)
+            ]
+
+        table = TableBuilder(tmp_path / "t")
+        table.create(pa.schema([("id", pa.int64())]), properties={"delta.checkpointInterval": "1"})
+        table.commit(table.write_file(pa.table({"id": [1]}), stats=False))
+        done = [("statistics", "done", 2), ("checkpoint", "done", 2)]
+        assert client(program, str(table.path)) == [done, []]
 
     def test_history_and_detail_are_those_of_the_kernel(self, client: Client) -> None:
         def program(spark: SparkSession) -> list[Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
+from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_for
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
-from delta_ds.kernel.commands.vacuum import vacuum
+from delta_ds.kernel.commands.vacuum.command import removed_files
 from delta_ds.kernel.data.values.statistics import load_statistics
-from delta_ds.kernel.operations import OPTIMIZE
+from delta_ds.kernel.operations import OPTIMIZE, REORG
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.snapshot import Snapshot
@@ -20,6 +22,9 @@ from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
+
+# What has no name in the history, or two.
+STATISTICS, VACUUM, CHECKPOINT = "statistics", "VACUUM", "checkpoint"
 
 # Below these a command costs more than it brings.
 _JOINED_FILES = 16
@@ -34,7 +39,7 @@ class Due:
     Attributes
     ----------
     command
-        `OPTIMIZE`, `VACUUM` or `checkpoint`.
+        `OPTIMIZE`, `REORG`, `statistics`, `VACUUM` or `checkpoint`.
     reason
         Why, with numbers.
     """
@@ -66,7 +71,7 @@ class Health:
     unneeded_files, unneeded_bytes
         What VACUUM would delete of the files that commits removed; None where the log does not tell.
     due
-        The commands that are due.
+        The commands that are due, in the order in which `maintain` runs them.
     """
 
     table: str
@@ -97,75 +102,100 @@ class Health:
         return "\n".join(lines)
 
 
-def health(log: DeltaLog) -> Health:
+def health(log: DeltaLog, request: OptimizeRequest | None = None) -> Health:
     """Look at the newest version of a table by its log alone; nothing is changed.
+
+    Parameters
+    ----------
+    log
+        The table.
+    request
+        What OPTIMIZE would be asked for; by default small files are joined, and clustered tables clustered.
 
     Raises
     ------
     DeltaError
         The table cannot be read.
     """
-    snapshot = log.snapshot()
+    return health_of(log.snapshot(), request or OptimizeRequest())
+
+
+def health_of(snapshot: Snapshot, request: OptimizeRequest) -> Health:
+    """As `health`, of a version that is loaded already."""
     files = snapshot.live_files()
-    statistics = load_statistics(files, row_numbers(files.num_rows), [])
+    counts = load_statistics(files, row_numbers(files.num_rows), []).num_records
     vectors = files.table["deletionVector"].combine_chunks()
-    deleted = int(pc.sum(pc.struct_field(vectors, "cardinality")).as_py() or 0)
-    unknown = statistics.num_records.null_count
-    stored = int(pc.sum(statistics.num_records).as_py() or 0)
-    plan = _plan(snapshot)
-    joined = sum(len(one.slices) for one in plan.bins) if plan else 0
-    after = sum(one.outputs or 1 for one in plan.bins) if plan else 0
-    commits = len(snapshot.segment.commits)
-    unneeded = _unneeded(log)
+    cardinality = pc.struct_field(vectors, "cardinality")
+    plan = _plan(snapshot, request)
+    unneeded = _unneeded(snapshot)
+    unknown = counts.null_count
     found = Health(
         table=snapshot.storage.url,
         version=snapshot.version,
         num_files=files.num_rows,
-        size_in_bytes=int(pc.sum(files.table["size"]).as_py() or 0),
-        num_rows=None if unknown else stored - deleted,
-        files_to_join=joined,
-        files_after=after,
+        size_in_bytes=_sum(files.table["size"]),
+        num_rows=None if unknown else _sum(counts) - _sum(cardinality),
+        files_to_join=sum(len(one.slices) for one in plan.bins) if plan else 0,
+        files_after=sum(one.outputs or 1 for one in plan.bins) if plan else 0,
         files_with_vectors=files.num_rows - vectors.null_count,
-        deleted_rows=deleted,
+        deleted_rows=_sum(cardinality),
         files_without_statistics=unknown,
-        commits_since_checkpoint=commits,
+        commits_since_checkpoint=len(snapshot.segment.commits),
         unneeded_files=None if unneeded is None else unneeded[0],
         unneeded_bytes=None if unneeded is None else unneeded[1],
         due=(),
     )
-    interval = CHECKPOINT_INTERVAL.of(snapshot.metadata.configuration)
-    return replace(found, due=tuple(_due(found, stored, interval)))
+    joins = found.files_to_join - found.files_after >= _JOINED_FILES
+    joined = [piece.path for piece in plan.slices] if joins and plan else []
+    left = pc.invert(pc.is_in(files.table["path"].combine_chunks(), value_set=texts(joined)))
+    due = [
+        *(
+            [Due(OPTIMIZE.name, f"joins {found.files_to_join} files into {found.files_after}")]
+            if joins
+            else []
+        ),
+        *_due_of_rest(counts.filter(left), cardinality.filter(left)),
+        *_due_of_log(found, CHECKPOINT_INTERVAL.of(snapshot.metadata.configuration)),
+    ]
+    return replace(found, due=tuple(due))
 
 
-def _plan(snapshot: Snapshot) -> OptimizePlan | None:
+def _sum(values: pa.ChunkedArray | pa.Array) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+def _plan(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan | None:
     """What OPTIMIZE would do; None for a table that it cannot rewrite here."""
     try:
-        return plan_for(snapshot, OptimizeRequest())
+        return plan_for(snapshot, request)
     except (UnsupportedFeatureError, UnsupportedOperationError):
         return None
 
 
-def _unneeded(log: DeltaLog) -> tuple[int, int] | None:
+def _unneeded(snapshot: Snapshot) -> tuple[int, int] | None:
     """How many files, of how many bytes, VACUUM would delete by the log; None where that does not reach back."""
     try:
-        found = vacuum(log, dry_run=True, mode="lite")
+        found = removed_files(snapshot)
     except (UnsupportedFeatureError, UnsupportedOperationError):
         return None
-    return found.num_files, found.num_bytes
+    return found.num_rows, _sum(found["size"])
 
 
-def _due(found: Health, stored: int, interval: int) -> Iterator[Due]:
-    if found.files_to_join - found.files_after >= _JOINED_FILES:
-        yield Due(OPTIMIZE.name, f"joins {found.files_to_join} files into {found.files_after}")
-    elif stored and found.deleted_rows / stored > _DELETED_SHARE:
-        share = f"{found.deleted_rows / stored:.0%}"
-        yield Due(
-            OPTIMIZE.name, f"{share} of the stored rows are deleted, in {found.files_with_vectors} files"
-        )
+def _due_of_rest(counts: pa.Array, deleted: pa.Array) -> Iterator[Due]:
+    """What is due for the files that OPTIMIZE leaves: of each its rows by the log, and how many are deleted."""
+    stored, gone = _sum(counts), _sum(deleted)
+    if stored and gone / stored > _DELETED_SHARE:
+        files = len(deleted) - deleted.null_count
+        yield Due(REORG.name, f"{gone / stored:.0%} of the stored rows are deleted, in {files} files")
+    if counts.null_count:
+        yield Due(STATISTICS, f"{counts.null_count} files are read whatever the filter")
+
+
+def _due_of_log(found: Health, interval: int) -> Iterator[Due]:
     if found.unneeded_files:
         yield Due(
-            "VACUUM",
+            VACUUM,
             f"deletes {found.unneeded_files} files of {found.unneeded_bytes} bytes that no version needs",
         )
     if found.commits_since_checkpoint >= _INTERVALS_LATE * interval:
-        yield Due("checkpoint", f"{found.commits_since_checkpoint} commits since the last one")
+        yield Due(CHECKPOINT, f"{found.commits_since_checkpoint} commits since the last one")

@@ -170,20 +170,32 @@ class DeltaOptimizeBuilder:
         return self._execute(FULL)
 
     def _execute(self, kind: str, columns: Sequence[str] = ()) -> DataFrame:
-        spark = self._handle.spark
-        settings = {name: text for name in SETTINGS if (text := spark.conf.get(name, None)) is not None}
-        request = OptimizeRequest(
-            kind=kind,
-            where=self._where,
-            columns=tuple(columns),
-            settings=settings_of(settings),
-            timezone=time_zone(spark),
+        asked = session_request(self._handle.spark)
+        return run_optimize(
+            self._handle, replace(asked, kind=kind, where=self._where, columns=tuple(columns))
         )
-        return run_optimize(self._handle, request)
+
+
+def session_request(spark: SparkSession) -> OptimizeRequest:
+    """A compaction of all files with the sizes that a session has.
+
+    Raises
+    ------
+    InvalidOptionError
+        A value that a setting does not take.
+    """
+    settings = {name: text for name in SETTINGS if (text := spark.conf.get(name, None)) is not None}
+    return OptimizeRequest(settings=settings_of(settings), timezone=time_zone(spark))
 
 
 def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
     """Run an OPTIMIZE; see `DeltaOptimizeBuilder`."""
+    path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
+    return frame_of(handle.spark, [(path, optimize_files(handle, request))], SCHEMA)
+
+
+def optimize_files(handle: Handle, request: OptimizeRequest) -> dict[str, Any]:
+    """Run an OPTIMIZE, and tell what it did: `metrics` of the row that users get."""
     spark, log = handle.spark, handle.log
     started = time_ns() // 1_000_000
     phase(spark, f"OPTIMIZE {handle.where}: planning")
@@ -200,9 +212,7 @@ def run_optimize(handle: Handle, request: OptimizeRequest) -> DataFrame:
             user_metadata = spark.conf.get(USER_METADATA.full_name, None)
             with staged.publishing():
                 run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=user_metadata)
-    metrics = result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
-    path = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
-    return frame_of(spark, [(path, metrics)], SCHEMA)
+    return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
 
 
 def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:

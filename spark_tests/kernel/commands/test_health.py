@@ -13,6 +13,7 @@ from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.health import Health, health
 from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum import vacuum
 
 
@@ -48,7 +49,20 @@ def test_deleted_rows_are_counted(tmp_path: Path) -> None:
     delete(log, "id < 100")
     found = health(log)
     assert (found.num_rows, found.deleted_rows, found.files_with_vectors) == (900, 100, 1)
-    assert due(found) == ["OPTIMIZE"]
+    assert due(found) == ["REORG"]
+    assert optimize(log).version is None, "a file without others to join stays as it is"
+    assert optimize(log, OptimizeRequest(kind=PURGE)).metrics["numFilesRemoved"] == 1
+    assert due(health(log)) == []
+
+
+def test_one_version_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1]}))
+    opened = []
+    honest = DeltaLog.snapshot
+    monkeypatch.setattr(DeltaLog, "snapshot", lambda self: opened.append(1) or honest(self))
+    health(log)
+    assert len(opened) == 1
 
 
 def test_files_that_vacuum_would_delete_are_due(tmp_path: Path) -> None:

@@ -152,6 +152,25 @@ def vacuum(
     return result
 
 
+def removed_files(snapshot: Snapshot) -> pa.Table:
+    """The files that VACUUM LITE would delete: a version that is loaded, the table's retention, nothing listed.
+
+    Returns
+    -------
+    pyarrow.Table
+        `path`, relative to the table and not encoded, and `size` in bytes.
+
+    Raises
+    ------
+    UnsupportedFeatureError, UnsupportedOperationError
+        As `vacuum`.
+    """
+    snapshot.table_state.check_writable()
+    configuration, now = snapshot.metadata.configuration, time.time_ns() // 1_000_000
+    horizon = horizon_of(configuration, snapshot.storage.url, None, checked=True, now_ms=now)
+    return _candidates(snapshot, horizon, "lite", None, _report_nothing, exactly_needed)[0].files
+
+
 def _report_nothing(what: str, done: int, total: int | None) -> None:
     """Say nothing."""
 

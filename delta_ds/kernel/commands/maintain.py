@@ -1,0 +1,257 @@
+"""Maintenance: run the commands that `health` finds due, in the order in which each leaves least to the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from delta_ds.exceptions import DeltaConcurrentModificationException
+from delta_ds.kernel.commands.compute_statistics import compute_statistics
+from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due, Health, health_of
+from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
+from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
+from delta_ds.kernel.operations import OPTIMIZE, REORG
+from delta_ds.records import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+# Files first, then what is said of those that stay; VACUUM deletes what these left, where nothing is retained; the
+# checkpoint is of the last version.
+ORDER = (OPTIMIZE.name, REORG.name, STATISTICS, VACUUM, CHECKPOINT)
+
+Outcome = Literal["planned", "done", "conflict", "not asked for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command of a maintenance.
+
+    Attributes
+    ----------
+    command
+        `OPTIMIZE`, `REORG` (purge of deleted rows), `statistics`, `VACUUM` or `checkpoint`.
+    reason
+        Why it is due, with numbers.
+    outcome
+        `planned`: a dry run would do it. `done`. `conflict`: a commit of somebody else contradicted it, and nothing
+        of it was committed. `not asked for`: it is due, and needs `vacuum`.
+    version
+        The newest version after it; None where it did not run.
+    seconds
+        How long it took.
+    metrics
+        What it did, under the names of the history.
+    error
+        What contradicted it; None where nothing did.
+    """
+
+    command: str
+    reason: str
+    outcome: Outcome
+    version: int | None = None
+    seconds: float = 0.0
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Its attributes by name."""
+        return {name: getattr(self, name) for name in Step.__match_args__}
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """What a maintenance did, or would do.
+
+    Attributes
+    ----------
+    table
+        What was maintained.
+    dry_run
+        Whether nothing was done.
+    steps
+        What was due, in order; empty: nothing.
+    """
+
+    table: str
+    dry_run: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The steps as dictionaries."""
+        return [step.row() for step in self.steps]
+
+    @property
+    def conflicts(self) -> tuple[Step, ...]:
+        """The steps that were contradicted: run it again."""
+        return tuple(step for step in self.steps if step.outcome == "conflict")
+
+    def __str__(self) -> str:
+        lines = [f"{self.table}: {'dry run' if self.dry_run else 'maintenance'}"]
+        for step in self.steps:
+            lines.append(f"  {step.command}: {step.outcome}: {step.reason}")
+            if step.outcome == "done":
+                done = ", ".join(f"{name}={value}" for name, value in step.metrics.items())
+                lines.append(f"    version {step.version}, {step.seconds:.1f} s{done and ': ' + done}")
+            if step.error is not None:
+                lines.append(f"    {step.error}")
+        return "\n".join(lines if self.steps else [*lines, "  nothing is due"])
+
+
+# The command of a step to what runs it, and answers with its metrics.
+Runners = Mapping[str, Callable[[], Mapping[str, Any]]]
+
+
+def maintain(
+    log: DeltaLog,
+    *,
+    vacuum: bool = False,
+    dry_run: bool = False,
+    request: OptimizeRequest | None = None,
+    engine_info: str | None = None,
+) -> Maintenance:
+    """Run the commands that are due for a table, in this process; where none is due, nothing is committed.
+
+    Writers may go on meanwhile. Where a commit of theirs contradicts a step, nothing of that step is committed, the
+    result says so, and the next steps run.
+
+    Parameters
+    ----------
+    log
+        The table.
+    vacuum
+        Whether VACUUM may run, with the table's own retention: versions older than that cannot be read any more.
+    dry_run
+        Only tell what would be done, and why.
+    request
+        Sizes for OPTIMIZE; by default delta-spark's.
+    engine_info
+        Who writes, for the history.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs something of writers that is not supported. Nothing was done.
+    DeltaError
+        What a step ran into, other than a conflict. What the steps before it committed stays.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> log = DeltaLog(tempfile.mkdtemp())
+    >>> versions = [log.write(pa.table({"id": [n]})) for n in range(30)]
+    >>> [(step.command, step.outcome) for step in maintain(log).steps]
+    [('OPTIMIZE', 'done')]
+    >>> maintain(log).steps
+    ()
+    """
+    asked = request or OptimizeRequest()
+    runners: Runners = {
+        **file_runners(lambda asked: optimize(log, asked, engine_info=engine_info).metrics, asked),
+        **log_runners(log, engine_info),
+    }
+    return course(lambda: examine(log, asked, vacuum), runners, vacuum=vacuum, dry_run=dry_run)
+
+
+def file_runners(rewrite: Callable[[OptimizeRequest], Mapping[str, Any]], asked: OptimizeRequest) -> Runners:
+    """The commands that rewrite rows, by a function that runs an OPTIMIZE."""
+    return {
+        OPTIMIZE.name: lambda: _files(rewrite(asked)),
+        REORG.name: lambda: _files(rewrite(replace(asked, kind=PURGE))),
+    }
+
+
+def log_runners(log: DeltaLog, engine_info: str | None) -> Runners:
+    """The commands that need nobody to rewrite rows."""
+    return {
+        command: partial(run_log_step, log, command, engine_info)
+        for command in (STATISTICS, VACUUM, CHECKPOINT)
+    }
+
+
+def run_log_step(log: DeltaLog, command: str, engine_info: str | None) -> dict[str, Any]:
+    """Run one of `log_runners`; returns its metrics."""
+    if command == STATISTICS:
+        computed = compute_statistics(log, engine_info=engine_info)
+        return {"numFiles": computed.files, "numFilesCountsOnly": computed.counts_only}
+    if command == VACUUM:
+        deleted = delete_files(log)
+        return {"numDeletedFiles": deleted.num_files, "sizeOfDeletedFiles": deleted.num_bytes}
+    log.checkpoint()
+    return {}
+
+
+def _files(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the metrics of an OPTIMIZE those that say what became of the files."""
+    return {
+        "numFilesRemoved": metrics["numFilesRemoved"],
+        "numFilesAdded": metrics["numFilesAdded"],
+        "removedBytes": metrics["filesRemoved"]["totalSize"],
+        "addedBytes": metrics["filesAdded"]["totalSize"],
+    }
+
+
+def examine(log: DeltaLog, request: OptimizeRequest, vacuum: bool) -> Health:
+    """The health of a table that can be maintained.
+
+    Where VACUUM may run, it is due as well where the log does not tell what it would delete.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        The table needs something of writers that is not supported.
+    """
+    snapshot = log.snapshot()
+    snapshot.table_state.check_writable()
+    found = health_of(snapshot, request)
+    if vacuum and found.unneeded_files is None:
+        reason = "the log does not reach back to the files that earlier versions named: a listing tells"
+        return replace(found, due=(*found.due, Due(VACUUM, reason)))
+    return found
+
+
+def course(look: Callable[[], Health], runners: Runners, *, vacuum: bool, dry_run: bool) -> Maintenance:
+    """Go through the commands in order, and look again after each that ran: it may have done another one's work.
+
+    Parameters
+    ----------
+    look
+        The table's health at this moment.
+    runners
+        What runs each command.
+    vacuum, dry_run
+        As for `maintain`.
+    """
+    found = look()
+    first = {each.command: each.reason for each in found.due}
+    steps: list[Step] = []
+    for command in ORDER:
+        due = {each.command: each.reason for each in found.due}
+        if command not in due:
+            if command == CHECKPOINT and command in first and not dry_run:
+                # A commit of a step before reached the table's interval.
+                steps.append(Step(command, first[command], "done", found.version))
+            continue
+        if command == VACUUM and not vacuum:
+            steps.append(Step(command, due[command], "not asked for"))
+        elif dry_run:
+            steps.append(Step(command, due[command], "planned"))
+        else:
+            steps.append(_run(command, due[command], runners[command]))
+            found = look()
+            if steps[-1].outcome == "done":
+                steps[-1] = replace(steps[-1], version=found.version)
+    return Maintenance(found.table, dry_run, tuple(steps))
+
+
+def _run(command: str, reason: str, runner: Callable[[], Mapping[str, Any]]) -> Step:
+    started = time.monotonic()
+    try:
+        metrics = runner()
+    except DeltaConcurrentModificationException as error:
+        text = f"[{error.condition}] {error.text}"
+        return Step(command, reason, "conflict", seconds=time.monotonic() - started, error=text)
+    return Step(command, reason, "done", seconds=time.monotonic() - started, metrics=metrics)
