@@ -58,8 +58,9 @@ lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), gen
 types: $(VENV)/.dev ## Type check (mypy --strict)
 	$(BIN)/mypy
 
-docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
+docs: $(VENV)/.dev ## Write the generated parts of docs/ anew, and build the documentation site into site/
 	$(BIN)/python scripts/generate_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer examples
 	DELTA_DS_QUICK=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "$(NO_JVM) and not slow" $(NOT_QUICK) $(ARGS)
@@ -133,7 +134,7 @@ bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side agai
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
 
 clean: ## Remove environments, caches and benchmark data
-	rm -rf .venv .venv-* .stores .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
+	rm -rf .venv .venv-* .stores site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:

@@ -7,6 +7,8 @@ Tables that tasks have to write by this package have a change feed; see `STEPS`.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import sys
@@ -111,7 +113,7 @@ OURS = ("change_feed", "merge_with_change_feed", "portable_read", "portable_writ
 
 
 def main() -> None:
-    """Try the steps of a job: `master`, `folder`, `conf`, `ship`, `steps`."""
+    """Try the steps of a job: `master`, `folder`, `conf`, `ship` (code that prints its answer), `steps`."""
     job = json.loads(sys.argv[1])
     folder = Path(job["folder"])
     said: list[str] = []
@@ -129,8 +131,11 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     delta_ds.register(spark)
     if job.get("ship"):
-        shipped = delta_ds.ship(spark)
-        print(json.dumps({"step": "ship", "answer": bool(shipped), "error": None, "log": [str(shipped)]}))
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            exec(job["ship"], {"spark": spark})  # noqa: S102 - of a page of ours
+        answer = told.getvalue()
+        print(json.dumps({"step": "ship", "answer": answer.startswith("on"), "error": None, "log": [answer]}))
     steps = Steps(spark, folder)
     for name in job.get("steps", (*NATIVE, *OURS)):
         print(json.dumps(_try(name, getattr(steps, name), said)), flush=True)

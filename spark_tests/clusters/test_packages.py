@@ -19,6 +19,8 @@ from spark_tests.clusters.processes import (
     run,
     standalone_cluster,
 )
+from spark_tests.docs.blocks import DOCS, blocks
+from spark_tests.docs.runner import same
 
 ANSWERS = {
     "delete": [],
@@ -36,6 +38,9 @@ ANSWERS = {
 SHIPPING = (
     "call delta_ds.ship(spark), give it to spark-submit by --py-files, or install delta-ds on every machine"
 )
+
+# The example of the page of clusters.
+(SHIP,) = (block for block in blocks(DOCS / "clusters.md") if block.language == "python")
 
 Program = Callable[..., dict[str, dict[str, Any]]]
 
@@ -89,7 +94,7 @@ def test_without_the_package_native_paths_work_and_the_rest_says_how_to_ship(tmp
 @pytest.mark.cluster
 def test_without_what_the_package_needs_the_missing_modules_are_named(tmp_path: Path) -> None:
     python = bare_python(tmp_path / "python", "pyarrow", "pyroaring")
-    found = try_steps(tmp_path, python, ship=True)
+    found = try_steps(tmp_path, python, ship=SHIP.text)
     assert found["ship"]["answer"] is False
     assert "executors lack pyarrow, pyroaring: install delta-ds on every machine" in found["ship"]["log"][0]
     check_answers(found, NATIVE)
@@ -100,9 +105,10 @@ def test_without_what_the_package_needs_the_missing_modules_are_named(tmp_path: 
 @pytest.mark.slow
 def test_ship_gives_the_package_to_running_executors(tmp_path: Path) -> None:
     found = try_steps(
-        tmp_path, bare_python(tmp_path / "python"), ship=True, steps=["write", "stream", "delete"]
+        tmp_path, bare_python(tmp_path / "python"), ship=SHIP.text, steps=["write", "stream", "delete"]
     )
     assert found["ship"]["answer"] is True
+    assert same(SHIP.prints or "", found["ship"]["log"][0])
     check_answers(found, ("write", "delete"))
     assert found["stream"]["answer"] == [[COUNT]], found["stream"]
     assert found["delete"]["log"] == []
@@ -110,7 +116,7 @@ def test_ship_gives_the_package_to_running_executors(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_everything_works_once_the_package_is_shipped(tmp_path: Path) -> None:
-    found = try_steps(tmp_path, bare_python(tmp_path / "python"), ship=True)
+    found = try_steps(tmp_path, bare_python(tmp_path / "python"), ship=SHIP.text)
     check_answers(found, (*NATIVE, *OURS))
 
 
@@ -132,6 +138,6 @@ def test_another_version_on_executors_is_noticed_and_ship_replaces_it(tmp_path: 
         found, ("change_feed", "portable_write"), "a Python worker of Spark 0.0.1", "delta_ds.ship(spark)"
     )
     (tmp_path / "after").mkdir()
-    found = try_steps(tmp_path / "after", python, steps=steps, ship=True)
+    found = try_steps(tmp_path / "after", python, steps=steps, ship=SHIP.text)
     assert found["ship"]["answer"] is True
     check_answers(found, tuple(steps))

@@ -56,12 +56,6 @@ def test_time_travel_example_shows_old_and_new_rows(
     assert "MERGE" in output and ": 120 orders" in output
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_quick_start_says_which_files_are_skipped() -> None:
-    assert "skipped" in run("quickstart.py")
-
-
 def test_changes_example_shows_updates_before_and_after(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

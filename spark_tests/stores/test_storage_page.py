@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delta_ds.kernel.storage.open import open_storage
+from spark_tests.docs import blocks as documents
+from spark_tests.docs.blocks import DOCS
 from spark_tests.stores import test_servers
 from spark_tests.stores.signed_requests import SignedRequests
 
@@ -21,19 +23,16 @@ if TYPE_CHECKING:
 AZURE_ACCOUNT, AZURE_KEY = test_servers.AZURE_ACCOUNT, test_servers.AZURE_KEY
 azurite_options, gcs_options = test_servers.azurite_options, test_servers.gcs_options
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "storage.md"
-_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_BLOCK = re.compile(r"^```python ?(\S*) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = DOCS / "storage.md"
 _CONFIG = re.compile(r'\.config\("([^"]+)", "([^"]+)"\)')
 
 
 def blocks(section: str) -> list[tuple[str, str, str]]:
     """Kind (empty, `session`, `spark` or `check`), address and code of each example of a section."""
-    text = PAGE.read_text()
-    starts = {match[1]: match.end() for match in _SECTION.finditer(text)}
-    rest = text[starts[section] :]
-    found = _SECTION.search(rest)
-    return _BLOCK.findall(rest[: found.start()] if found else rest)
+    found = [block for block in documents.blocks(PAGE) if block.language == "python"]
+    return [
+        (next(iter(block.tags), ""), block.address, block.text) for block in found if block.section == section
+    ]
 
 
 def run(code: str, names: dict[str, Any], **replaced: str) -> None:
@@ -43,8 +42,7 @@ def run(code: str, names: dict[str, Any], **replaced: str) -> None:
 
 
 def sections() -> list[str]:
-    text = PAGE.read_text()
-    return [name for name in _SECTION.findall(text) if blocks(name)]
+    return list(dict.fromkeys(b.section for b in documents.blocks(PAGE) if b.language == "python"))
 
 
 @pytest.fixture

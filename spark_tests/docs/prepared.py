@@ -1,0 +1,96 @@
+"""What pages have that do not make it themselves: the tables their examples begin with.
+
+A page of the guide makes what it needs; a page that is a list of commands begins with tables that its reader has.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_tests.docs.blocks import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def examples(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
+    """The examples, and their table."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    shutil.copytree(ROOT / "examples" / "data" / "sales", folder / "sales")
+    return {}
+
+
+def command_line(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
+    shutil.copytree(ROOT / "examples" / "data" / "sales", folder / "sales")
+    year = folder / "parquet_folder" / "year=2026"
+    year.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), year / "part.parquet")
+    return {}
+
+
+def commands(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
+    """A table of 13 versions, the last of 2024; a source of a merge; a folder of Parquet files; an inventory."""
+    from delta_ds import DeltaTable
+
+    assert spark is not None
+    sales = str(folder / "sales")
+    DeltaTable.create(spark).location(sales).addColumns(
+        "id BIGINT, day STRING, v INT, s STRUCT<name: STRING>, seen DATE, stale BOOLEAN, customer STRING"
+    ).partitionedBy("day").property("delta.enableChangeDataFeed", "true").execute()
+    made = pa.table(
+        {
+            "id": [7, 8],
+            "day": ["2019-05-01", "2024-05-01"],
+            "v": pa.array([1, 2], pa.int32()),
+            "s": [{"name": "a"}, {"name": "b"}],
+            "seen": [datetime(2020, 1, 1).date()] * 2,
+            "stale": [False, False],
+            "customer": ["x", "y"],
+        }
+    )
+    from delta_ds import DeltaLog
+
+    for _ in range(12):
+        DeltaLog(sales).write(made)
+    for commit in (folder / "sales" / "_delta_log").glob("*.json"):
+        moment = datetime(2024, 1, 31, 12, int(commit.stem), tzinfo=timezone.utc).timestamp()
+        os.utime(commit, (moment, moment))
+    source = spark.sql(
+        "SELECT id, '2024-05-01' AS day, 3 AS v, named_struct('name', 'c') AS s, current_date() AS seen,"
+        " false AS stale, 'z' AS customer, id = 100 AS deleted FROM range(100, 103)"
+    )
+    for year in (2023, 2024):
+        month = folder / "events" / f"year={year}" / "month=1"
+        month.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), month / "part.parquet")
+    files = [file for file in (folder / "sales").rglob("*") if file.is_file()]
+    pq.write_table(
+        pa.table({"key": [str(file) for file in files], "size": [file.stat().st_size for file in files]}),
+        folder / "inventory.parquet",
+    )
+    return {"source": source}
+
+
+def orders(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
+    from delta_ds import DeltaLog
+
+    DeltaLog(str(folder / "orders")).write(pa.table({"id": [1, 2, 3]}))
+    return {}
+
+
+PREPARED: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
+    "README.md": examples,
+    "docs/command-line.md": command_line,
+    "docs/commands.md": commands,
+    "docs/connect.md": orders,
+    "docs/errors.md": orders,
+    "docs/streaming.md": orders,
+}
