@@ -6,7 +6,6 @@ every Python worker that Spark starts pays for it.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -176,13 +175,18 @@ exceptions.sql_state_of = _sql_state_of
 def _load(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        # By these two Python's traceback finds the nearest of the names of `__dir__`.
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-        )
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    import difflib
+
+    # Python would name the nearest by itself, but not in notebooks, and not where a name is imported.
+    near = difflib.get_close_matches(name, __all__, n=1)
+    return f"; did you mean {near[0]!r}?" if near and not name.startswith("_") else ""
 
 
 if not TYPE_CHECKING:  # to type checkers every name would be one of this module

@@ -15,7 +15,14 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class DeltaDeprecationWarning(DeprecationWarning):
-    """Something public of this package goes away in a later version; the text says when, and what to use instead."""
+    """Something public of this package goes away in a later version; the text says when, and what to use instead.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from delta_ds import DeltaDeprecationWarning
+    >>> warnings.simplefilter("error", DeltaDeprecationWarning)  # a test suite finds all uses
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,15 @@ class DeltaError(Exception):
         The error condition's name as delta-spark spells it; the class' own default if left out.
     parameters
         The values that the message names, for programs that want to act on them.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaError, DeltaLog
+    >>> try:
+    ...     DeltaLog("/data/orders").snapshot(version=9)
+    ... except DeltaError as error:
+    ...     print(type(error).__name__, error.condition, error.sql_state)
+    VersionNotFoundError DELTA_VERSION_NOT_FOUND 22003
     """
 
     default_condition = "DELTA_ERROR"
@@ -203,23 +212,18 @@ class DeltaConcurrentModificationException(DeltaError):
     """Another commit came first and contradicts this transaction; nothing was written.
 
     The names of this class and its children are those of delta-spark.
-
-    Attributes
-    ----------
-    winning_version
-        The version of the other commit.
-    winning_operation
-        What it did, as its `commitInfo` says: `WRITE`, `MERGE`, ...; None where it does not say.
     """
 
     default_condition = "DELTA_CONCURRENT_MODIFICATION"
 
     @property
     def winning_version(self) -> int | None:
+        """The version of the other commit."""
         return self.parameters.get("version")
 
     @property
     def winning_operation(self) -> str | None:
+        """What the other commit did, as its `commitInfo` says; None where it does not say."""
         return self.parameters.get("operation")
 
 

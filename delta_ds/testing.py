@@ -55,6 +55,21 @@ class TableBuilder:
         The folder of the table, and its `_delta_log`.
     version
         The newest version written; -1 before the first.
+
+    Parameters
+    ----------
+    path
+        The folder of the table, which is made.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = TableBuilder("/data/new")
+    >>> table.create(pa.schema([("id", pa.int64())])), table.append(pa.table({"id": [1, 2]}))
+    (0, 1)
+    >>> from delta_ds import DeltaLog
+    >>> DeltaLog("/data/new").snapshot().scan().count()
+    2
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -74,7 +89,31 @@ class TableBuilder:
         reader_features: Iterable[str] | None = None,
         writer_features: Iterable[str] | None = None,
     ) -> int:
-        """Commit the protocol and the metadata; with features the protocol is 3/7, else 1/2."""
+        """Commit the protocol and the metadata; with features the protocol is 3/7, else 1/2.
+
+        Parameters
+        ----------
+        schema
+            Of Arrow, or a tree of the kernel.
+        partition_columns
+            Names of columns of the schema.
+        properties
+            Table properties, as text by name.
+        reader_features, writer_features
+            Names of table features; those of readers are those of writers too.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+        >>> TableBuilder("/data/new").create(schema, partition_columns=["day"], reader_features=["deletionVectors"])
+        0
+        """
         self.partition_columns = tuple(partition_columns)
         return self.commit(
             protocol_action(reader_features, writer_features),
@@ -82,7 +121,28 @@ class TableBuilder:
         )
 
     def append(self, data: pa.Table, **how: Any) -> int:
-        """Write a file (arguments as `write_file`) and commit it; return the version."""
+        """Write a file and commit it.
+
+        Parameters
+        ----------
+        data
+            The rows, without the partition columns.
+        how
+            As in `write_file`: `path`, `partition_values`, `stats`, `row_group_size`.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> table.append(pa.table({"id": [1, 2]}), stats=False)
+        1
+        """
         return self.commit(self.write_file(data, **how))
 
     def write_file(
@@ -106,6 +166,22 @@ class TableBuilder:
             Text of the value of each partition column, as the log has it.
         stats
             Whether to add statistics of the columns, or the statistics to add.
+        row_group_size
+            At most so many rows a row group; None: as pyarrow does.
+
+        Returns
+        -------
+        dict
+            As `{"add": {...}}`, for `commit`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> add = table.write_file(pa.table({"id": [1, 2]}), path="a.parquet")
+        >>> add["add"]["path"], table.commit(add)
+        ('a.parquet', 1)
         """
         values = dict(partition_values or {})
         if path is None:
@@ -123,14 +199,53 @@ class TableBuilder:
         return {"add": add}
 
     def delete_rows(self, add: Action, positions: Iterable[int], storage: str = "u") -> int:
-        """Commit a deletion vector for a file that has none: its `remove`, and its `add` with the vector."""
+        """Commit a deletion vector for a file that has none: its `remove`, and its `add` with the vector.
+
+        Parameters
+        ----------
+        add
+            What `write_file` gave.
+        positions
+            Of the deleted rows in the file, from 0.
+        storage
+            As in `deletion_vector`.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]), reader_features=["deletionVectors"])
+        >>> add = table.write_file(pa.table({"id": [1, 2, 3]}))
+        >>> table.commit(add), table.delete_rows(add, [0, 2])
+        (1, 2)
+        """
         with_vector = {**add["add"], "deletionVector": self.deletion_vector(positions, storage)}
         return self.commit(remove_action(add), {"add": with_vector})
 
     def deletion_vector(self, positions: Iterable[int], storage: str = "u") -> dict[str, Any]:
-        """Write a deletion vector of row positions (from 0) and return its descriptor.
+        """Write a deletion vector.
 
-        `storage` is `u` for a file named by a UUID, `p` for one named by its absolute path, `i` for inline.
+        Parameters
+        ----------
+        positions
+            Of the deleted rows in the file, from 0.
+        storage
+            `u` for a file named by a UUID, `p` for one named by its absolute path, `i` for inline.
+
+        Returns
+        -------
+        dict
+            Its descriptor, as in `deletionVector` of an `add`.
+
+        Examples
+        --------
+        >>> TableBuilder("/data/new").deletion_vector([0, 2], "i")["cardinality"]
+        2
         """
         rows = sorted(set(positions))
         payload = deletion_vector.encode(rows)
@@ -148,10 +263,31 @@ class TableBuilder:
     def commit(
         self, *actions: Action, version: int | None = None, operation: str | None = WRITE.name, **info: Any
     ) -> int:
-        """Write a commit file and return its version: the next one, unless another is given.
+        """Write a commit file.
 
-        The actions come in order after a `commitInfo` of the operation and the fields `info`; without one
-        if the operation is None.
+        Parameters
+        ----------
+        actions
+            As the log spells them, in order.
+        version
+            None: the next one.
+        operation
+            Of the `commitInfo` that comes first; None: without one.
+        info
+            Further fields of it.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> table.commit({"txn": {"appId": "load", "version": 7}}, operation="WRITE", userMetadata="monday")
+        1
         """
         version = self.version + 1 if version is None else version
         lines: list[Action] = list(actions)
@@ -162,7 +298,28 @@ class TableBuilder:
         return self.raw_commit(json_lines(lines), version)
 
     def raw_commit(self, content: bytes, version: int | None = None) -> int:
-        """Write any bytes as a commit file and return its version; checkpoints know nothing of it."""
+        """Write any bytes as a commit file; checkpoints know nothing of it.
+
+        Parameters
+        ----------
+        content
+            The file, whole or torn.
+        version
+            None: the next one.
+
+        Returns
+        -------
+        int
+            The version.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> table.raw_commit(b'{"add": ')
+        1
+        """
         version = self.version + 1 if version is None else version
         file = self.commit_file(version)
         file.write_bytes(content)
@@ -171,13 +328,44 @@ class TableBuilder:
         return version
 
     def commit_file(self, version: int) -> Path:
-        """The file of a commit."""
+        """The file of a commit, whether it is there or not.
+
+        Parameters
+        ----------
+        version
+            Of the commit.
+
+        Examples
+        --------
+        >>> TableBuilder("/data/new").commit_file(3).name
+        '00000000000000000003.json'
+        """
         return self.log / f"{version:020d}.json"
 
     def state(self, version: int | None = None, start: int = 0) -> list[Action]:
-        """The reconciled actions of a version, as a checkpoint holds them.
+        """The reconciled actions of a version, as a checkpoint holds them; those of `raw_commit` are not among them.
+
+        Parameters
+        ----------
+        version
+            None: the newest.
+        start
+            The first version that counts.
+
+        Returns
+        -------
+        list of dict
+            As `{"add": {...}}`.
 
         Source: PROTOCOL.md, "Action Reconciliation"; tombstones are kept, whatever their age.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> [kind for action in table.state() for kind in action]
+        ['protocol', 'metaData']
         """
         version = self.version if version is None else version
         latest: dict[tuple[Any, ...], Action] = {}
@@ -189,10 +377,32 @@ class TableBuilder:
     def checkpoint(
         self, kind: CheckpointKind = "v1", *, version: int | None = None, parts: int = 2, hint: bool = True
     ) -> list[Path]:
-        """Write a checkpoint of a version, and `_last_checkpoint` if `hint`; return its files.
+        """Write a checkpoint of a version.
 
-        `v1` is one classic file, `multi-part` a classic one in `parts` files, `v2-parquet` and `v2-json` a
-        manifest of that form that names `parts` sidecars.
+        Parameters
+        ----------
+        kind
+            `v1` is one classic file, `multi-part` a classic one in several files, `v2-parquet` and `v2-json` a manifest
+            of that form that names sidecars.
+        version
+            None: the newest.
+        parts
+            How many files or sidecars.
+        hint
+            Whether to write `_last_checkpoint` too.
+
+        Returns
+        -------
+        list of pathlib.Path
+            Its files, the manifest first.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> [file.name for file in table.checkpoint()]
+        ['00000000000000000000.checkpoint.parquet']
         """
         version = self.version if version is None else version
         actions = self.state(version)
@@ -236,7 +446,20 @@ class TableBuilder:
         return file
 
     def last_checkpoint(self, version: int, **fields: Any) -> Path:
-        """Write `_last_checkpoint` with a right checksum, unless `fields` hold another `checksum`."""
+        """Write `_last_checkpoint` with a right checksum, unless another one is given.
+
+        Parameters
+        ----------
+        version
+            Of the checkpoint.
+        fields
+            What it says besides: `size`, `parts`, `checksum`, ...
+
+        Examples
+        --------
+        >>> TableBuilder("/data/new").last_checkpoint(3, size=7).name
+        '_last_checkpoint'
+        """
         from delta_ds.kernel.log.last_checkpoint import checksum
 
         hint = {"version": version, "size": 1, **fields}
@@ -246,7 +469,23 @@ class TableBuilder:
         return file
 
     def checksum(self, version: int | None = None, **fields: Any) -> Path:
-        """Write the `.crc` file of a version; `fields` replace what it would say."""
+        """Write the `.crc` file of a version.
+
+        Parameters
+        ----------
+        version
+            None: the newest.
+        fields
+            Replace what it would say: `numFiles`, `tableSizeBytes`, ...
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> table.checksum(numFiles=3).name
+        '00000000000000000000.crc'
+        """
         version = self.version if version is None else version
         state = self.state(version)
         adds = [action["add"] for action in state if "add" in action]
@@ -261,26 +500,78 @@ class TableBuilder:
         return file
 
     def compact(self, start: int, end: int) -> Path:
-        """Write the compacted log file of the versions `start` to `end`, both inclusive."""
+        """Write a compacted log file.
+
+        Parameters
+        ----------
+        start, end
+            The first and last version in it.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = TableBuilder("/data/new")
+        >>> created = table.create(pa.schema([("id", pa.int64())]))
+        >>> table.append(pa.table({"id": [1]})), table.compact(0, 1).name
+        (1, '00000000000000000000.00000000000000000001.compacted.json')
+        """
         file = self.log / f"{start:020d}.{end:020d}.compacted.json"
         file.write_bytes(json_lines(self.state(end, start)))
         return file
 
 
 def commit_time(version: int) -> int:
-    """The time of a commit of a `TableBuilder`, in ms."""
+    """The time of a commit of a `TableBuilder`.
+
+    Parameters
+    ----------
+    version
+        Of the commit.
+
+    Returns
+    -------
+    int
+        Ms since 1970.
+
+    Examples
+    --------
+    >>> commit_time(1) - commit_time(0)
+    60000
+    """
     return FIRST_COMMIT_MS + version * MINUTE_MS
 
 
 def json_lines(actions: Iterable[Mapping[str, Any]]) -> bytes:
-    """The bytes of a commit file."""
+    """The bytes of a commit file.
+
+    Parameters
+    ----------
+    actions
+        As the log spells them, in order.
+
+    Examples
+    --------
+    >>> json_lines([{"txn": {"appId": "load", "version": 7}}])
+    b'{"txn": {"appId": "load", "version": 7}}\\n'
+    """
     return b"".join(json.dumps(a, ensure_ascii=False).encode() + b"\n" for a in actions)
 
 
 def protocol_action(
     reader_features: Iterable[str] | None = None, writer_features: Iterable[str] | None = None
 ) -> Action:
-    """A `protocol`: 3/7 with the features (reader features are writer features too), else 1/2."""
+    """A `protocol`: 3/7 with features, else 1/2.
+
+    Parameters
+    ----------
+    reader_features, writer_features
+        Names of table features; those of readers are those of writers too.
+
+    Examples
+    --------
+    >>> protocol_action()
+    {'protocol': {'minReaderVersion': 1, 'minWriterVersion': 2}}
+    """
     if reader_features is None and writer_features is None:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     readers = sorted(reader_features or ())
@@ -294,7 +585,19 @@ def metadata_action(
     partition_columns: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Action:
-    """A `metaData` of a schema."""
+    """A `metaData` of a schema.
+
+    Parameters
+    ----------
+    schema, partition_columns, properties
+        As in `TableBuilder.create`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> metadata_action(pa.schema([("id", pa.int64())]))["metaData"]["partitionColumns"]
+    []
+    """
     tree = schema if isinstance(schema, StructType) else schema_from_arrow(schema)
     fields = {"schemaString": schema_to_json(tree), "partitionColumns": list(partition_columns),
               "configuration": dict(properties or {}), "createdTime": FIRST_COMMIT_MS}  # fmt: skip
@@ -302,14 +605,44 @@ def metadata_action(
 
 
 def remove_action(add: Action, time_ms: int = FIRST_COMMIT_MS) -> Action:
-    """The `remove` of what an `add` added."""
+    """The `remove` of what an `add` added.
+
+    Parameters
+    ----------
+    add
+        What `TableBuilder.write_file` gave.
+    time_ms
+        `deletionTimestamp`, ms since 1970.
+
+    Examples
+    --------
+    >>> remove_action({"add": {"path": "a.parquet", "size": 400, "stats": "{}"}})["remove"]["path"]
+    'a.parquet'
+    """
     keys = ("path", "partitionValues", "size", "deletionVector")
     kept = {key: value for key, value in add["add"].items() if key in keys}
     return {"remove": {**kept, "deletionTimestamp": time_ms, "dataChange": True}}
 
 
 def statistics(data: pa.Table) -> dict[str, Any]:
-    """Statistics of the whole file, with bounds for integer and string columns."""
+    """Statistics of the whole file, with bounds for integer and string columns.
+
+    Parameters
+    ----------
+    data
+        The rows of the file.
+
+    Returns
+    -------
+    dict
+        `numRecords`, `minValues`, `maxValues`, `nullCount`, as in `stats` of an `add`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> statistics(pa.table({"id": [1, None]}))
+    {'numRecords': 2, 'minValues': {'id': 1}, 'maxValues': {'id': 1}, 'nullCount': {'id': 1}}
+    """
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     for name, column in zip(data.column_names, data.columns, strict=True):

@@ -66,8 +66,9 @@ def _members(shown: str, home: type) -> Iterator[str]:
     for name, type_ in inspect.get_annotations(home).items():
         if not name.startswith("_"):
             yield f"{shown}.{name}: {type_}"
+    internal = getattr(home, "_INTERNAL", ())
     for name, member in vars(home).items():
-        if name.startswith("_") and name not in ("__arrow_c_stream__", "_repr_html_"):
+        if name in internal or name.startswith("_") and name not in ("__arrow_c_stream__", "_repr_html_"):
             continue
         if isinstance(member, (classmethod, staticmethod)) or inspect.isfunction(member):
             function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member

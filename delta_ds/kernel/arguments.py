@@ -98,6 +98,23 @@ def checked(cls: _Class) -> _Class:
     return cls
 
 
+def internal(*names: str) -> Callable[[_Class], _Class]:
+    """Take attributes out of what `dir` and completion offer: modules of this package use them among themselves.
+
+    They may change at any time; `scripts/public_surface.py` records them no more than names with an underscore.
+    """
+
+    def hide(cls: _Class) -> _Class:
+        def offered(self: Any) -> list[str]:
+            return [name for name in object.__dir__(self) if name not in names]
+
+        setattr(cls, "_INTERNAL", frozenset(names))  # noqa: B010
+        setattr(cls, "__dir__", offered)  # noqa: B010
+        return cls
+
+    return hide
+
+
 def _rules(method: Callable[..., Any]) -> dict[str, list[tuple[Callable[[Any], bool], str]]]:
     found = {}
     for name, annotation in method.__annotations__.items():

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
-from delta_ds.kernel.arguments import checked
+from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.write.arrow import ArrowStream
 
 
+@internal("at", "storage")
 @checked
 class DeltaLog:
     """The transaction log of the table at a path.
@@ -36,6 +37,8 @@ class DeltaLog:
     storage_options
         Handed to the filesystem as they are (keys, endpoints, tokens). Never logged or shown.
 
+    Examples
+    --------
     >>> from delta_ds import DeltaLog
     >>> log = DeltaLog("examples/data/sales")
     >>> log.snapshot(version=0).version
@@ -76,6 +79,12 @@ class DeltaLog:
             Reading the table needs a feature this package does not have.
         LogError
             The log is damaged; the message names the file and what to do.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> log.snapshot().version, log.snapshot(version=0).scan().count()
+        (1, 2)
         """
         latest = open_snapshot(self.storage)
         if timestamp is not None:
@@ -99,6 +108,12 @@ class DeltaLog:
         -------
         list of dict
             The keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> [(commit["version"], commit["operation"]) for commit in log.history()]
+        [(1, 'WRITE'), (0, 'WRITE')]
         """
         _check_from_zero(limit=limit)
         latest = open_snapshot(self.storage)
@@ -118,6 +133,8 @@ class DeltaLog:
             `versions` is an Arrow table of one row a version: time, operation, live files and bytes, and what came
             and went.
 
+        Examples
+        --------
         >>> from delta_ds import DeltaLog
         >>> DeltaLog("examples/data/sales").timeline().versions["version"].to_pylist()[:3]
         [0, 1, 2]
@@ -150,6 +167,12 @@ class DeltaLog:
         ------
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> log.changes(1).to_arrow().select(["id", "_change_type", "_commit_version"]).to_pylist()[0]
+        {'id': 3, '_change_type': 'insert', '_commit_version': 1}
         """
         from delta_ds.kernel.changes import open_changes
 
@@ -179,7 +202,9 @@ class DeltaLog:
             The version to read; None for the latest. Commits after it are checked for conflicts.
         create
             Whether the table may be missing: the transaction then has no snapshot, and commits version 0.
-        engine_info, use_statistics
+        engine_info
+            What the commit calls its writer; this package by default.
+        use_statistics
             See `Transaction`.
 
         Raises
@@ -188,6 +213,12 @@ class DeltaLog:
             There is no table, and `create` is False.
         DeltaError
             As `snapshot`.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_version
+        1
         """
         from delta_ds.kernel.transaction.current import Current
         from delta_ds.kernel.transaction.transaction import Transaction
@@ -244,6 +275,8 @@ class DeltaLog:
         DeltaConcurrentModificationException
             Another commit came first and contradicts the write.
 
+        Examples
+        --------
         >>> import tempfile, pyarrow as pa
         >>> from delta_ds import DeltaLog
         >>> log = DeltaLog(tempfile.mkdtemp())
@@ -257,12 +290,23 @@ class DeltaLog:
         return write_arrow(self.start_transaction(create=True), rows, mode, options)
 
     def checkpoint(self) -> int:
-        """Write a checkpoint of the latest version; returns the version.
+        """Write a checkpoint of the latest version, from which readers begin.
+
+        Returns
+        -------
+        int
+            The version.
 
         Raises
         ------
         UnsupportedFeatureError
             The table needs something of writers that is not supported.
+
+        Examples
+        --------
+        >>> log = DeltaLog("/data/orders")
+        >>> log.checkpoint()
+        1
         """
         from delta_ds.kernel.log.segment import find_segment
         from delta_ds.kernel.transaction.post_commit import write_checkpoint

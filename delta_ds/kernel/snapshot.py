@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.arguments import checked
+from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
@@ -50,6 +50,10 @@ class OpenedVersion:
     found: FoundActions = field(default_factory=dict)
 
 
+@internal(
+    "clustering_paths", "is_loaded", "live_files", "physical_partition_columns", "segment", "select_files", "state",
+    "statistics_count_nan", "storage", "table_state",
+)  # fmt: skip
 @checked
 class Snapshot:
     """The state of a table at one version.
@@ -57,6 +61,8 @@ class Snapshot:
     Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
     read; files are replayed on first use.
 
+    Examples
+    --------
     >>> from delta_ds import DeltaLog
     >>> snapshot = DeltaLog("examples/data/sales").snapshot()
     >>> snapshot.version > 0, len(snapshot.partition_columns)
@@ -255,7 +261,13 @@ class Snapshot:
         Returns
         -------
         pyarrow.Table
-            The columns of `LiveFiles.table` and `stats` (JSON text).
+            A row a file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON text.
+
+        Examples
+        --------
+        >>> snapshot = DeltaLog("/data/orders").snapshot()
+        >>> snapshot.files().num_rows, snapshot.files("country = 'DE'").num_rows
+        (4, 2)
         """
         return self.scan(predicate, timezone=timezone).files()
 
@@ -288,6 +300,12 @@ class Snapshot:
             The predicate cannot be parsed or names an unknown column.
         SchemaError
             A column does not exist.
+
+        Examples
+        --------
+        >>> snapshot = DeltaLog("/data/orders").snapshot()
+        >>> snapshot.scan("country = 'DE' AND amount > 10", ["id", "amount"]).to_arrow().to_pylist()
+        [{'id': 3, 'amount': 30.0}]
         """
         from delta_ds.kernel.scan.scan import Scan
 
@@ -310,6 +328,8 @@ class Snapshot:
         UnsupportedOperationError
             Logs hold no bounds of values of its type.
 
+        Examples
+        --------
         >>> from delta_ds import DeltaLog
         >>> layout = DeltaLog("examples/data/sales").snapshot().column_layout("sold_on")
         >>> layout.num_files > layout.files_read() > 0
@@ -320,13 +340,37 @@ class Snapshot:
         return column_layout(self, column, timezone=timezone)
 
     def timeline(self, limit: int | None = None) -> Timeline:
-        """How many files and bytes the table had at each version up to this one; see `DeltaLog.timeline`."""
+        """How many files and bytes the table had at each version up to this one; see `DeltaLog.timeline`.
+
+        Parameters
+        ----------
+        limit
+            At most so many versions, the newest ones; None for all that the log still holds.
+
+        Examples
+        --------
+        >>> snapshot = DeltaLog("/data/orders").snapshot()
+        >>> snapshot.timeline().versions["version"].to_pylist()
+        [0, 1]
+        """
         from delta_ds.kernel.layout.timeline import timeline
 
         return timeline(self.storage, self, lambda version: open_snapshot(self.storage, version), limit)
 
     def detail(self) -> dict[str, Any]:
-        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms."""
+        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
+
+        Returns
+        -------
+        dict
+            `format`, `id`, `location`, `numFiles`, `sizeInBytes`, `partitionColumns`, `properties`, ...
+
+        Examples
+        --------
+        >>> snapshot = DeltaLog("/data/orders").snapshot()
+        >>> snapshot.detail()["numFiles"], snapshot.detail()["partitionColumns"]
+        (4, ['country'])
+        """
         import pyarrow.compute as pc
 
         files = self.live_files()

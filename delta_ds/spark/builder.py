@@ -45,6 +45,15 @@ _LONGS = range(-(1 << 63), 1 << 63)
 class IdentityGenerator:
     """Numbers for an identity column: `start`, `start + step`, ...; gaps are possible.
 
+    Attributes
+    ----------
+    start
+        The first number.
+    step
+        From one number to the next; may be negative, not 0.
+
+    Examples
+    --------
     >>> IdentityGenerator(start=10, step=5)
     IdentityGenerator(start=10, step=5)
     """
@@ -57,7 +66,15 @@ class IdentityGenerator:
 class DeltaTableBuilder(Generic[_Table]):
     """Builds a new table; `execute` creates it.
 
-    Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`.
+    Begin with `DeltaTable.create`, `createIfNotExists`, `replace` or `createOrReplace`. Every method but `execute`
+    answers the builder itself.
+
+    Examples
+    --------
+    >>> builder = DeltaTable.create(spark).location("/data/visits").comment("visits of pages")
+    >>> builder = builder.addColumn("day", "date").addColumn("page", "string", nullable=False)
+    >>> builder.partitionedBy("day").property("delta.appendOnly", "true").execute()
+    DeltaTable('/data/visits')
     """
 
     def __init__(self, spark: SparkSession, mode: str, table_of: Callable[[Handle], _Table]) -> None:
@@ -76,10 +93,24 @@ class DeltaTableBuilder(Generic[_Table]):
     def tableName(self, identifier: str) -> DeltaTableBuilder[_Table]:
         """The name of the table in the catalog, or ``delta.`/path` ``.
 
+        Parameters
+        ----------
+        identifier
+            As in Spark SQL: `table`, `schema.table`, or a path as above. A name without `location` is of a managed
+            table, whose files lie in the warehouse.
+
         Raises
         ------
         UnsupportedOperationError
             The session's catalog does not know tables of this package.
+
+        Examples
+        --------
+        >>> made = DeltaTable.create(spark).tableName("doc_visits").addColumn("day", "date").execute()
+        >>> spark.table("doc_visits").columns
+        ['day']
+        >>> spark.sql("DROP TABLE doc_visits").collect()
+        []
         """
         source, path = format_and_path(_text("Table name", identifier))
         if source in (FORMAT, DELTA):
@@ -91,17 +122,51 @@ class DeltaTableBuilder(Generic[_Table]):
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[_Table]:
-        """The path or URL of the table."""
+        """The path or URL of the table.
+
+        Parameters
+        ----------
+        location
+            A local path or URL; with a name too, the table is external: DROP TABLE leaves its files.
+
+        Examples
+        --------
+        >>> DeltaTable.create(spark).location("/data/visits").addColumn("day", "date").execute()
+        DeltaTable('/data/visits')
+        """
         self._location = _text("Location", location)
         return self
 
     def option(self, key: str, value: str) -> DeltaTableBuilder[_Table]:
-        """A setting of the filesystem: Hadoop's `fs.*`, or `storage.*`. Not in delta-spark."""
+        """A setting of the filesystem: Hadoop's `fs.*`, or `storage.*`. Not in delta-spark.
+
+        Parameters
+        ----------
+        key, value
+            As in `df.write.option`; see `docs/storage.md`. Nothing of it goes into the table.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("s3://bucket/visits").addColumn("day", "date")
+        >>> builder = builder.option("fs.s3a.endpoint", "http://localhost:9000")
+        """
         self._options[_text("Option", key)] = value
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder[_Table]:
-        """The description of the table."""
+        """The description of the table.
+
+        Parameters
+        ----------
+        comment
+            Any text; `detail` shows it as `description`.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("day", "date")
+        >>> builder.comment("visits of pages").execute().detail().first().description
+        'visits of pages'
+        """
         self._comment = _text("Table comment", comment)
         return self
 
@@ -139,6 +204,13 @@ class DeltaTableBuilder(Generic[_Table]):
         ------
         TypeError, ValueError
             An argument of the wrong type; generated in two ways; a step of 0.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("at", "timestamp")
+        >>> builder = builder.addColumn("day", "date", generatedAlwaysAs="cast(at AS date)", comment="of the visit")
+        >>> builder.execute().toDF().dtypes
+        [('at', 'timestamp'), ('day', 'date')]
         """
         name = _text("Column name", colName)
         if not isinstance(nullable, bool):
@@ -154,7 +226,20 @@ class DeltaTableBuilder(Generic[_Table]):
         return self
 
     def addColumns(self, cols: SparkStructType | Sequence[SparkStructField]) -> DeltaTableBuilder[_Table]:
-        """Add the columns of a schema."""
+        """Add the columns of a schema.
+
+        Parameters
+        ----------
+        cols
+            A `StructType`, such as the schema of a DataFrame, or a list of fields.
+
+        Examples
+        --------
+        >>> orders = spark.read.format("pydelta").load("/data/orders")
+        >>> empty = DeltaTable.create(spark).location("/data/empty").addColumns(orders.schema).execute()
+        >>> empty.toDF().columns
+        ['id', 'country', 'amount']
+        """
         fields = cols.fields if isinstance(cols, SparkStructType) else cols
         if not isinstance(fields, (list, tuple)) or not all(isinstance(f, SparkStructField) for f in fields):
             raise TypeError(f"Schema must be StructType or a list of StructField, not {cols!r}")
@@ -162,17 +247,54 @@ class DeltaTableBuilder(Generic[_Table]):
         return self
 
     def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[_Table]:
-        """The columns that split the table into folders."""
+        """The columns that split the table into folders.
+
+        Parameters
+        ----------
+        cols
+            Names of columns of the table, one by one or as one list.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("page", "string")
+        >>> table = builder.addColumn("day", "date").partitionedBy("day").execute()
+        >>> table.detail().first().partitionColumns
+        ['day']
+        """
         self._partitioning = _names("Partitioning", cols)
         return self
 
     def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[_Table]:
-        """The columns by which rows are arranged; fields of structs as `s.a`."""
+        """The columns by which OPTIMIZE arranges rows (liquid clustering).
+
+        Parameters
+        ----------
+        cols
+            Names of columns, fields of structs as `s.a`, one by one or as one list; at most 4. Not with partitions.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("page", "string")
+        >>> builder.clusterBy("page").execute().detail().first().clusteringColumns
+        ['page']
+        """
         self._clustering = _names("Clustering", cols)
         return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[_Table]:
-        """A table property."""
+        """A table property.
+
+        Parameters
+        ----------
+        key, value
+            As `DeltaTable.setProperties` takes them.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("page", "string")
+        >>> builder.property("delta.appendOnly", "true").execute().detail().first().properties
+        {'delta.appendOnly': 'true'}
+        """
         self._properties[_text("Key of property", key)] = _text("Value of property", value)
         return self
 
@@ -192,6 +314,12 @@ class DeltaTableBuilder(Generic[_Table]):
             There is none to be replaced (`replace`).
         DeltaError
             What was asked for is not possible; the message names the column or property.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.createIfNotExists(spark).location("/data/visits").addColumn("page", "string")
+        >>> builder.execute().history().first().operation
+        'CREATE TABLE'
         """
         if self._name is not None:
             return self._create_named(self._name)

@@ -34,7 +34,20 @@ _sources: WeakKeyDictionary[SparkSession, type[DeltaSource]] = WeakKeyDictionary
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """Whether something works in a session, and why or why not."""
+    """Whether something works in a session, and why or why not; true where it does.
+
+    Attributes
+    ----------
+    active
+        Whether it works.
+    reason
+        What works, or why not and what to do.
+
+    Examples
+    --------
+    >>> print(Capability(False, "spark.pydelta.nativeScan is false"))
+    off: spark.pydelta.nativeScan is false
+    """
 
     active: bool
     reason: str
@@ -77,6 +90,13 @@ class Registration:
         such as change feeds and streams, and on Spark Connect everything.
     settings_without_effect
         Why settings of delta-spark that the session has do nothing here, by their names; see `docs/settings.md`.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> active = delta_ds.register(spark)
+    >>> active.session, bool(active.native_scan), active.native_scan.reason
+    ('classic', True, "Spark's own Parquet reader and writer")
     """
 
     format: str
@@ -123,6 +143,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     Registration
         What is active, and why other things are not.
 
+    Examples
+    --------
     >>> import delta_ds
     >>> print(delta_ds.register(spark))
     pydelta on Spark 4... (classic)
@@ -166,6 +188,19 @@ def unregister(spark: SparkSession) -> None:
     """Undo what `register` did to a session; harmless where it did nothing.
 
     The data source stays known, as Spark has no way to forget one.
+
+    Parameters
+    ----------
+    spark
+        The session.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> delta_ds.unregister(spark)
+    >>> spark.read.format("pydelta").load("/data/orders").count()
+    4
+    >>> active = delta_ds.register(spark)
     """
     session.uninstall(spark)
     if is_connect(spark):

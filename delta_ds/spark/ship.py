@@ -51,6 +51,13 @@ def ship(spark: SparkSession) -> Capability:
     ------
     UnsupportedOperationError
         The package of this program consists of other files than a folder or an archive of Python modules.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> answer = delta_ds.ship(spark)  # doctest: +SKIP
+    >>> answer.active, answer.reason  # doctest: +SKIP
+    (True, 'executors have delta-ds 0.1.0')
     """
     if is_connect(spark):
         from pyspark.errors import PySparkException

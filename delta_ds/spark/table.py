@@ -36,7 +36,21 @@ class DeltaTable(TableDescription):
     """A Delta table at a path; made by `forPath`, `forName` or a builder.
 
     In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
-    server. Rows are read by the data source.
+    server. Rows are read by the data source. In the examples `/data/orders` has four orders, partitioned by country.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaTable
+    >>> table = DeltaTable.forPath(spark, "/data/orders")
+    >>> table.toDF().orderBy("id").show()
+    +---+-------+------+
+    | id|country|amount|
+    +---+-------+------+
+    |  1|     DE|  10.0|
+    |  2|     FR|  20.0|
+    |  3|     DE|  30.0|
+    |  4|     PL|  40.0|
+    +---+-------+------+
     """
 
     # --- which table
@@ -61,6 +75,8 @@ class DeltaTable(TableDescription):
         NotADeltaTableError
             There is no table.
 
+        Examples
+        --------
         >>> DeltaTable.forPath(spark, "examples/data/sales").toDF().columns
         ['order_id', 'sold_on', 'country', 'product', 'quantity', 'amount']
         """
@@ -68,20 +84,45 @@ class DeltaTable(TableDescription):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of a name that is a path: ``pydelta.`/path` `` or ``delta.`/path` ``.
+        """The table of a name: of the session catalog, or a path as ``delta.`/path` ``.
+
+        Parameters
+        ----------
+        sparkSession
+            A classic session or one of Spark Connect.
+        tableOrViewName
+            `table`, `schema.table`, ``delta.`/path` `` or ``pydelta.`/path` ``.
 
         Raises
         ------
         UnsupportedOperationError
-            The name is one of a catalog, which does not know the tables of this package.
+            The name is one of a catalog that does not know the tables of this package: the session is not registered.
         NotADeltaTableError
-            There is no table at the path.
+            There is no table of that name or at the path, or it is of another format.
+
+        Examples
+        --------
+        >>> DeltaTable.forName(spark, "delta.`/data/orders`").toDF().count()
+        4
         """
         return cls(open_name(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether a path is that of a table, or of a folder inside one."""
+        """Whether a path is that of a table, or of a folder inside one.
+
+        Parameters
+        ----------
+        sparkSession
+            A classic session or one of Spark Connect.
+        identifier
+            A local path or URL.
+
+        Examples
+        --------
+        >>> DeltaTable.isDeltaTable(spark, "/data/orders"), DeltaTable.isDeltaTable(spark, "/data")
+        (True, False)
+        """
         return bool(ask(open_log(sparkSession, identifier, {}), log_calls.belongs_to_a_table))
 
     @classmethod
@@ -96,6 +137,8 @@ class DeltaTable(TableDescription):
 
         Parameters
         ----------
+        sparkSession
+            A classic session or one of Spark Connect.
         identifier
             ``parquet.`/path/of/the/folder` ``.
         partitionSchema
@@ -116,6 +159,13 @@ class DeltaTable(TableDescription):
             Files do not go together, or folders are not those of the partition columns.
         UnsupportedOperationError
             It is no folder of Parquet files that is named.
+
+        Examples
+        --------
+        >>> spark.range(3).selectExpr("id", "id % 2 AS half").write.partitionBy("half").parquet("/data/files")
+        >>> table = DeltaTable.convertToDelta(spark, "parquet.`/data/files`", "half int")
+        >>> table.toDF().count()
+        3
         """
         from delta_ds.spark.commands.convert import run_convert
 
@@ -123,32 +173,125 @@ class DeltaTable(TableDescription):
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table, where there is none yet."""
+        """A builder of a new table, where there is none yet.
+
+        Parameters
+        ----------
+        sparkSession
+            None: the active session.
+
+        Returns
+        -------
+        DeltaTableBuilder
+            Which makes the table by `execute()`.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.create(spark).location("/data/visits").addColumn("page", "string")
+        >>> builder.execute().toDF().dtypes
+        [('page', 'string')]
+        """
         return DeltaTableBuilder(_session(sparkSession), create.CREATE, cls)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder of a new table; an existing one is left as it is."""
+        """A builder of a new table; an existing one is left as it is.
+
+        Parameters
+        ----------
+        sparkSession
+            None: the active session.
+
+        Returns
+        -------
+        DeltaTableBuilder
+            Which makes the table by `execute()`.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.createIfNotExists(spark).location("/data/orders")
+        >>> builder.execute().toDF().count()
+        4
+        """
         return DeltaTableBuilder(_session(sparkSession), create.IF_NOT_EXISTS, cls)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that replaces an existing table; older versions stay."""
+        """A builder that replaces an existing table; older versions stay.
+
+        Parameters
+        ----------
+        sparkSession
+            None: the active session.
+
+        Returns
+        -------
+        DeltaTableBuilder
+            Which makes the table by `execute()`.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.replace(spark).location("/data/orders").addColumn("page", "string")
+        >>> table = builder.execute()
+        >>> table.toDF().count(), spark.read.format("pydelta").load("/data/orders@v1").count()
+        (0, 4)
+        """
         return DeltaTableBuilder(_session(sparkSession), create.REPLACE, cls)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder that creates a table or replaces the existing one; older versions stay."""
+        """A builder that creates a table or replaces the existing one; older versions stay.
+
+        Parameters
+        ----------
+        sparkSession
+            None: the active session.
+
+        Returns
+        -------
+        DeltaTableBuilder
+            Which makes the table by `execute()`.
+
+        Examples
+        --------
+        >>> builder = DeltaTable.createOrReplace(spark).location("/data/visits").addColumn("page", "string")
+        >>> builder.execute().history().count()
+        1
+        """
         return DeltaTableBuilder(_session(sparkSession), create.CREATE_OR_REPLACE, cls)
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table under a name that expressions can use."""
+        """The same table under a name that expressions can use.
+
+        Parameters
+        ----------
+        aliasName
+            For columns of the table in conditions and values: `t.id`.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders").alias("t")
+        >>> table.update("t.id = 1", {"amount": "t.amount + 1"}).first().num_affected_rows
+        1
+        """
         return DeltaTable(replace(self._handle, alias=aliasName))
 
     # --- what is in it
 
     def toDF(self) -> DataFrame:
-        """The rows of the latest version."""
+        """The rows of the latest version.
+
+        Returns
+        -------
+        DataFrame
+            Each action on it reads the version that is the latest by then; so does one that was made before a commit.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.toDF().where("country = 'DE'").count()
+        2
+        """
         df = read(self._handle.spark, self._handle.options)
         self._handle.given.append(df)
         return df.alias(self._handle.alias) if self._handle.alias else df
@@ -170,6 +313,19 @@ class DeltaTable(TableDescription):
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it. On Spark Connect, and
             on the portable path, this shows when the rows are asked for.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> deleted = table.delete("id = 4")
+        >>> table.changes(1).select("id", "_change_type", "_commit_version").orderBy("id", "_commit_version").show()
+        +---+------------+---------------+
+        | id|_change_type|_commit_version|
+        +---+------------+---------------+
+        |  3|      insert|              1|
+        |  4|      insert|              1|
+        |  4|      delete|              2|
+        +---+------------+---------------+
         """
         from delta_ds.spark.commands.changes import run_changes
 
@@ -182,13 +338,44 @@ class DeltaTable(TableDescription):
         ----------
         limit
             At most so many commits; None for all that the log still holds.
+
+        Returns
+        -------
+        DataFrame
+            `version`, `timestamp`, `operation`, `operationParameters`, `operationMetrics`, `userMetadata`, ...
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.history(1).select("version", "operation").show()
+        +-------+---------+
+        |version|operation|
+        +-------+---------+
+        |      1|    WRITE|
+        +-------+---------+
         """
         from delta_ds.spark.commands.describe import run_history
 
         return run_history(self._handle, limit)
 
     def detail(self) -> DataFrame:
-        """One row about the latest version: location, size, properties, protocol."""
+        """One row about the latest version: location, size, properties, protocol.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `DESCRIBE DETAIL`: `location`, `numFiles`, `sizeInBytes`, `partitionColumns`, ...
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.detail().select("format", "numFiles", "partitionColumns").show()
+        +------+--------+----------------+
+        |format|numFiles|partitionColumns|
+        +------+--------+----------------+
+        | delta|       4|       [country]|
+        +------+--------+----------------+
+        """
         from delta_ds.spark.commands.describe import run_detail
 
         return run_detail(self._handle)
@@ -202,6 +389,8 @@ class DeltaTable(TableDescription):
             What OPTIMIZE would join, deleted rows, files without statistics, commits since the last checkpoint, what
             VACUUM would delete; `due` names the commands, with reasons. `print` shows all of it.
 
+        Examples
+        --------
         >>> DeltaTable.forPath(spark, "examples/data/sales").health().num_rows
         241
         """
@@ -235,6 +424,8 @@ class DeltaTable(TableDescription):
         UnsupportedFeatureError
             The table has a feature that this package cannot write. Nothing was done.
 
+        Examples
+        --------
         >>> DeltaTable.forPath(spark, "examples/data/sales").maintain(dryRun=True).steps[0].command
         'OPTIMIZE'
         """
@@ -245,7 +436,36 @@ class DeltaTable(TableDescription):
     # --- rows
 
     def delete(self, condition: str | Column | None = None) -> DataFrame:
-        """Delete the rows that match a condition, or all; see `commands.delete.run_delete`."""
+        """Delete the rows that match a condition, or all.
+
+        Files without a matching row are left alone; those with some are rewritten, or get deletion vectors where
+        `delta.enableDeletionVectors` is true. Files of older versions stay until VACUUM.
+
+        Parameters
+        ----------
+        condition
+            SQL text or a Column; None for all rows.
+
+        Returns
+        -------
+        DataFrame
+            One row: `num_affected_rows` bigint.
+
+        Raises
+        ------
+        PredicateError
+            The condition is not boolean, or cannot be evaluated.
+        AppendOnlyError
+            The table takes rows only.
+        DeltaConcurrentModificationException
+            Another commit came first and contradicts this one. Nothing was deleted.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.delete("country = 'DE' AND amount < 20").first().num_affected_rows
+        1
+        """
         from delta_ds.spark.commands.delete import run_delete
 
         return run_delete(self._handle, condition)
@@ -255,21 +475,70 @@ class DeltaTable(TableDescription):
         condition: str | Column | None = None,
         set: Mapping[Any, str | Column] | None = None,
     ) -> DataFrame:
-        """Change the rows that match a condition, or all; see `commands.update.run_update`.
+        """Change the rows that match a condition, or all.
 
         Parameters
         ----------
         condition
             SQL text or a column; None for all rows.
         set
-            Columns, as text or Column, to values: SQL text or Column. It has to be given, as in delta-spark.
+            Columns, as text or Column, to values: SQL text or Column. It has to be given, as in delta-spark. A text is
+            SQL: the string x is `"'x'"`.
+
+        Returns
+        -------
+        DataFrame
+            One row: `num_affected_rows` bigint.
+
+        Raises
+        ------
+        SchemaError
+            There is no such column, or the value does not fit its type.
+        InvariantViolationError
+            A changed row breaks a constraint. Nothing was changed.
+        DeltaConcurrentModificationException
+            Another commit came first and contradicts this one. Nothing was changed.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.update("country = 'DE'", {"amount": "amount * 2"}).first().num_affected_rows
+        2
         """
         from delta_ds.spark.commands.update import run_update
 
         return run_update(self._handle, condition, set)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Start a MERGE; see `commands.merge.DeltaMergeBuilder`."""
+        """Start a MERGE: update, delete and insert by the rows of a source, in one commit.
+
+        Parameters
+        ----------
+        source
+            Each row of the table may match one row of it at most.
+        condition
+            SQL text or a Column over both sides, which matches their rows. Aliases tell the sides apart.
+
+        Returns
+        -------
+        DeltaMergeBuilder
+            Which takes the clauses, `whenMatchedUpdate`, `whenNotMatchedInsertAll`, ...; nothing happens before its
+            `execute()`.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> new = spark.createDataFrame([(1, "DE", 15.0), (5, "FR", 50.0)], "id long, country string, amount double")
+        >>> done = (
+        ...     table.alias("t")
+        ...     .merge(new.alias("s"), "t.id = s.id")
+        ...     .whenMatchedUpdate(set={"amount": "s.amount"})
+        ...     .whenNotMatchedInsertAll()
+        ...     .execute()
+        ... )
+        >>> done.first()
+        Row(num_affected_rows=2, num_updated_rows=1, num_deleted_rows=0, num_inserted_rows=1)
+        """
         from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 
         return DeltaMergeBuilder(self._handle, source, condition)
@@ -277,7 +546,19 @@ class DeltaTable(TableDescription):
     # --- files
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Start an OPTIMIZE; see `commands.optimize.DeltaOptimizeBuilder`."""
+        """Start an OPTIMIZE: arrange rows in fewer, larger files; no row changes.
+
+        Returns
+        -------
+        DeltaOptimizeBuilder
+            Which takes `where`; nothing happens before its `executeCompaction()`, `executeZOrderBy(...)`, ...
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.optimize().executeCompaction().first().metrics.numFilesRemoved
+        2
+        """
         from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
         return DeltaOptimizeBuilder(self._handle)
@@ -316,23 +597,62 @@ class DeltaTable(TableDescription):
             `spark.databricks.delta.retentionDurationCheck.enabled` is false; or the inventory has other columns.
         UnsupportedFeatureError
             The table has a feature that this package cannot write.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.vacuum(dryRun=True).count()
+        0
         """
         from delta_ds.spark.commands.vacuum import run_vacuum
 
         return run_vacuum(self._handle, retentionHours, dryRun, mode, inventory)
 
     def generate(self, mode: str) -> None:
-        """Write manifests for engines without Delta: mode `symlink_format_manifest`; see `kernel.commands.generate`."""
+        """Write manifests, lists of files for engines without Delta, into `_symlink_format_manifest` of the table.
+
+        Parameters
+        ----------
+        mode
+            `symlink_format_manifest`, the only one.
+
+        Raises
+        ------
+        InvalidOptionError
+            There is no such mode.
+        UnsupportedOperationError
+            The table has deletion vectors, which such engines would not see.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.generate("symlink_format_manifest")
+        """
         run(self._handle.log, generate, mode)
 
     def checkpoint(self) -> None:
-        """Write a checkpoint of the latest version now. Not in delta-spark."""
+        """Write a checkpoint of the latest version now, from which readers begin. Not in delta-spark.
+
+        Commits write one by themselves, as `delta.checkpointInterval` says.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.checkpoint()
+        >>> table.health().commits_since_checkpoint
+        0
+        """
         run(self._handle.log, DeltaLog.checkpoint)
 
     # --- versions
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Restore the table to a version, as a new version.
+
+        Parameters
+        ----------
+        version
+            One that the history still has.
 
         Returns
         -------
@@ -348,6 +668,14 @@ class DeltaTable(TableDescription):
             Files that are needed again are gone, and `spark.sql.files.ignoreMissingFiles` is false.
         ConcurrentWriteException
             Another commit came first.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.restoreToVersion(0).first().num_removed_files
+        2
+        >>> table.toDF().count()
+        2
         """
         from delta_ds.spark.commands.restore import run_restore
 
@@ -365,6 +693,15 @@ class DeltaTable(TableDescription):
         ------
         TimestampOutOfRangeError
             Before the first or after the last commit that can be reached.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> then = table.history().where("version = 1").first().timestamp
+        >>> deleted = table.delete()
+        >>> restored = table.restoreToTimestamp(str(then))
+        >>> table.toDF().count()
+        4
         """
         from delta_ds.spark.commands.restore import run_restore
 
@@ -402,6 +739,14 @@ class DeltaTable(TableDescription):
             There is a table, or there are files, at the target.
         UnsupportedOperationError
             A deep clone; or the table in whose place it shall come has rows.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> trial = table.clone("/data/trial", isShallow=True)
+        >>> deleted = trial.delete("country = 'DE'")
+        >>> trial.toDF().count(), table.toDF().count()
+        (2, 4)
         """
         from delta_ds.spark.commands.clone import run_clone
 
@@ -415,7 +760,26 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Clone a version of the table to another path; see `clone`."""
+        """Clone a version of the table to another path.
+
+        Parameters
+        ----------
+        version
+            One that the history still has.
+        target, isShallow, replace, properties
+            As in `clone`.
+
+        Raises
+        ------
+        VersionNotFoundError
+            There is no such version, or it cannot be gone back to. Else as `clone`.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.cloneAtVersion(0, "/data/first", isShallow=True).toDF().count()
+        2
+        """
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties, version=version))
@@ -428,7 +792,27 @@ class DeltaTable(TableDescription):
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Clone the table as of a timestamp to another path; see `clone` and `restoreToTimestamp`."""
+        """Clone the table as of a timestamp to another path.
+
+        Parameters
+        ----------
+        timestamp
+            As in `restoreToTimestamp`.
+        target, isShallow, replace, properties
+            As in `clone`.
+
+        Raises
+        ------
+        TimestampOutOfRangeError
+            Before the first or after the last commit that can be reached. Else as `clone`.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> then = table.history().where("version = 1").first().timestamp
+        >>> table.cloneAtTimestamp(str(then), "/data/then", isShallow=True).toDF().count()
+        4
+        """
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(

@@ -20,6 +20,7 @@ from delta_ds.conditions.streaming import (
 )
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import Metadata
+from delta_ds.kernel.arguments import internal
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
 from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
@@ -79,13 +80,21 @@ def _first_from(storage: Storage, listing: LogListing, state: TableState, timest
     )
 
 
+@internal("plan", "plan_for", "storage", "timezone")
 class ChangeFeed:
-    """The changes of a range of versions, at the schema of its end.
+    """The changes of a range of versions, at the schema of its end; made by `DeltaLog.changes`.
 
     Attributes
     ----------
     start, end
         The first and last version, inclusive.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> feed = DeltaLog("/data/orders").changes(0)
+    >>> feed.start, feed.end, feed.to_arrow().num_rows
+    (0, 1, 4)
     """
 
     def __init__(
@@ -190,7 +199,13 @@ class ChangeFeed:
         )
 
     def slices(self) -> list[FileSlice]:
-        """One slice a changed file and kind of change, in order of version."""
+        """One slice a changed file and kind of change, in order of version.
+
+        Examples
+        --------
+        >>> len(DeltaLog("/data/orders").changes(0).slices())
+        4
+        """
         times = history.commit_times(
             self.storage, self._listing, self._latest.table_state, list(self._versions)
         )
@@ -208,16 +223,40 @@ class ChangeFeed:
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
     ) -> list[list[FileSlice]]:
-        """The slices packed into tasks; see `Scan.tasks`."""
+        """The slices packed into tasks of about equal size, largest first.
+
+        Parameters
+        ----------
+        max_partition_bytes, parallelism
+            As in `Scan.tasks`.
+
+        Examples
+        --------
+        >>> len(DeltaLog("/data/orders").changes(0).tasks(parallelism=1))
+        1
+        """
         return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows, version by version."""
+        """The changed rows, version by version.
+
+        Examples
+        --------
+        >>> batches = DeltaLog("/data/orders").changes(0).to_batches()
+        >>> next(batches).schema.names
+        ['id', 'country', 'amount', '_change_type', '_commit_version', '_commit_timestamp']
+        """
         for piece in self.slices():
             yield from read_slices(self.storage, self.plan, [piece])
 
     def to_arrow(self) -> pa.Table:
-        """The changed rows as one Arrow table; files are read in parallel."""
+        """The changed rows as one Arrow table; files are read in parallel.
+
+        Examples
+        --------
+        >>> DeltaLog("/data/orders").changes(0).to_arrow()["_commit_version"].to_pylist()
+        [0, 0, 1, 1]
+        """
         import pyarrow as pa
 
         def read(piece: FileSlice) -> list[pa.RecordBatch]:

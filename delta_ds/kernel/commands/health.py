@@ -42,6 +42,11 @@ class Due:
         `OPTIMIZE`, `REORG`, `statistics`, `VACUUM` or `checkpoint`.
     reason
         Why, with numbers.
+
+    Examples
+    --------
+    >>> Due("OPTIMIZE", "joins 40 files into 1").command
+    'OPTIMIZE'
     """
 
     command: str
@@ -72,6 +77,13 @@ class Health:
         What VACUUM would delete of the files that commits removed; None where the log does not tell.
     due
         The commands that are due, in the order in which `maintain` runs them.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> found = health(DeltaLog("/data/orders"))
+    >>> found.num_files, found.num_rows, found.due
+    (4, 4, ())
     """
 
     table: str

@@ -41,6 +41,13 @@ class ColumnLayout:
         One row a live file: `path` string as in the log; `size` int64, bytes; `rows` and `nulls` int64 as the log
         counts them, deleted rows included, null for not known; `low` and `high` in the column's Arrow type, null where
         the log tells no bounds. Of a partition column both are the file's value.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> layout = DeltaLog("/data/orders").snapshot().column_layout("id")
+    >>> layout.num_files, layout.known.select(["low", "high"]).to_pydict()
+    (4, {'low': [1, 2, 3, 4], 'high': [1, 2, 3, 4]})
     """
 
     table: str
@@ -90,6 +97,12 @@ class ColumnLayout:
         ------
         InvalidOptionError
             It is not between 0 and 1.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> DeltaLog("/data/orders").snapshot().column_layout("id").files_read()
+        1.0
         """
         if not 0 <= share <= 1:
             raise InvalidOptionError(
@@ -98,11 +111,31 @@ class ColumnLayout:
         return self.num_unknown + mean_files_read(*self._shares, share)
 
     def fraction_read(self, share: float = 0.0) -> float:
-        """The same as a fraction of all files; 0 for a table without files."""
+        """The same as a fraction of all files; 0 for a table without files.
+
+        Parameters
+        ----------
+        share
+            As in `files_read`.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> DeltaLog("/data/orders").snapshot().column_layout("id").fraction_read()
+        0.25
+        """
         return self.files_read(share) / self.num_files if self.num_files else 0.0
 
     def depth(self) -> tuple[Any, Any]:
-        """How many files with bounds hold each place of the axis; see `lookups.depth`."""
+        """How many files with bounds hold each place of the axis; see `lookups.depth`.
+
+        Examples
+        --------
+        >>> from delta_ds import DeltaLog
+        >>> places, files = DeltaLog("/data/orders").snapshot().column_layout("id").depth()
+        >>> int(files.max())
+        1
+        """
         return depth(*self._places)
 
     @cached_property

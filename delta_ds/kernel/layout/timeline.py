@@ -33,6 +33,12 @@ class Timeline:
         the commit names none; `files` and `bytes` int64, of what is live at that version; `added_files`,
         `added_bytes`, `removed_files`, `removed_bytes` int64, of what its commit changed, null for the first version
         where that is not version 0.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> DeltaLog("/data/orders").timeline().versions["files"].to_pylist()
+    [2, 4]
     """
 
     table: str

@@ -12,7 +12,7 @@ from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import DeletionVector
-from delta_ds.kernel.arguments import checked
+from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression
@@ -38,12 +38,27 @@ DEFAULT_AHEAD_BYTES = 128 << 20
 _PIECE_BYTES = 64 << 20
 
 
+@internal("matching", "metadata_columns", "plan", "pruning", "timezone")
 @checked
 class Scan:
     """The read of a snapshot with a predicate and columns; made by `Snapshot.scan`.
 
     Skipping never changes the rows: it drops files whose partition values and statistics prove that no row
     matches. `to_batches` and `to_arrow` then apply the predicate to the rows themselves.
+
+    Attributes
+    ----------
+    predicate
+        As a tree; None for none.
+    schema
+        Of the rows, without metadata columns.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'", ["id"])
+    >>> scan.num_files, scan.to_arrow().to_pydict()
+    (2, {'id': [1, 3]})
     """
 
     def __init__(
@@ -104,7 +119,19 @@ class Scan:
         return self.snapshot.select_files(lambda files: rules.apply(files).rows)
 
     def files(self) -> pa.Table:
-        """The files that may hold matching rows: the columns of `LiveFiles.table`, and `stats`."""
+        """The files that may hold matching rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            As `Snapshot.files`, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.files()["partitionValues"].to_pylist()
+        [{'country': 'DE'}, {'country': 'DE'}]
+        """
         return self.matching.table.append_column("stats", self.matching.stats_json())
 
     @property
@@ -113,7 +140,14 @@ class Scan:
         return self.matching.num_rows
 
     def slices(self) -> list[FileSlice]:
-        """One slice a file: whole files, in log order."""
+        """One slice a file: whole files, in log order.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [piece.partition_values for piece in scan.slices()]
+        [('DE',), ('DE',)]
+        """
         return file_slices(self.matching.table, self.snapshot.physical_partition_columns)
 
     def tasks(
@@ -127,6 +161,12 @@ class Scan:
             Bytes of files a task reads at most; larger files are split by row groups.
         parallelism
             Tasks are made small enough for so many to run at once; None for the CPUs of this machine.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> [len(task) for task in scan.tasks(max_partition_bytes=128 << 20, parallelism=1)]
+        [2]
         """
         return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
 
@@ -170,11 +210,24 @@ class Scan:
             The predicate uses a function that only Spark can evaluate.
         DataFileError
             A file is missing or damaged; the message names it.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> sum(batch.num_rows for batch in scan.to_batches())
+        2
         """
         yield from self._batches(max_bytes)
 
     def to_arrow(self) -> pa.Table:
-        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has."""
+        """The matching rows as one Arrow table, in the order of `to_batches`, whose errors it has.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_arrow().select(["id", "amount"]).to_pydict()
+        {'id': [1, 3], 'amount': [10.0, 30.0]}
+        """
         import pyarrow as pa
 
         from delta_ds.kernel.data.read.file_columns import output_schema
@@ -182,7 +235,19 @@ class Scan:
         return pa.Table.from_batches(self._batches(float("inf")), schema=output_schema(self.plan))
 
     def to_reader(self, max_bytes: int = DEFAULT_AHEAD_BYTES) -> pa.RecordBatchReader:
-        """The matching rows as a stream that other libraries read from, as `to_batches` gives them."""
+        """The matching rows as a stream that other libraries read from, as `to_batches` gives them.
+
+        Parameters
+        ----------
+        max_bytes
+            As in `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_reader().read_all().num_rows
+        2
+        """
         import pyarrow as pa
 
         from delta_ds.kernel.data.read.file_columns import output_schema
@@ -209,6 +274,14 @@ class Scan:
             pandas is not installed.
         DeltaError
             As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_pandas()
+           id country  amount
+        0   1      DE    10.0
+        1   3      DE    30.0
         """
         _needs("pandas", "to_pandas")
         found: pandas.DataFrame = self.to_arrow().to_pandas()
@@ -223,6 +296,12 @@ class Scan:
             polars is not installed.
         DeltaError
             As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_polars().shape
+        (2, 3)
         """
         found: polars.DataFrame = _needs("polars", "to_polars").from_arrow(self.to_arrow())
         return found
@@ -241,6 +320,12 @@ class Scan:
             DuckDB is not installed.
         DeltaError
             As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.to_duckdb().sum("amount").fetchall()
+        [(40.0,)]
         """
         package = _needs("duckdb", "to_duckdb")
         found: duckdb.DuckDBPyRelation = (connection or package).from_arrow(self.to_arrow())
@@ -250,6 +335,12 @@ class Scan:
         """How many rows match: from the log without a predicate where it is certain, else by reading.
 
         What is read is footers, deletion vectors and the columns of the predicate. Errors as `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.count()
+        2
         """
         from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 
@@ -282,11 +373,29 @@ class Scan:
             Its values have no order here: structs, arrays, maps, variants.
         DataFileError, PredicateError
             As `to_batches`.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.min("amount").as_py()
+        10.0
         """
         return self._extreme("min", column)
 
     def max(self, column: str) -> pa.Scalar:
-        """The greatest value of a column in the rows that match; see `min`."""
+        """The greatest value of a column in the rows that match; see `min`.
+
+        Parameters
+        ----------
+        column
+            The name of a top-level column.
+
+        Examples
+        --------
+        >>> scan = DeltaLog("/data/orders").snapshot().scan("country = 'DE'")
+        >>> scan.max("amount").as_py()
+        30.0
+        """
         return self._extreme("max", column)
 
     def _extreme(self, function: Literal["min", "max"], column: str) -> pa.Scalar:
@@ -336,6 +445,8 @@ class Scan:
             `files` is an Arrow table of one row a live file: `path` string, `kept` bool, `rule` string. `print` shows
             what each rule skips.
 
+        Examples
+        --------
         >>> from delta_ds import DeltaLog
         >>> print(DeltaLog("examples/data/sales").snapshot().scan("country = 'DE'").explain())
         6 of 18 files to read

@@ -24,7 +24,7 @@ from delta_ds.kernel.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_ds.kernel.arguments import checked
+from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.operations import Operation, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 4000
 
 
+@internal("engine_info", "reads", "set_table_state", "storage", "table_state", "txn_id", "use_statistics")
 @checked
 class Transaction:
     """An optimistic transaction on a table: read, collect actions, commit once.
@@ -69,6 +70,8 @@ class Transaction:
     current
         Is told of the commit, so that the next transaction need not read it again.
 
+    Examples
+    --------
     >>> import tempfile, pyarrow as pa
     >>> from delta_ds.kernel.delta_log import DeltaLog
     >>> from delta_ds.testing import TableBuilder
@@ -113,6 +116,7 @@ class Transaction:
 
     @property
     def is_new_table(self) -> bool:
+        """Whether there is no table yet; the commit makes it, as version 0."""
         return self.snapshot is None
 
     @property
@@ -148,7 +152,16 @@ class Transaction:
     ) -> Scan:
         """A scan of the version, recorded as read: its predicate, and the files left after skipping.
 
-        Parameters and errors are those of `Snapshot.scan`.
+        Parameters
+        ----------
+        predicate, columns, timezone, metadata_columns
+            As in `Snapshot.scan`, whose errors it has.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.scan("country = 'DE'").num_files
+        2
         """
         snapshot = self._existing()
         read = bound_predicate(snapshot, predicate, timezone)
@@ -164,7 +177,13 @@ class Transaction:
         return self.snapshot
 
     def read_whole_table(self) -> None:
-        """Depend on every row of the table, without a list of files."""
+        """Depend on every row of the table, without a list of files.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_whole_table()
+        """
         self.reads.whole_table = True
         self.reads.add_predicate(self.snapshot, None, None)
 
@@ -179,11 +198,32 @@ class Transaction:
             Spark SQL text or a tree; None for every row.
         timezone
             The session time zone in which it is meant; None if not known.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_predicate("country = 'DE'")
+        >>> other = DeltaLog("/data/orders").start_transaction().remove_live().commit("DELETE")
+        >>> transaction.remove_live().commit("DELETE")
+        Traceback (most recent call last):
+        ...
+        delta_ds.exceptions.ConcurrentDeleteDeleteException: [DELTA_CONCURRENT_DELETE_DELETE...
         """
         self.reads.add_predicate(self.snapshot, predicate, timezone)
 
     def read_files(self, paths: Iterable[str]) -> None:
-        """Depend on files staying live, by `path` as the log spells it."""
+        """Depend on files staying live.
+
+        Parameters
+        ----------
+        paths
+            `path` of files as the log spells it.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_files(transaction.snapshot.files()["path"].to_pylist())
+        """
         self.reads.files.update(canonical_path(path, self.storage) for path in paths)
 
     def read_partitions(self, partitions: Sequence[PartitionValues]) -> None:
@@ -193,40 +233,139 @@ class Transaction:
         ----------
         partitions
             Physical column name to text, as in `partitionValues` of the log; compared by typed value.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_partitions([{"country": "DE"}])
         """
         self.reads.partitions.append(tuple(dict(values) for values in partitions))
 
     def depend_on_app_id(self, app_id: str) -> None:
-        """Depend on no new transaction of an application."""
+        """Depend on no new transaction of an application.
+
+        Parameters
+        ----------
+        app_id
+            The application, as in `txnAppId` of a write.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.depend_on_app_id("nightly load")
+        """
         self.reads.app_ids.add(app_id)
 
     def read_app_id(self, app_id: str) -> int | None:
-        """The version of the latest transaction of an application, recorded as read; None if it has none."""
+        """The version of the latest transaction of an application, recorded as read; None if it has none.
+
+        Parameters
+        ----------
+        app_id
+            The application, as in `txnAppId` of a write.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.read_app_id("nightly load") is None
+        True
+        """
         self.depend_on_app_id(app_id)
         return None if self.snapshot is None else self.snapshot.txns.get(app_id)
 
     # --- actions
 
     def add(self, body: AddFile) -> Transaction:
-        """Add a file: the body of an `add`."""
+        """Add a file.
+
+        Parameters
+        ----------
+        body
+            Of an `add`, as the log spells it.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from delta_ds.testing import TableBuilder
+        >>> file = TableBuilder("/data/orders").write_file(pa.table({"id": [5]}), partition_values={"country": "PL"})
+        >>> DeltaLog("/data/orders").start_transaction().add(file["add"]).commit("WRITE", {"mode": "Append"})
+        2
+        """
         self._adds.append(body)
         return self
 
     def remove(self, body: RemoveFile) -> Transaction:
-        """Remove a file: the body of a `remove`."""
+        """Remove a file; `remove_live` makes the bodies by itself.
+
+        Parameters
+        ----------
+        body
+            Of a `remove`, as the log spells it.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> path = transaction.scan("id = 1").files()["path"][0].as_py()
+        >>> gone = {"path": path, "deletionTimestamp": 1_700_000_000_000, "dataChange": True}
+        >>> transaction.remove(gone).commit("DELETE")
+        2
+        """
         self._removes.append(body)
         return self
 
     def cdc(self, body: AddCDCFile) -> Transaction:
-        """Add a change file: the body of a `cdc`."""
+        """Add a change file, with the rows that a commit changes.
+
+        Parameters
+        ----------
+        body
+            Of a `cdc`, as the log spells it.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> change = {"path": "_change_data/a.parquet", "partitionValues": {"country": "DE"}, "size": 400}
+        >>> transaction = transaction.cdc({**change, "dataChange": False})
+        """
         self._changes.append(body)
         return self
 
     def add_all(self, bodies: Iterable[AddFile]) -> Transaction:
+        """Add files.
+
+        Parameters
+        ----------
+        bodies
+            Of `add`s, as the log spells them.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from delta_ds.testing import TableBuilder
+        >>> table = TableBuilder("/data/orders")
+        >>> files = [table.write_file(pa.table({"id": [i]}), partition_values={"country": "PL"}) for i in (5, 6)]
+        >>> transaction = DeltaLog("/data/orders").start_transaction().add_all(file["add"] for file in files)
+        >>> transaction.commit("WRITE", {"mode": "Append"})
+        2
+        """
         self._adds.extend(bodies)
         return self
 
     def remove_all(self, bodies: Iterable[RemoveFile]) -> Transaction:
+        """Remove files; `remove_live` makes the bodies by itself.
+
+        Parameters
+        ----------
+        bodies
+            Of `remove`s, as the log spells them.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> paths = transaction.scan("country = 'DE'").files()["path"].to_pylist()
+        >>> transaction.remove_all({"path": path, "dataChange": True} for path in paths).commit("DELETE")
+        2
+        """
         self._removes.extend(bodies)
         return self
 
@@ -245,18 +384,56 @@ class Transaction:
             Whether rows go away with the files.
         timestamp_ms
             `deletionTimestamp`, ms since 1970; now by default.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.remove_live().commit("DELETE")
+        2
+        >>> DeltaLog("/data/orders").snapshot().scan().count()
+        0
         """
         removed_ms = _now() if timestamp_ms is None else timestamp_ms
         self._live_removes.append(LiveRemoves(self._existing(), rows, data_change, removed_ms))
         return self
 
     def set_metadata(self, metadata: Metadata) -> Transaction:
-        """Change the metadata of the table; at most once."""
+        """Change the metadata of the table; at most once.
+
+        Parameters
+        ----------
+        metadata
+            As `Snapshot.metadata`.
+
+        Examples
+        --------
+        >>> import dataclasses
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.set_metadata(dataclasses.replace(transaction.metadata, name="orders")).commit("CHANGE NAME")
+        2
+        >>> DeltaLog("/data/orders").snapshot().metadata.name
+        'orders'
+        """
         self._new_metadata = self._only_one("metadata", self._new_metadata, metadata)
         return self
 
     def set_protocol(self, protocol: Protocol) -> Transaction:
-        """Change the protocol of the table; at most once."""
+        """Change the protocol of the table; at most once.
+
+        Parameters
+        ----------
+        protocol
+            As `Snapshot.protocol`.
+
+        Examples
+        --------
+        >>> import dataclasses
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> protocol = transaction.protocol
+        >>> more = dataclasses.replace(protocol, writer_features=protocol.writer_features | {"domainMetadata"})
+        >>> transaction.set_protocol(more).commit("ADD FEATURE")
+        2
+        """
         self._new_protocol = self._only_one("protocol", self._new_protocol, protocol)
         return self
 
@@ -276,8 +453,20 @@ class Transaction:
 
         Parameters
         ----------
+        app_id
+            The application, as in `txnAppId` of a write.
+        version
+            Its own count, from which it knows later what is committed already.
         last_updated
             Milliseconds since 1970; now by default.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.set_txn("nightly load", 7).commit("WRITE")
+        2
+        >>> DeltaLog("/data/orders").snapshot().txns
+        {'nightly load': 7}
         """
         before = self._txns.get(app_id)
         if before is not None and before["version"] != version:
@@ -294,11 +483,48 @@ class Transaction:
         return self
 
     def set_domain_metadata(self, domain: str, configuration: str) -> Transaction:
-        """Set the configuration of a metadata domain."""
+        """Set the configuration of a metadata domain.
+
+        Parameters
+        ----------
+        domain
+            Its name; those of users do not begin with `delta.`. The table needs the feature `domainMetadata`.
+        configuration
+            Any text.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from delta_ds.testing import TableBuilder
+        >>> schema = pa.schema([("id", pa.int64())])
+        >>> created = TableBuilder("/data/new").create(schema, writer_features=["domainMetadata"])
+        >>> DeltaLog("/data/new").start_transaction().set_domain_metadata("loads", "{}").commit("WRITE")
+        1
+        >>> DeltaLog("/data/new").snapshot().domains
+        {'loads': '{}'}
+        """
         return self._set_domain({"domain": domain, "configuration": configuration, "removed": False})
 
     def remove_domain_metadata(self, domain: str) -> Transaction:
-        """Remove a metadata domain; its configuration stays in the log (DOM-W-04)."""
+        """Remove a metadata domain; its configuration stays in the log (DOM-W-04).
+
+        Parameters
+        ----------
+        domain
+            Its name.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from delta_ds.testing import TableBuilder
+        >>> schema = pa.schema([("id", pa.int64())])
+        >>> created = TableBuilder("/data/new").create(schema, writer_features=["domainMetadata"])
+        >>> log = DeltaLog("/data/new")
+        >>> version = log.start_transaction().set_domain_metadata("loads", "{}").commit("WRITE")
+        >>> version = log.start_transaction().remove_domain_metadata("loads").commit("WRITE")
+        >>> log.snapshot().domains
+        {}
+        """
         before = self._existing().domains.get(domain, "")
         return self._set_domain({"domain": domain, "configuration": before, "removed": True})
 
@@ -336,6 +562,8 @@ class Transaction:
             Whether the operation counts as one that changes rows; as the operation says if None.
         retry
             Whether another version than the next one will do. If None: as the operation says; yes for a name.
+        max_attempts
+            How many versions it may be too late for.
         post_commit
             Whether checkpoints, checksums and clean-up may follow. Nothing of it fails the commit.
         staged
@@ -354,6 +582,14 @@ class Transaction:
             The commit is wrong in itself; see `validation.check_actions`.
         StorageError
             The storage refused. After an `UncertainWriteError` the commit may have happened.
+
+        Examples
+        --------
+        >>> transaction = DeltaLog("/data/orders").start_transaction()
+        >>> transaction.set_txn("nightly load", 7).commit("WRITE", user_metadata="load of monday")
+        2
+        >>> DeltaLog("/data/orders").history(1)[0]["userMetadata"]
+        'load of monday'
         """
         if self._finished is not None:
             raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)

@@ -19,6 +19,8 @@ def install_as_delta() -> str | None:
         Why imports of `delta` go elsewhere: there is another package of that name, such as delta-spark's. It stays,
         and so do packages with its jar that a program asks for. None: they come here.
 
+    Examples
+    --------
     >>> import delta_ds
     >>> delta_ds.install_as_delta()
     >>> from delta.tables import DeltaTable

@@ -96,11 +96,12 @@ class DeltaOptimizeBuilder:
     Every `execute...` commits at most once, changes no row, and returns one row: `path` string and `metrics`, a struct
     that says what was done. Where there is nothing to do there is no commit.
 
-    >>> import tempfile
-    >>> from delta_ds import DeltaTable
-    >>> spark.range(10).repartition(2).write.format("pydelta").mode("append").save(path := tempfile.mkdtemp())
-    >>> DeltaTable.forPath(spark, path).optimize().executeCompaction().first().metrics.numFilesRemoved
-    2
+    Examples
+    --------
+    >>> table = DeltaTable.forPath(spark, "/data/orders")
+    >>> done = table.optimize().where("country = 'DE'").executeCompaction().first()
+    >>> done.metrics.numFilesRemoved, done.metrics.numFilesAdded
+    (2, 1)
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -114,6 +115,12 @@ class DeltaOptimizeBuilder:
         ----------
         partitionFilter
             Spark SQL over partition columns.
+
+        Examples
+        --------
+        >>> optimize = DeltaTable.forPath(spark, "/data/orders").optimize()
+        >>> optimize.where("country = 'FR'").executeCompaction().first().metrics.totalConsideredFiles
+        1
         """
         self._where = (*self._where, partitionFilter)
         return self
@@ -129,6 +136,16 @@ class DeltaOptimizeBuilder:
             A filter on a clustered table.
         DeltaConcurrentModificationException
             Another commit removed or changed a file that was rewritten. Nothing was committed.
+
+        Examples
+        --------
+        >>> optimize = DeltaTable.forPath(spark, "/data/orders").optimize()
+        >>> optimize.executeCompaction().select("metrics.numFilesAdded", "metrics.numFilesRemoved").show()
+        +-------------+---------------+
+        |numFilesAdded|numFilesRemoved|
+        +-------------+---------------+
+        |            1|              2|
+        +-------------+---------------+
         """
         return self._execute(COMPACT)
 
@@ -145,6 +162,12 @@ class DeltaOptimizeBuilder:
         SchemaError, UnsupportedOperationError
             A column does not exist, is a partition column, or has no order or no statistics; or the table is
             clustered, and so has an order of its own. Else as `executeCompaction`.
+
+        Examples
+        --------
+        >>> optimize = DeltaTable.forPath(spark, "/data/orders").optimize()
+        >>> optimize.executeZOrderBy("id", "amount").first().metrics.zOrderStats.strategyName
+        'all'
         """
         given: Sequence[Any] = cols[0] if len(cols) == 1 and not isinstance(cols[0], str) else cols
         return self._execute(ZORDER, given)
@@ -156,6 +179,15 @@ class DeltaOptimizeBuilder:
         ------
         DeltaError
             As `executeCompaction`.
+
+        Examples
+        --------
+        >>> table = DeltaTable.forPath(spark, "/data/orders")
+        >>> table.setProperties({"delta.enableDeletionVectors": "true"})
+        >>> compacted = table.optimize().executeCompaction()
+        >>> deleted = table.delete("id = 1")
+        >>> table.optimize().executePurge().first().metrics.deletionVectorStats.numDeletionVectorRowsRemoved
+        1
         """
         return self._execute(PURGE)
 
@@ -166,6 +198,15 @@ class DeltaOptimizeBuilder:
         ------
         UnsupportedOperationError
             The table is not clustered. Else as `executeCompaction`.
+
+        Examples
+        --------
+        >>> orders = spark.read.format("pydelta").load("/data/orders")
+        >>> orders.write.format("pydelta").clusterBy("id").save("/data/clustered")
+        >>> table = DeltaTable.forPath(spark, "/data/clustered")
+        >>> table.clusterBy(["amount"])
+        >>> table.optimize().executeFull().first().metrics.numFilesAdded
+        1
         """
         return self._execute(FULL)
 
