@@ -21,7 +21,7 @@ TAG ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster
+NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster and not browser
 SPARK_TESTS := (spark or connect) and not stores and not interop and not cluster
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ format: $(VENV)/.dev ## Format the code, and mend what ruff can
 
 check: lint types test-quick ## Before every commit: style, types, import rules, quick tests; under three minutes, no Java
 
-test: check-java lint types test-fast test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
+test: check-java lint types test-fast test-browser test-emulated wheel test-spark ## Everything CI runs: lint, types, the wheel, all tests
 
 lint: $(VENV)/.dev ## Format and style (ruff), import rules (import-linter), generated parts of docs/
 	$(BIN)/ruff format --check --quiet .
@@ -67,6 +67,10 @@ test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer
 
 test-fast: $(VENV)/.dev ## All tests that need no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ARGS)
+
+test-browser: $(VENV)/.dev ## The page of `pydelta ui` in a headless Chromium, which Debian's packages bring (root)
+	scripts/install_browser.sh
+	$(BIN)/python -m pytest -n $(WORKERS) -m browser spark_tests/cli/ui $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)

@@ -21,7 +21,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-NO_JVM = "not spark and not connect and not stores and not interop and not dbt and not cluster and not slow"
+NO_JVM = (
+    "not spark and not connect and not stores and not interop and not dbt and not cluster and not browser "
+    "and not slow"
+)
 NOT_QUICK = ("--ignore", "spark_tests/concurrency", "--ignore", "spark_tests/benchmarks")
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -81,3 +83,18 @@ def served(table: Path | str, zone: str = "UTC", start: int | None = None) -> It
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The program, and the address that it prints first."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "delta_ds", "ui", *arguments, "--no-open"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert program.stdout is not None and program.stderr is not None
+        yield program, program.stdout.readline().strip()
+    finally:
+        program.kill()
+        program.communicate()

@@ -12,11 +12,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from spark_tests.cli.ui.serving import running
 
 SALES = Path(__file__).resolve().parents[3] / "examples" / "data" / "sales"
 
@@ -25,21 +25,6 @@ SALES = Path(__file__).resolve().parents[3] / "examples" / "data" / "sales"
 def sales(tmp_path: Path) -> str:
     shutil.copytree(SALES, tmp_path / "sales")
     return str(tmp_path / "sales")
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The program, and the address that it prints first."""
-    program = subprocess.Popen(
-        [sys.executable, "-m", "delta_ds", "ui", *arguments, "--no-open"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert program.stdout is not None and program.stderr is not None
-        yield program, program.stdout.readline().strip()
-    finally:
-        program.kill()
-        program.communicate()
 
 
 def fetch(url: str) -> bytes:

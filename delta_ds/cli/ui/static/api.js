@@ -14,13 +14,14 @@ export async function ask(name, parameters = {}, signal = undefined) {
     if (value !== null && value !== undefined && value !== "") query.set(key, String(value));
   }
   let response;
+  let body;
   try {
     response = await fetch(`api/${name}?${query}`, { signal, cache: "no-store", credentials: "omit" });
+    body = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError({ message: "The server does not answer: is pydelta ui still running?", condition: null });
   }
-  const body = await response.json();
   if (!response.ok) throw new ApiError(body);
   return body;
 }

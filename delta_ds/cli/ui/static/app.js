@@ -91,7 +91,9 @@ async function show() {
       ask: (name, given) => ask(name, given, signal),
     };
     await VIEWS[view][1](content, context);
-    if (!signal.aborted) main.replaceChildren(content);
+    if (signal.aborted) return;
+    main.replaceChildren(content);
+    $("status").textContent = `${VIEWS[view][0]} of version ${table.version}`;
   } catch (error) {
     if (error.name === "AbortError") return;
     main.replaceChildren(errorBox(error));
