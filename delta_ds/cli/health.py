@@ -9,6 +9,7 @@ import typer
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, open_log
 from delta_ds.cli.progress import progress_bar
+from delta_ds.kernel.card import size_text
 
 if TYPE_CHECKING:
     from delta_ds.kernel.commands.fsck.findings import Finding
@@ -25,7 +26,7 @@ def health(table: Table, option: StorageOption = None, json: Json = False) -> No
         output.print_json(found)
         return
     due = found.pop("due")
-    found["size_in_bytes"] = output.size(found["size_in_bytes"])
+    found["size_in_bytes"] = size_text(found["size_in_bytes"])
     output.print_record({name.replace("_", " "): value for name, value in found.items() if value is not None})
     output.console.print()
     for each in due:

@@ -10,6 +10,7 @@ import typer
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Table, Zone, open_log
 from delta_ds.cli.progress import progress_bar
+from delta_ds.kernel.card import size_text
 from delta_ds.kernel.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 _COLUMN_SEPARATOR = re.compile(r",(?![^(]*\))")
@@ -83,7 +84,7 @@ def vacuum(
     if len(paths) > output.MOST_LINES:
         output.console.print(f"... and {len(paths) - output.MOST_LINES} more: --json names all", style="dim")
     verb = "would be deleted" if dry_run else "deleted"
-    output.console.print(f"{done.num_files} files ({output.size(done.num_bytes)}) {verb}")
+    output.console.print(f"{done.num_files} files ({size_text(done.num_bytes)}) {verb}")
 
 
 def restore(

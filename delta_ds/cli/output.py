@@ -18,7 +18,6 @@ from delta_ds.exceptions import DeltaError
 FOUND, USAGE, FAILED = 1, 2, 3
 # Lines that stand for themselves before the rest is only counted.
 MOST_LINES = 20
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 # What is no terminal takes lines of any length.
 _WIDE = 10_000
@@ -63,13 +62,3 @@ def print_error(error: DeltaError, as_json: bool) -> None:
         sys.stderr.write(json.dumps(plain(error_body(error)), ensure_ascii=False) + "\n")
         return
     errors.print(Text.assemble(("error: ", "bold red"), f"[{error.condition}] {error.text}"))
-
-
-def size(count: int | None) -> str:
-    """A number of bytes for people."""
-    if count is None:
-        return ""
-    number, unit = float(count), 0
-    while number >= 1024 and unit < len(_UNITS) - 1:
-        number, unit = number / 1024, unit + 1
-    return f"{count} B" if unit == 0 else f"{number:.1f} {_UNITS[unit]}"

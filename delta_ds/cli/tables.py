@@ -21,6 +21,7 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
+from delta_ds.kernel.card import size_text
 from delta_ds.kernel.schema.types import StructType
 
 _DETAIL_TIMES = ("createdAt", "lastModified")
@@ -44,7 +45,7 @@ def detail(
         output.print_json(found)
         return
     columns = found.pop("columns")
-    found["sizeInBytes"] = f"{found['sizeInBytes']} ({output.size(found['sizeInBytes'])})"
+    found["sizeInBytes"] = f"{found['sizeInBytes']} ({size_text(found['sizeInBytes'])})"
     output.print_record(found)
     output.console.print()
     output.print_table(("column", "type", "nullable", "comment"), [tuple(each.values()) for each in columns])

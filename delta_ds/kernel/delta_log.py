@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.layout.timeline import Timeline
+    from delta_ds.kernel.log.history import History
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.arrow import ArrowStream
@@ -96,7 +97,7 @@ class DeltaLog:
         # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
         return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> History:
         """What was committed, newest first.
 
         Parameters
@@ -106,8 +107,9 @@ class DeltaLog:
 
         Returns
         -------
-        list of dict
-            The keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
+        History
+            A list of dictionaries with the keys of `DESCRIBE HISTORY`: version, timestamp (aware, UTC), operation, ...
+            Notebooks and `print` show it as a table.
 
         Examples
         --------

@@ -11,6 +11,7 @@ from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked, internal
+from delta_ds.kernel.card import Card, Shown, listed, size_text, table_of
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
@@ -55,7 +56,7 @@ class OpenedVersion:
     "statistics_count_nan", "storage", "table_state",
 )  # fmt: skip
 @checked
-class Snapshot:
+class Snapshot(Shown):
     """The state of a table at one version.
 
     Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
@@ -394,6 +395,54 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({self.storage.url!r}, version={self.version})"
+
+    def __str__(self) -> str:
+        return self._card().text()
+
+    @property
+    def _known_state(self) -> State | None:
+        """The state, where nothing has to be read for it."""
+        if self.is_loaded:
+            return self.state
+        base = self._opened.base
+        return base.state if base is not None and base.version == self.version else None
+
+    def _card(self) -> Card:
+        state, metadata = self._known_state, self.metadata
+        in_commit = history.in_commit_timestamps(self.table_state) is not None
+        known_time = "timestamp" in vars(self) or not in_commit
+        features = listed(sorted(self.protocol.supported)) or "no features"
+        return Card(
+            f"Delta table {self.storage.url}, version {self.version}",
+            (
+                ("name", metadata.name),
+                ("description", metadata.description or None),
+                ("committed", history.as_text(self.timestamp) if known_time else None),
+                ("files", None if state is None else _files_text(state)),
+                ("partitioned by", listed(self.partition_columns)),
+                ("clustered by", None if state is None else listed(_dotted(state.table.clustering_columns))),
+                ("properties", listed([f"{k}={v}" for k, v in sorted(metadata.configuration.items())])),
+                ("protocol", f"{self.protocol.min_reader}, {self.protocol.min_writer}: {features}"),
+            ),
+            (
+                table_of(
+                    ("column", "type", "nullable", "comment"),
+                    self.schema.fields,
+                    lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
+                ),
+            ),
+        )
+
+
+def _dotted(paths: Sequence[Sequence[str]]) -> list[str]:
+    return [".".join(path) for path in paths]
+
+
+def _files_text(state: State) -> str:
+    import pyarrow.compute as pc
+
+    size = pc.sum(state.files.table["size"]).as_py() or 0
+    return f"{state.files.num_rows:,}, {size_text(size)}"
 
 
 def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:

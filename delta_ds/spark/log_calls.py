@@ -13,6 +13,7 @@ from delta_ds.exceptions import (
     NotADeltaTableError,
 )
 from delta_ds.kernel.alter import constraints, identity
+from delta_ds.kernel.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
@@ -25,8 +26,8 @@ from delta_ds.spark.connect_bridge import open_log
 _LOOKED_BACK = 50
 
 
-def location(log: DeltaLog) -> str:
-    """The full path or URL of an existing table, without secrets.
+def opened(log: DeltaLog) -> tuple[str, Card]:
+    """The full path or URL of an existing table, without secrets, and what a notebook shows of its latest version.
 
     Raises
     ------
@@ -34,12 +35,12 @@ def location(log: DeltaLog) -> str:
         There is no table.
     """
     try:
-        log.snapshot()
+        snapshot = log.snapshot()
     except NotADeltaTableError as error:
         raise MISSING_DELTA_TABLE_AT_PATH(
             error.parameters, table=log.storage.url, reason=error.text
         ) from error
-    return log.storage.url
+    return log.storage.url, snapshot._card()
 
 
 def belongs_to_a_table(log: DeltaLog) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.kernel.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
@@ -60,7 +61,7 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Shown):
     """The result of `register`: what is active, and why other things are not.
 
     Attributes
@@ -112,6 +113,20 @@ class Registration:
     sql: Capability
     workers: Capability
     settings_without_effect: Mapping[str, str] = field(default_factory=dict)
+
+    def _card(self) -> Card:
+        from dataclasses import fields
+
+        values = {f.name.replace("_", " "): getattr(self, f.name) for f in fields(self)}
+        found = [(name, value) for name, value in values.items() if isinstance(value, Capability)]
+        active = table_of(
+            ("", "", "why"), found, lambda each: (each[0], "on" if each[1] else "off", each[1].reason)
+        )
+        ignored = table_of(
+            ("setting without effect", "why"), list(self.settings_without_effect.items()), lambda each: each
+        )
+        title = f"{self.format} on Spark {self.spark_version} ({self.session})"
+        return Card(title, (), (active, ignored) if ignored.rows else (active,))
 
     def __str__(self) -> str:
         from dataclasses import fields

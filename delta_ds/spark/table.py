@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter import create
+from delta_ds.kernel.card import Card, Shown
 from delta_ds.kernel.commands.generate import generate
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.records import replace
@@ -17,6 +18,7 @@ from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
+from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @public_methods
-class DeltaTable(TableDescription):
+class DeltaTable(TableDescription, Shown):
     """A Delta table at a path; made by `forPath`, `forName` or a builder.
 
     In a classic session the log is read and committed to in this process, in one of Spark Connect by Python of the
@@ -821,6 +823,14 @@ class DeltaTable(TableDescription):
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._handle.where!r})"
+
+    def _card(self) -> Card:
+        """As the table was when this object was made: to be shown must not ask its store, or start a job."""
+        handle = self._handle
+        known = handle.opened or Card(f"Delta table {handle.where}")
+        facts = [("catalog", handle.name), ("session", "Spark Connect" if is_connect(handle.spark) else None)]
+        note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
+        return replace(known, facts=[*facts, *known.facts], note=note)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

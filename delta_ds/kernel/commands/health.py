@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from delta_ds.exceptions import UnsupportedFeatureError, UnsupportedOperationError
 from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.card import Card, Shown, table_of
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_for
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import removed_files
@@ -54,7 +55,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class Health(Shown):
     """How a version of a table does.
 
     Attributes
@@ -100,6 +101,15 @@ class Health:
     unneeded_files: int | None
     unneeded_bytes: int | None
     due: tuple[Due, ...]
+
+    def _card(self) -> Card:
+        from dataclasses import fields
+
+        names = [each.name for each in fields(self) if each.name not in ("table", "version", "due")]
+        facts = [(n.replace("_", " "), "not known" if (v := getattr(self, n)) is None else v) for n in names]
+        due = table_of(("due", "why"), self.due, lambda each: (each.command, each.reason))
+        title = f"Health of {self.table}, version {self.version}"
+        return Card(title, facts, (due,) if self.due else (), "" if self.due else "nothing is due")
 
     def __str__(self) -> str:
         from dataclasses import fields

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds.kernel.card import Card, Shown
 from delta_ds.kernel.data.values import partition_values
 from delta_ds.kernel.data.values.statistics import has_bounds, load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ColumnLayout:
+class ColumnLayout(Shown):
     """The ranges of a column in the live files of a version; made by `Snapshot.column_layout`.
 
     Attributes
@@ -153,20 +154,24 @@ class ColumnLayout:
 
         return np.array(self.known["low_at"]), np.array(self.known["high_at"])
 
+    def _card(self) -> Card:
+        known = bool(self.num_files)
+        return Card(
+            f"{self.column} ({self.type}) in {self.table}, version {self.version}",
+            (
+                ("files", self.num_files),
+                ("files without bounds, always read", self.num_unknown or None),
+                ("files without values, never read", self.num_without_values or None),
+                ("read for one value, on average", self._read_text(0) if known else None),
+                ("read for a tenth of the rows", self._read_text(0.1) if known else None),
+            ),
+        )
+
+    def _read_text(self, share: float) -> str:
+        return f"{self.files_read(share):,.1f} files ({self.fraction_read(share):.1%})"
+
     def __str__(self) -> str:
-        lines = [
-            f"{self.column} ({self.type}) of {self.table} version {self.version}: {self.num_files} files"
-        ]
-        if self.num_files:
-            lines += [
-                f"  a value is looked for in {self.files_read():.1f} files on average"
-                f" ({self.fraction_read():.1%})",
-                f"  a range of a tenth of the rows in {self.files_read(0.1):.1f} files"
-                f" ({self.fraction_read(0.1):.1%})",
-            ]
-        if self.num_unknown:
-            lines.append(f"  {self.num_unknown} files without bounds: every lookup reads them")
-        return "\n".join(lines)
+        return self._card().text()
 
     __repr__ = __str__
 

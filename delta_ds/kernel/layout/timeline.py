@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import integers, numbers, texts
+from delta_ds.kernel.card import MOST_ROWS, Card, Shown, size_text, table_of
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.commit import Commit, parse_each, read_in_batches
 from delta_ds.kernel.log.file_actions import deletion_vector_type, file_keys, keys_of_files
 from delta_ds.kernel.log.segment import list_log
-from delta_ds.records import dataclass, field
+from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.scan.table_version import TableVersion
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class Timeline(Shown):
     """How a table grew and shrank; made by `DeltaLog.timeline`.
 
     Attributes
@@ -44,15 +45,28 @@ class Timeline:
     table: str
     versions: pa.Table
 
+    def _card(self) -> Card:
+        count = self.versions.num_rows
+        newest = self.versions.slice(max(0, count - MOST_ROWS))
+        # Python's own dates end with the year 9999.
+        moments = newest.column("timestamp").cast(pa.int64())
+        rows = newest.set_column(1, "timestamp", moments).to_pylist()[::-1]
+        found = table_of(
+            ("version", "timestamp (UTC)", "operation", "files", "bytes"),
+            rows,
+            lambda row: (
+                str(row["version"]),
+                history.as_text(row["timestamp"])[:19],
+                row["operation"],
+                row["files"],
+                size_text(row["bytes"]),
+            ),
+        )
+        title = f"Timeline of {self.table}, {count:,} versions"
+        return Card(title, (), (replace(found, left_out=count - len(rows)),))
+
     def __str__(self) -> str:
-        rows = self.versions.slice(max(0, self.versions.num_rows - 10)).to_pylist()
-        lines = [f"{self.table}: {self.versions.num_rows} versions"]
-        lines += [
-            f"  {row['version']}: {row['timestamp']:%Y-%m-%d %H:%M:%S} {row['operation'] or '?'}: "
-            f"{row['files']} files, {row['bytes']} bytes"
-            for row in rows
-        ]
-        return "\n".join(lines)
+        return self._card().text()
 
     __repr__ = __str__
 

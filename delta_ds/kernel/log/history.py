@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from typing import Any, TypeGuard
 
 from delta_ds.conditions.classes import TIMESTAMP_GREATER_THAN_COMMIT
@@ -18,6 +19,7 @@ from delta_ds.conditions.log import (
 )
 from delta_ds.exceptions import CorruptLogFileError, TimestampOutOfRangeError
 from delta_ds.kernel.actions import CommitInfo
+from delta_ds.kernel.card import Card, Shown, plain, table_of
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.log.commit import Commit, read_commits
 from delta_ds.kernel.log.filenames import LogFile
@@ -217,9 +219,40 @@ def commit_times(
     return {version: times[version] for version in versions}
 
 
-def describe(
-    storage: Storage, listing: LogListing, state: TableState, limit: int | None
-) -> list[dict[str, Any]]:
+class History(list[dict[str, Any]], Shown):
+    """The commits of a table, newest first: a list of dictionaries with the keys of `DESCRIBE HISTORY`."""
+
+    def __str__(self) -> str:
+        return self._card().text()
+
+    def _card(self) -> Card:
+        columns = ("version", "timestamp (UTC)", "operation", "parameters", "metrics", "user metadata")
+        return Card(f"History, {len(self):,} commits", (), (table_of(columns, self, _history_row),))
+
+
+def _history_row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    moment = entry.get("timestamp")
+    all_metrics = entry.get("operationMetrics") or {}
+    metrics = {k: v for k, v in all_metrics.items() if v != "0" and not k.endswith("TimeMs")}
+    return (
+        str(entry.get("version")),
+        f"{moment:%Y-%m-%d %H:%M:%S}" if isinstance(moment, datetime) else moment,
+        entry.get("operation"),
+        _pairs(entry.get("operationParameters") or {}),
+        _pairs(metrics),
+        entry.get("userMetadata"),
+    )
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    shown = list(islice(values.items(), 6))
+    more = [f"and {len(values) - 6} more"] if len(values) > 6 else []
+    return ", ".join(
+        [*(f"{plain(k, 40)}: {plain(v, 40)}" for k, v in shown if v not in (None, "", "[]")), *more]
+    )
+
+
+def describe(storage: Storage, listing: LogListing, state: TableState, limit: int | None) -> History:
     """The history, newest first, one dictionary a commit with the keys of `DESCRIBE HISTORY`."""
     versions = sorted(listing.commits, reverse=True)
     if limit is not None:
@@ -227,7 +260,7 @@ def describe(
     inside = in_commit_timestamps(state)
     times = file_times(listing, sorted(listing.commits))
     commits = read_commits(storage, [listing.commits[v] for v in versions])
-    return [_entry(commit.version, time_of(commit, times, inside), commit.info) for commit in commits]
+    return History(_entry(commit.version, time_of(commit, times, inside), commit.info) for commit in commits)
 
 
 def time_of(commit: Commit, times: Mapping[int, int], inside: InCommitTimestamps | None) -> int:

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.card import Card, CardTable, Share, Shown, size_text, table_of
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.scan.skipping import Pruning, Reason, row_numbers
 from delta_ds.kernel.schema.types import STRING
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
@@ -22,7 +23,7 @@ _MOST_LINES = 40
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """What a scan reads and skips, and why; made by `Scan.explain`.
 
     It is the table `files` with counts: what it does not have itself is asked of that table, and whatever takes Arrow
@@ -108,6 +109,30 @@ class Explanation:
     def __repr__(self) -> str:
         where = f" where {self.predicate:.200}" if self.predicate is not None else ""
         return f"{self.table} version {self.version}{where}\n{self}"
+
+    def _card(self) -> Card:
+        total = self.num_files or 1
+        facts = (
+            ("predicate", self.predicate),
+            ("files", f"{self.num_read:,} of {self.num_files:,} to read"),
+            ("bytes", f"{size_text(self.size_read)} of {size_text(self.size)} to read"),
+        )
+        return Card(f"Scan of {self.table}, version {self.version}", facts, (self._steps_table(total),))
+
+    def _steps_table(self, total: int) -> CardTable:
+        steps = self.steps.slice(0, _MOST_LINES).to_pylist()
+        found = table_of(
+            ("files", "bytes", "", "why", ""),
+            steps,
+            lambda s: (
+                s["files"],
+                size_text(s["bytes"]),
+                "read" if s["kept"] else "skipped",
+                s["rule"],
+                Share(s["files"] / total),
+            ),
+        )
+        return replace(found, left_out=self.steps.num_rows - len(found.rows))
 
     def __len__(self) -> int:
         return self.num_files

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.history import History
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask
 from delta_ds.spark.frames import frame
@@ -59,7 +60,10 @@ def run_history(handle: Handle, limit: int | None) -> DataFrame:
     entries = []
     if limit is None or limit > 0:
         entries = ask(handle.log, DeltaLog.history, limit)
-    return frame(handle.spark, entries, HISTORY)
+    found = frame(handle.spark, entries, HISTORY)
+    # The rows are here already: a notebook shows them without a job, where a DataFrame shows its columns.
+    vars(found)["_repr_html_"] = History(entries)._card().html
+    return found
 
 
 def run_detail(handle: Handle) -> DataFrame:

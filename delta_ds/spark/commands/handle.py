@@ -11,7 +11,7 @@ from delta_ds.conditions.catalog import ONLY_OPERATION
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark import log_calls, settings
-from delta_ds.spark.connect_bridge import ask, open_log
+from delta_ds.spark.connect_bridge import fetch, open_log
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
@@ -19,6 +19,7 @@ from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from delta_ds.kernel.card import Card
     from delta_ds.spark.connect_bridge import Log
 
 
@@ -40,6 +41,8 @@ class Handle:
         The name by which expressions may call the table.
     name
         Its full name in the catalog; None for a table that only its path names.
+    opened
+        What a notebook shows of it, as it was then.
     given
         The newest of the DataFrames of the table that its user was given: expressions may hold columns of them.
     """
@@ -50,6 +53,7 @@ class Handle:
     options: Mapping[str, str] = field(repr=False)
     alias: str | None = None
     name: str | None = None
+    opened: Card | None = field(default=None, repr=False, compare=False)
     given: deque[DataFrame] = field(default_factory=partial(deque, maxlen=16), repr=False, compare=False)
 
 
@@ -79,10 +83,9 @@ def open_handle(
     """
     settings.session_settings(spark)  # tells of those without effect
     log = open_log(spark, path, options)
-    where = ask(log, log_calls.location)
-    return Handle(
-        spark, log, where, {**options, "path": where if where.startswith("/") else str(path)}, alias
-    )
+    where, card = fetch(log, log_calls.opened)
+    given = {**options, "path": where if where.startswith("/") else str(path)}
+    return Handle(spark, log, where, given, alias, opened=card)
 
 
 def open_name(spark: SparkSession, name: str) -> Handle:

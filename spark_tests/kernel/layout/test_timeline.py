@@ -124,4 +124,4 @@ def test_limits(tmp_path: Path) -> None:
 
 def test_text_names_the_newest_versions() -> None:
     text = str(DeltaLog("examples/data/sales").timeline())
-    assert "8 versions" in text and "MERGE: 15 files, 33930 bytes" in text
+    assert "8 versions" in text and "MERGE            15  33.1 KiB" in text
