@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status. A program that is run in the place of this one has its own.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] not in _PROGRAMS:
+    # A shell asks for completions without arguments.
+    if not given or given[0] not in _PROGRAMS:
         return _of_tables(given)
     # What comes after `run` is the command line of another program, and none of ours.
     ours, program = (given[:1], given[1:]) if given[:1] == ["run"] else (given, [])
@@ -42,13 +43,16 @@ def _of_tables(given: Sequence[str]) -> int:
     missing = [name for name in ("typer", "rich") if find_spec(name) is None]
     if missing:
         sys.stderr.write(
-            f"pydelta {given[0]} needs {' and '.join(missing)}: pip install 'delta-ds[cli]'. "
+            f"{' '.join(['pydelta', *given[:1]])} needs {' and '.join(missing)}: pip install 'delta-ds[cli]'. "
             f"Without: {', '.join(_PROGRAMS)}\n"
         )
         return 2
-    from delta_ds.cli.app import main as run
+    try:
+        from delta_ds.cli.app import main as run
 
-    return run(given)
+        return run(given)
+    except KeyboardInterrupt:  # Before the command began.
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

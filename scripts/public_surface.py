@@ -164,7 +164,8 @@ def command_line() -> Iterator[str]:
             yield f"pydelta {name} {' '.join(shown)}{needed}"
     yield from (
         f"exit status {status}: {name.lower()}"
-        for name, status in (("FOUND", output.FOUND), ("USAGE", output.USAGE), ("FAILED", output.FAILED))
+        for name, status in vars(output).items()
+        if name in ("FOUND", "USAGE", "FAILED", "INTERRUPTED")
     )
 
 

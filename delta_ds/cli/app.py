@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import functools
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from delta_ds._version import __version__
 from delta_ds.cli import differences, health, maintenance, output, rows, tables
+from delta_ds.cli.bench import command as bench
 from delta_ds.cli.ui import command as ui
 from delta_ds.exceptions import DeltaError
 
@@ -18,7 +20,7 @@ _MORE = (
 )
 _LOOK = (
     tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes,
-    differences.diff, health.health, health.fsck, ui.ui,
+    differences.diff, health.health, health.fsck, ui.ui, bench.bench,
 )  # fmt: skip
 _CARE = (
     health.maintain,
@@ -37,8 +39,22 @@ def make_app() -> typer.Typer:
     app.callback()(_root)
     for panel, commands in (("Look at a table", _LOOK), ("Look after a table", _CARE)):
         for command in commands:
-            app.command(rich_help_panel=panel)(command)
+            app.command(rich_help_panel=panel)(_interruptible(command))
     return app
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that Ctrl+C ends with a status of its own; typer's is that of findings."""
+
+    @functools.wraps(command)
+    def called(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except KeyboardInterrupt:
+            output.errors.print("interrupted")
+            raise typer.Exit(output.INTERRUPTED) from None
+
+    return called
 
 
 def _show_version(wanted: bool) -> None:
@@ -67,7 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        0; 1 where something that was looked for is there; 2 where the command line is wrong; 3 where it failed.
+        0; 1 where something that was looked for is there; 2 where the command line is wrong; 3 where it failed; 130
+        where it was interrupted.
     """
     try:
         make_app()(args=list(arguments), prog_name="pydelta")

@@ -73,8 +73,19 @@ def open_log(path: str, given: Sequence[str] | None) -> DeltaLog:
     DeltaError
         There is none to be had.
     """
+    return DeltaLog(path, store_options(given))
+
+
+def store_options(given: Sequence[str] | None) -> dict[str, str]:
+    """What `--option` says to the store.
+
+    Raises
+    ------
+    typer.BadParameter
+        One is not of the form NAME=VALUE.
+    """
     options = named_values(given, "--option")
-    return DeltaLog(path, {name.removeprefix("storage."): value for name, value in options.items()})
+    return {name.removeprefix("storage."): value for name, value in options.items()}
 
 
 def open_at(

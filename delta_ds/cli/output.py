@@ -14,8 +14,8 @@ from rich.text import Text
 from delta_ds.cli.json_values import error_body, plain, shown
 from delta_ds.exceptions import DeltaError
 
-# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed.
-FOUND, USAGE, FAILED = 1, 2, 3
+# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed, Ctrl+C.
+FOUND, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
 # Lines that stand for themselves before the rest is only counted.
 MOST_LINES = 20
 

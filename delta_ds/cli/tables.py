@@ -90,10 +90,10 @@ def history(table: Table, limit: Limit = None, option: StorageOption = None, jso
         [
             (
                 entry["version"],
-                entry["timestamp"],
+                f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}",
                 entry["operation"],
                 _pairs(entry["operationParameters"]),
-                _pairs(entry["operationMetrics"]),
+                _pairs({name: n for name, n in (entry["operationMetrics"] or {}).items() if n != "0"}),
                 entry["engineInfo"],
             )
             for entry in entries

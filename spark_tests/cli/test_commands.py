@@ -251,6 +251,21 @@ def test_the_module_is_the_program_and_its_output_can_be_cut_off(sales: str) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["show", "t"], ["--version"], []])
+def test_without_the_extra_one_line_says_what_to_install(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 1
+    assert "typer" in told.err and "pip install 'delta-ds[cli]'" in told.err and "connect-server" in told.err
+
+
+def test_without_a_command_help_is_shown(pydelta: Shell) -> None:
+    assert "Look at a table" in pydelta(status=2)
+
+
 def test_help_names_every_command(pydelta: Shell) -> None:
     told = pydelta("--help")
     for name in (

@@ -1,0 +1,136 @@
+"""The command `bench`, and how its answer is shown."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from delta_ds._version import __version__
+from delta_ds.cli import output
+from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, store_options
+from delta_ds.cli.bench.clock import Measurement
+from delta_ds.cli.bench.scratch import scratch_folder
+from delta_ds.cli.progress import progress_bar
+from delta_ds.kernel.storage.store_options import uses_dynamodb
+
+if TYPE_CHECKING:
+    from delta_ds.kernel.delta_log import DeltaLog
+
+
+def bench(
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", help="It is only read. Without: one is made in --scratch."),
+    ] = None,
+    where: Where = None,
+    scratch: Annotated[
+        str | None,
+        typer.Option(
+            "--scratch",
+            help="A folder or URL, on the store to be measured, for what is written; all of it is deleted.",
+        ),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=100, help="Of the table that is made.")] = 1_000_000,
+    commits: Annotated[
+        int, typer.Option("--commits", min=1, help="How many are made, one after the other.")
+    ] = 50,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="How often the table is loaded, planned, read.")
+    ] = 3,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="One reading of rows is cut off after so long.")
+    ] = 20.0,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """How fast this machine loads, plans, reads and commits on a store, and what takes the time."""
+    from delta_ds.cli.bench import measures
+
+    if table is None and scratch is None:
+        raise typer.BadParameter("give a TABLE to read, or --scratch FOLDER to write to, or both")
+    options = store_options(option)
+    if scratch is not None and uses_dynamodb(options):
+        raise typer.BadParameter(
+            "commits of logStore=dynamodb leave entries in its table: bench makes none there",
+            param_hint="--scratch",
+        )
+    log = None if table is None else measures.open_table(table, options)
+    found: list[Measurement] = []
+    facts: dict[str, Any] = {}
+    with progress_bar(json) as tell:
+        if log is not None:
+            facts = _facts(log, log.storage.url)
+            found += measures.reads(log, where, zone, rounds, seconds, tell)
+        if scratch is not None:
+            with scratch_folder(scratch, options, None if log is None else log.storage) as folder:
+                if log is None:
+                    made = measures.open_table(f"{folder}/table", options)
+                    found.append(measures.make_table(made, rows, tell))
+                    facts = _facts(made, None)
+                    found += measures.reads(
+                        made, where or measures.predicate_of(rows), zone, rounds, seconds, tell
+                    )
+                found.append(
+                    measures.commits(measures.open_table(f"{folder}/commits", options), commits, tell)
+                )
+                created = measures.open_table(f"{folder}/objects", options).storage
+                found += measures.creations(created, commits, tell)
+    _tell(facts, found, scratch, json)
+
+
+def _facts(log: DeltaLog, table: str | None) -> dict[str, Any]:
+    snapshot = log.snapshot()
+    live = snapshot.detail()
+    return {
+        "table": table,
+        "version": snapshot.version,
+        "numFiles": live["numFiles"],
+        "sizeInBytes": live["sizeInBytes"],
+    }
+
+
+def _tell(facts: dict[str, Any], found: list[Measurement], scratch: str | None, json: bool) -> None:
+    machine = {"python": platform.python_version(), "processors": os.cpu_count(), "delta_ds": __version__}
+    if json:
+        output.print_json({**facts, **machine, "measurements": [each.record() for each in found]})
+        return
+    name = facts["table"] or "a table made for this"
+    output.console.print(
+        f"{name}, version {facts['version']}: {facts['numFiles']} files, {output.size(facts['sizeInBytes'])}; "
+        f"delta_ds {__version__}, Python {machine['python']}, {machine['processors']} processors",
+        markup=False,
+    )
+    columns = ("", "rounds", "p50", "p95", "max", "rows/s", "MiB/s", "most time in")
+    output.print_table(columns, [_row(each) for each in found], right=columns[1:-1])
+    for each in found:
+        output.console.print(f"{each.name}: {each.what}{_calls(each)}", style="dim", markup=False)
+    if scratch is None:
+        output.console.print("nothing was written: --scratch FOLDER measures commits too", style="dim")
+
+
+def _row(each: Measurement) -> tuple[str, ...]:
+    record = each.record()
+    times = [_duration(record["seconds"][name]) for name in ("p50", "p95", "max")]
+    rows, size = record.get("rowsPerSecond"), record.get("bytesPerSecond")
+    return (
+        each.name,
+        str(record["rounds"]),
+        *times,
+        "" if rows is None else f"{rows:,}",
+        "" if size is None else f"{size / (1 << 20):.1f}",
+        record["dominatedBy"],
+    )
+
+
+def _calls(each: Measurement) -> str:
+    calls = each.record()["calls"]
+    parts = [f"{name} {call['count']:g} ({_duration(call['seconds'])})" for name, call in calls.items()]
+    return f"; calls a round: {', '.join(parts)}" if parts else ""
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"

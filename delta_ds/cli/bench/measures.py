@@ -1,0 +1,216 @@
+"""What is measured: loading, planning and reading a table, appending to one, creating objects."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, cast
+
+from delta_ds.cli.bench.clock import Measurement, WatchedStorage
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.environment import CACHE
+from delta_ds.kernel.storage.open import open_storage
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import pyarrow as pa
+
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+
+Tell = Callable[[str, int, int | None], None]
+# Files of a table that is made, and rows of a commit.
+_FILES = 10
+_COMMIT_ROWS = 100
+
+
+@contextmanager
+def _without_cache() -> Iterator[None]:
+    """No snapshot of an earlier process helps."""
+    before = os.environ.get(CACHE.name)
+    os.environ[CACHE.name] = "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[CACHE.name]
+        else:
+            os.environ[CACHE.name] = before
+
+
+def reads(
+    log: DeltaLog, where: str | None, zone: str, rounds: int, seconds: float, tell: Tell
+) -> list[Measurement]:
+    """Load, plan and read a table; nothing is written.
+
+    Parameters
+    ----------
+    where
+        SQL of the rows that are planned and read; None: all.
+    zone
+        Of timestamps in it.
+    rounds
+        How often each is done.
+    seconds
+        How long one reading of rows goes on at most.
+    """
+    watched = WatchedStorage(log.storage)
+    found = [_load(log, watched, rounds, tell)]
+    # The last one loaded is that which is planned and read.
+    snapshot = log.snapshot()
+    snapshot.live_files()
+    found.append(_plan(snapshot, watched, where, zone, rounds, tell))
+    found.append(_scan(snapshot, watched, where, zone, rounds, seconds, tell))
+    return found
+
+
+def _load(log: DeltaLog, watched: WatchedStorage, rounds: int, tell: Tell) -> Measurement:
+    measured = Measurement("load", "open the newest version, with all of its files")
+    with _without_cache():
+        _warm(lambda: log.snapshot().live_files())
+        for number in range(rounds):
+            tell("load", number, rounds)
+            with measured.round(watched):
+                log.snapshot().live_files()
+    return measured
+
+
+def _warm(action: Callable[[], object]) -> None:
+    """Do it once before it is measured: modules are imported, connections made."""
+    action()
+
+
+def _plan(
+    snapshot: Snapshot, watched: WatchedStorage, where: str | None, zone: str, rounds: int, tell: Tell
+) -> Measurement:
+    measured = Measurement("plan", "list the files that are read" + (f" for {where}" if where else ""))
+    _warm(lambda: snapshot.scan(where, timezone=zone).tasks())
+    for number in range(rounds):
+        tell("plan", number, rounds)
+        with measured.round(watched):
+            snapshot.scan(where, timezone=zone).tasks()
+    return measured
+
+
+def _scan(
+    snapshot: Snapshot,
+    watched: WatchedStorage,
+    where: str | None,
+    zone: str,
+    rounds: int,
+    seconds: float,
+    tell: Tell,
+) -> Measurement:
+    measured = Measurement("scan", "read these rows to Arrow")
+    for number in range(rounds):
+        tell("scan", number, rounds)
+        rows = size = 0
+        with measured.round(watched):
+            began = time.perf_counter()
+            scan = snapshot.scan(where, timezone=zone)
+            with closing(cast("Generator[pa.RecordBatch]", scan.to_batches())) as batches:
+                for batch in batches:
+                    rows, size = rows + batch.num_rows, size + batch.nbytes
+                    if time.perf_counter() - began > seconds:
+                        break
+        measured.rows.append(rows)
+        measured.bytes.append(size)
+    return measured
+
+
+def make_table(log: DeltaLog, rows: int, tell: Tell) -> Measurement:
+    """Fill a table with rows, file by file; a round is a file."""
+    watched = WatchedStorage(log.storage)
+    measured = Measurement("write", "append a file of rows")
+    each = max(rows // _FILES, 1)
+    for number in range(_FILES):
+        tell("write", number, _FILES)
+        made = _rows(number * each, each)
+        with measured.round(watched):
+            log.write(made)
+        measured.rows.append(each)
+        measured.bytes.append(made.nbytes)
+    return measured
+
+
+def predicate_of(rows: int) -> str:
+    """What a hundredth of such rows match, all in one file."""
+    return f"id < {max(rows // 100, 1)}"
+
+
+def commits(log: DeltaLog, count: int, tell: Tell) -> Measurement:
+    """Small appends one after the other, as a stream makes them; a round is a commit."""
+    made = _rows(0, _COMMIT_ROWS)
+    log.write(made)
+    watched = WatchedStorage(log.storage)
+    measured = Measurement("commit", f"append {_COMMIT_ROWS} rows")
+    for number in range(count):
+        tell("commit", number, count)
+        with measured.round(watched):
+            log.write(made)
+    return measured
+
+
+def creations(storage: Storage, count: int, tell: Tell) -> list[Measurement]:
+    """Create objects where there are none, and where there is one; a round is an object.
+
+    Raises
+    ------
+    StorageError
+        The store cannot create an object exactly once, or overwrites one.
+    """
+    from delta_ds.kernel.storage.open import log_store_for
+
+    log_store_for(storage)
+    watched = WatchedStorage(storage)
+    won = Measurement("create", "create an object that is not there: the heart of a commit")
+    lost = Measurement("create_refused", "the same where another writer was first")
+    for number in range(count):
+        tell("put-if-absent", number, count)
+        with won.round(watched):
+            storage.create(f"{number:06}.json", b"{}\n")
+        with lost.round(watched):
+            _refused(storage, f"{number:06}.json")
+    return [won, lost]
+
+
+def _refused(storage: Storage, name: str) -> None:
+    from delta_ds.exceptions import StorageError
+
+    try:
+        storage.create(name, b"{ }\n")
+    except FileExistsError:
+        return
+    raise StorageError(
+        f"{storage.describe(name)} was overwritten, though it was there: commits are not safe here"
+    )
+
+
+def _rows(first: int, count: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(first)
+    ids = np.arange(first, first + count)
+    return pa.table(
+        {
+            "id": ids,
+            "amount": random.random(count).round(4) * 1000,
+            "country": pa.array(["DE", "FR", "IT", "PL"]).take(pa.array(ids % 4)),
+            "text": pa.array([f"{number:016x}" for number in random.integers(0, 1 << 60, count)]),
+        }
+    )
+
+
+def open_table(path: str, options: dict[str, str]) -> DeltaLog:
+    """The log of a table with a storage of its own, whose calls are counted.
+
+    Raises
+    ------
+    DeltaError
+        The address or an option is wrong.
+    """
+    return DeltaLog.at(open_storage(path, options))
