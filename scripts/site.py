@@ -1,7 +1,7 @@
 """What mkdocs does not do by itself for the documentation site: a hook of `mkdocs.yml`.
 
-Pages that lie outside `docs/` (the changelog, contributing, benchmarks) become pages of the site, links to them lead
-there, and the tags of code blocks (`python check`), which are for `spark_tests/docs`, are left out.
+Pages that lie outside `docs/` (the changelog, contributing, security, benchmarks) become pages of the site, links to
+them lead there, and the tags of code blocks (`python check`), which are for `spark_tests/docs`, are left out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {
     "CHANGELOG.md": "project/changes.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
     "benchmarks/README.md": "project/benchmarks.md",
 }
 

@@ -14,6 +14,7 @@ from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, store_optio
 from delta_ds.cli.bench.clock import Measurement
 from delta_ds.cli.bench.scratch import scratch_folder
 from delta_ds.cli.progress import progress_bar
+from delta_ds.kernel.card import size_text
 from delta_ds.kernel.storage.store_options import uses_dynamodb
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _tell(facts: dict[str, Any], found: list[Measurement], scratch: str | None, 
         return
     name = facts["table"] or "a table made for this"
     output.console.print(
-        f"{name}, version {facts['version']}: {facts['numFiles']} files, {output.size(facts['sizeInBytes'])}; "
+        f"{name}, version {facts['version']}: {facts['numFiles']} files, {size_text(facts['sizeInBytes'])}; "
         f"delta_ds {__version__}, Python {machine['python']}, {machine['processors']} processors",
         markup=False,
     )
