@@ -87,6 +87,7 @@ def orders(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
 
 
 PREPARED: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
+    "docs/guide/ui.md": examples,
     "README.md": examples,
     "docs/command-line.md": command_line,
     "docs/commands.md": commands,

@@ -6,8 +6,10 @@ import io
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import urllib.request
 from contextlib import redirect_stdout
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -135,6 +137,8 @@ class Page:
         return "".join(told)
 
     def _pydelta(self, arguments: list[str]) -> tuple[int, str]:
+        if arguments[:1] == ["ui"]:
+            return _served([self._text(argument) for argument in arguments])
         from delta_ds.__main__ import main
 
         told = io.StringIO()
@@ -169,6 +173,28 @@ class Page:
         told = told.replace(str(self.folder), "/data")
         if not same(block.prints, told):
             raise Failed(f"{block.where} prints\n{told}\nand the page says\n{block.prints}")
+
+
+def _served(arguments: list[str]) -> tuple[int, str]:
+    """The status and the output of a page's server, which is asked for the page and then ended as by Ctrl+C."""
+    command = [
+        sys.executable,
+        "-m",
+        "delta_ds",
+        *arguments,
+        *([] if "--no-open" in arguments else ["--no-open"]),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
+        assert program.stdout is not None
+        told = ""
+        for line in program.stdout:
+            told += line
+            if address := re.match(r"(http://)(?:0\.0\.0\.0|([\w.]+))(:\d+/\S+)$", line):
+                with urllib.request.urlopen(
+                    f"{address[1]}{address[2] or '127.0.0.1'}{address[3]}", timeout=60
+                ):
+                    program.send_signal(signal.SIGINT)
+        return program.wait(timeout=60), told
 
 
 _MOMENT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"

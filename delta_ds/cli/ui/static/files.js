@@ -8,7 +8,7 @@ export async function files(into, { ask, table: found, parameters, go }) {
   const partitioned = found.partitionColumns.length > 0;
   const chosen = parameters.partition === undefined ? null : Number(parameters.partition);
   into.append(figures(["Files", count(found.files)], ["Size", bytes(found.bytes)], ["Rows", count(found.rows)],
-    ["Typical file", found.files ? bytes(found.bytes / found.files) : "–"]));
+    ["Mean size", found.files ? bytes(found.bytes / found.files) : "–"]));
   if (partitioned) {
     const holder = h("div", {});
     into.append(h("section", {}, h("h2", {}, `By partition: ${found.partitionColumns.join(", ")}`), holder));
