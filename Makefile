@@ -60,7 +60,7 @@ types: $(VENV)/.dev ## Type check (mypy --strict)
 
 docs: $(VENV)/.dev ## Write the generated parts of docs/ anew, and build the documentation site into site/
 	$(BIN)/python scripts/generate_docs.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer examples
 	DELTA_DS_QUICK=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "$(NO_JVM) and not slow" $(NOT_QUICK) $(ARGS)

@@ -359,7 +359,7 @@ def generated(text: str) -> str:
 
 def outdated() -> dict[Path, str]:
     """The pages, and records of what is public, that differ from what the code says, and what they should be."""
-    pages = {page: page.read_text() for page in sorted(DOCS.glob("*.md"))}
+    pages = {page: page.read_text() for page in sorted(DOCS.rglob("*.md"))}
     outdated_pages = {page: new for page, old in pages.items() if (new := generated(old)) != old}
     return {**outdated_pages, **public_surface.outdated()[0]}
 

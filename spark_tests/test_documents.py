@@ -15,6 +15,7 @@ PACKAGE = ROOT / "delta_ds"
 CHECKLIST = DOCS / "protocol-checklist.md"
 MATRIX = DOCS / "conflict-matrix.md"
 
+_BLOCK = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = r"[A-Z]{2,3}-(?:RW|R|W)-[0-9]{2}"
 
 
@@ -94,23 +95,47 @@ def test_a_demand_names_the_modules_that_cite_it(texts: dict[Path, str]) -> None
     assert not sorted(missing)
 
 
-def _files_named(text: str) -> Iterator[str]:
-    for name in _paths(text):
-        yield name
-    for name in re.findall(r"\]\(([\w./-]+\.md)(?:#[\w-]+)?\)", text):
-        yield name
+def _documents(texts: dict[Path, str]) -> Iterator[tuple[Path, str]]:
+    """The pages of `docs/` and its folders, and those that lie elsewhere for people to find."""
+    return ((page, text) for page, text in texts.items() if page.suffix == ".md")
 
 
 def test_files_that_documents_name_are_there(texts: dict[Path, str]) -> None:
-    known = [path.relative_to(ROOT).as_posix() for path in texts] + [p.as_posix() for p in ROOT.glob("*.md")]
+    known = [path.relative_to(ROOT).as_posix() for path in texts]
     missing = [
         (page.relative_to(ROOT).as_posix(), name)
-        for page, text in texts.items()
-        if page.suffix == ".md" and (page.parent == DOCS or page.name == "README.md")
-        for name in _files_named(text)
-        if not any(f"/{path}".endswith("/" + name.removeprefix("../").removeprefix("./")) for path in known)
+        for page, text in _documents(texts)
+        if page.is_relative_to(DOCS) or page.name == "README.md"
+        for name in _paths(text)
+        if not any(f"/{path}".endswith("/" + name) for path in known)
     ]
     assert not missing
+
+
+def test_links_of_documents_lead_to_files_and_headings(texts: dict[Path, str]) -> None:
+    missing = [
+        (page.relative_to(ROOT).as_posix(), f"{target}{anchor}")
+        for page, text in _documents(texts)
+        for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)", _BLOCK.sub("", text))
+        if not _leads(page, target, anchor, texts)
+    ]
+    assert not missing
+
+
+def _leads(page: Path, target: str, anchor: str, texts: dict[Path, str]) -> bool:
+    there = (page.parent / target).resolve() if target else page
+    if not anchor or there.suffix != ".md":
+        return there.exists()
+    return there in texts and anchor[1:] in _anchors(texts[there])
+
+
+def _anchors(text: str) -> set[str]:
+    """The headings of a page as links name them, and the marks of its own."""
+    found = set(re.findall(r"\bid=\"([^\"]+)\"", text))
+    for heading in re.findall(r"^#{1,6} (.+?)(?: \{#.*\})?$", _BLOCK.sub("", text), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        found.add(re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-"))
+    return found
 
 
 def test_documents_that_code_names_are_there(texts: dict[Path, str]) -> None:
@@ -118,7 +143,7 @@ def test_documents_that_code_names_are_there(texts: dict[Path, str]) -> None:
         (path.relative_to(ROOT).as_posix(), name)
         for path, text in texts.items()
         if path.suffix == ".py"
-        for name in re.findall(r"docs/[\w-]+\.md", text)
+        for name in re.findall(r"docs/[\w/-]+\.md", text)
         if not (ROOT / name).is_file()
     ]
     assert not missing
@@ -133,7 +158,7 @@ def test_tests_that_documents_name_are_there(texts: dict[Path, str]) -> None:
     missing = [
         (page.name, name)
         for page, text in texts.items()
-        if page.parent == DOCS
+        if page.is_relative_to(DOCS)
         for name in re.findall(r"\b(?:Test[A-Z]\w+|test_\w+)", text)
         if name not in names
     ]

@@ -20,7 +20,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("material", reason="mkdocs-material is not installed")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -60,3 +60,15 @@ def test_tags_of_blocks_are_not_shown(site: Path) -> None:
         assert "```" not in re.sub(
             r"<code[^>]*>.*?</code>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
         ), page
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    reference = "".join(page.read_text(encoding="utf-8") for page in (site / "api").rglob("index.html"))
+    there = set(re.findall(r"\bid=\"?([\w.]+)", reference))
+    surface = (ROOT / "spark_tests" / "public_surface" / "names.txt").read_text(encoding="utf-8")
+    names = [
+        match[1] for match in re.finditer(r"^(?:class |property )?(delta_ds[\w.]+)", surface, re.MULTILINE)
+    ]
+    assert len(names) > 200
+    missing = [name for name in names if name not in there and not name.startswith("delta_ds.spark.")]
+    assert [name for name in missing if f">{name.rpartition('.')[2]}<" not in reference] == []
