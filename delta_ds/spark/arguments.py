@@ -59,7 +59,11 @@ def check_arguments(
     """
     signature = inspect.signature(function)
     hints = _hints(function)
-    for name, value in signature.bind(*arguments, **keywords).arguments.items():
+    try:
+        bound = signature.bind(*arguments, **keywords).arguments
+    except TypeError as error:
+        raise TypeError(f"{error}: {_call_form(function, signature, arguments)}") from None
+    for name, value in bound.items():
         hint = hints.get(name, Any)
         if signature.parameters[name].kind in _VARIADIC:
             values = value if isinstance(value, tuple) else tuple(value.values())
@@ -76,6 +80,16 @@ def check_arguments(
                         "arg_type": type(one).__name__,
                     },  # fmt: skip
                 )
+
+
+def _call_form(function: Callable[..., Any], signature: inspect.Signature, given: Sequence[Any]) -> str:
+    """How a method is called: `it is DeltaTable.forPath(sparkSession, path, hadoopConf=None)`."""
+    name, parameters = function.__name__, list(signature.parameters.values())
+    if parameters[0].name in ("self", "cls") and given:
+        owner = given[0] if isinstance(given[0], type) else type(given[0])
+        name, parameters = f"{owner.__name__}.{name}", parameters[1:]
+    plain = [one.replace(annotation=one.empty) for one in parameters]
+    return f"it is {name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"
 
 
 @functools.cache

@@ -31,6 +31,7 @@ from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.engine import is_connect
+from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
@@ -89,6 +90,7 @@ class DeltaTableBuilder(Generic[_Table]):
         self._clustering: tuple[str, ...] = ()
         self._properties: dict[str, str] = {}
         self._options: dict[str, str] = {}
+        self._unfinished = NotExecuted("the table that a builder describes")
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[_Table]:
         """The name of the table in the catalog, or ``delta.`/path` ``.
@@ -321,6 +323,7 @@ class DeltaTableBuilder(Generic[_Table]):
         >>> builder.execute().history().first().operation
         'CREATE TABLE'
         """
+        self._unfinished.done()
         if self._name is not None:
             return self._create_named(self._name)
         if self._location is None:
@@ -337,6 +340,18 @@ class DeltaTableBuilder(Generic[_Table]):
             defaults=default_properties(settings.session_settings(self._spark)),
         )
         return self._table_of(open_handle(self._spark, self._location, self._options))
+
+    def __repr__(self) -> str:
+        place = self._name or self._location or "no place yet"
+        columns = ", ".join(field.name for field in self._fields)
+        return f"<table to be made: {place} ({columns}): nothing happens before execute()>"
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name):
+            raise missing_attribute(
+                self, name, "first call execute(), which makes the table; its rows are toDF()"
+            )
 
     def _create_named(self, name: str) -> _Table:
         from delta_ds.spark.catalog.creation import NewTable, create_empty

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructField as SparkStructField
 
 from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
+from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.kernel.alter import clustering, constraints, identity
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
@@ -41,6 +42,18 @@ class TableDescription:
     """The methods of `DeltaTable` that change no rows; most of them are SQL in delta-spark."""
 
     def __init__(self, handle: Handle) -> None:
+        given: object = handle
+        if not isinstance(given, Handle):
+            with delta_errors():
+                raise InvalidArgumentError(
+                    "a DeltaTable is got by DeltaTable.forPath(spark, path) or DeltaTable.forName(spark, name), and "
+                    f"not by DeltaTable({given!r:.100})",
+                    parameters={
+                        "arg_name": "handle",
+                        "expected_type": "Handle",
+                        "arg_type": type(given).__name__,
+                    },
+                )
         self._handle = handle
 
     # --- properties and protocol

@@ -19,6 +19,7 @@ from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
 from delta_ds.spark.engine import is_connect
+from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
@@ -543,7 +544,8 @@ class DeltaTable(TableDescription, Shown):
         """
         from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
 
-        return DeltaMergeBuilder(self._handle, source, condition)
+        unfinished = NotExecuted(f"the MERGE into {self._handle.where}")
+        return DeltaMergeBuilder(self._handle, source, condition, _unfinished=unfinished)
 
     # --- files
 
@@ -831,6 +833,11 @@ class DeltaTable(TableDescription, Shown):
         facts = [("catalog", handle.name), ("session", "Spark Connect" if is_connect(handle.spark) else None)]
         note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
         return replace(known, facts=[*facts, *known.facts], note=note)
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name, "its rows are the DataFrame toDF()")
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ def test_every_method_has_arguments_of_a_type() -> None:
 )
 def test_argument_of_another_type_is_refused(call: Callable[[DeltaTable], object]) -> None:
     table = object.__new__(DeltaTable)
-    table._handle = None  # type: ignore[assignment]
+    table._handle = SimpleNamespace(where="/x")  # type: ignore[assignment]
     with pytest.raises(InvalidArgumentError, match="needs to be"):
         call(table)
 

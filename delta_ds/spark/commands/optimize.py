@@ -37,6 +37,7 @@ from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engine import engine_info, is_connect
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.progress import phase
 from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
 
@@ -107,6 +108,7 @@ class DeltaOptimizeBuilder:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._where: tuple[str, ...] = ()
+        self._unfinished = NotExecuted(f"the OPTIMIZE of {handle.where}")
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """Only files of partitions that match; given twice, both must hold.
@@ -210,7 +212,16 @@ class DeltaOptimizeBuilder:
         """
         return self._execute(FULL)
 
+    def __repr__(self) -> str:
+        return f"<OPTIMIZE of {self._handle.where}: nothing happens before execute...()>"
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name, "first call one of execute...(), whose answer is a DataFrame")
+
     def _execute(self, kind: str, columns: Sequence[str] = ()) -> DataFrame:
+        self._unfinished.done()
         asked = session_request(self._handle.spark)
         return run_optimize(
             self._handle, replace(asked, kind=kind, where=self._where, columns=tuple(columns))

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.records import dataclass, replace
+from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.merge.clauses import Clause, Do, When
 from delta_ds.spark.commands.merge.run import run_merge
+from delta_ds.spark.misuse import NotExecuted, missing_attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,6 +46,7 @@ class DeltaMergeBuilder:
     _condition: str | Column
     _clauses: tuple[Clause, ...] = ()
     _evolve: bool = False
+    _unfinished: NotExecuted = field(default_factory=lambda: NotExecuted("a MERGE"), compare=False)
 
     def whenMatchedUpdate(
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
@@ -227,7 +229,16 @@ class DeltaMergeBuilder:
         >>> merge.whenMatchedDelete().execute().first().num_deleted_rows
         2
         """
+        self._unfinished.done()
         return run_merge(self._handle, self._source, self._condition, self._clauses, self._evolve)
+
+    def __repr__(self) -> str:
+        return f"<MERGE into {self._handle.where} of {len(self._clauses)} clauses: nothing happens before execute()>"
+
+    if not TYPE_CHECKING:  # which would let every name pass
+
+        def __getattr__(self, name):
+            raise missing_attribute(self, name, "first call execute(), whose answer is a DataFrame")
 
     def _with(
         self,
