@@ -10,6 +10,7 @@ import typer
 from delta_ds.cli import output
 from delta_ds.cli.arguments import Json, StorageOption, Where, Zone, column_names, open_at
 from delta_ds.cli.json_values import shown
+from delta_ds.kernel.arrow_buffers import true_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +157,7 @@ def _changed(before: pa.Table, after: pa.Table, key: tuple[str, ...]) -> list[di
     anywhere = pa.array([False] * before.num_rows, pa.bool_())
     for flag in flags.values():
         anywhere = pc.or_(anywhere, flag)
-    numbers = pc.indices_nonzero(anywhere)
+    numbers = true_rows(anywhere)
     old, new = before.take(numbers).to_pylist(), after.take(numbers).to_pylist()
     marks = {name: flag.take(numbers).to_pylist() for name, flag in flags.items()}
     return [

@@ -34,6 +34,16 @@ def numbers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, np.dtype[np.i
     return np.frombuffer(values.buffers()[1], np.int64)[values.offset :][: len(values)]
 
 
+def true_rows(flags: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The places of what is true, as int64; null is not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # Before Arrow 26 `indices_nonzero` of no chunks at all brings the process down.
+    whole = flags.combine_chunks() if isinstance(flags, pa.ChunkedArray) else flags
+    return pc.indices_nonzero(whole).cast(pa.int64())
+
+
 def bitmap(values: Any) -> pa.Buffer:
     """Truth values, one bit each, as Arrow stores booleans and which values are valid."""
     import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.arrow_buffers import true_rows
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.segment import list_log, version_not_found
 from delta_ds.kernel.storage.log_store import relative_commit_path
@@ -39,8 +40,8 @@ def commit_page(view: TableView, version: int, offset: int, limit: int) -> dict[
         raise version_not_found(list_log(storage), version) from None
     kinds = _kinds(f"{path} of {storage.url}", data)
     lines = [line for line in data.splitlines() if line.strip()]
-    others = pc.indices_nonzero(pc.is_null(kinds)).to_pylist()
-    on_files = pc.indices_nonzero(pc.is_valid(kinds))
+    others = true_rows(pc.is_null(kinds)).to_pylist()
+    on_files = true_rows(pc.is_valid(kinds))
     counts = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist() if each["values"]}
     page = [parse_json(lines[n]) for n in on_files[offset : offset + limit].to_pylist()]
     return {

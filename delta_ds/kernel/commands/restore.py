@@ -31,6 +31,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, Metadata, Protocol
 from delta_ds.kernel.alter.protocol import weakest_protocol
+from delta_ds.kernel.arrow_buffers import true_rows
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.features import IN_COMMIT_TIMESTAMP
 from delta_ds.kernel.live_adds import add_bodies, live_adds
@@ -220,8 +221,7 @@ class _FileDifference:
         if ENABLE_ROW_TRACKING.of(wanted.metadata.configuration):
             missing = pc.or_(missing, _lost_row_ids(old, old_keys, new, new_keys))
         gone = pc.invert(pc.is_in(new_keys, value_set=_one(old_keys)))
-        rows = pc.indices_nonzero(gone).cast("int64")
-        return cls(wanted, _one(old_keys.filter(missing)), rows)
+        return cls(wanted, _one(old_keys.filter(missing)), true_rows(gone))
 
     def restored_bodies(self) -> Iterator[AddFile]:
         """The `add` actions of the files that come back."""

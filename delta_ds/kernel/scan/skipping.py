@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel.arrow_buffers import true_rows
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.arrays import FALSE, scalar_of
 from delta_ds.kernel.expressions.tree import Expression, columns, conjuncts
@@ -230,7 +231,7 @@ def _leaves(
 
 def row_numbers(length: int) -> pa.Int64Array:
     """The numbers 0, 1, ... of that many rows."""
-    return pc.indices_nonzero(same_for_all(True, length)).cast(pa.int64())
+    return true_rows(same_for_all(True, length))
 
 
 class _Steps:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import DeltaError, LogError
+from delta_ds.kernel.arrow_buffers import true_rows
 from delta_ds.kernel.commands.fsck.findings import (
     MISSING_FILE,
     MISSING_VECTOR,
@@ -77,7 +78,7 @@ def _present(
     right = pc.is_valid(places)
     if sizes is not None and found is not None:
         right = pc.and_(right, pc.fill_null(pc.equal(found, sizes), False))
-    doubtful = pc.indices_nonzero(pc.invert(right)).to_pylist()
+    doubtful = true_rows(pc.invert(right)).to_pylist()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         asked = pool.map(lambda number: _size(storage, named[number].as_py()), doubtful)
         for number, size in zip(doubtful, asked, strict=True):

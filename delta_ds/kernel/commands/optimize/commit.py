@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import operations
 from delta_ds.kernel.actions import AddFile
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.arrow_buffers import texts, true_rows
 from delta_ds.kernel.commands.dml.commit import discard_folder
 from delta_ds.kernel.commands.optimize.checks import partition_predicate
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
@@ -139,7 +139,7 @@ def _input_rows(snapshot: Snapshot, plan: OptimizePlan) -> pa.Array | None:
     """The rewritten files among the live files; None if one is not there, or has other deleted rows."""
     table = snapshot.live_files().table
     wanted = {piece.path: piece.deletion_vector for piece in plan.slices}
-    rows = pc.indices_nonzero(pc.is_in(table["path"], value_set=texts(list(wanted)))).cast(pa.int64())
+    rows = true_rows(pc.is_in(table["path"], value_set=texts(list(wanted))))
     if len(rows) != len(wanted):
         return None
     found = table.select(["path", "deletionVector"]).take(rows)

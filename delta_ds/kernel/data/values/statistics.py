@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.arrow_buffers import texts, true_rows
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
@@ -165,7 +165,7 @@ def _leaves_of_texts(
     if found is None:
         if 2 * len(rows) <= files.num_rows:
             return _parsed(files.stats_texts(rows), wanted)
-        everyone = pc.indices_nonzero(pa.repeat(TRUE, files.num_rows)).cast(pa.int64())
+        everyone = true_rows(pa.repeat(TRUE, files.num_rows))
         parsed = _parsed(files.stats_texts(everyone), wanted)
         found = {names[leaf]: column for leaf, column in parsed.items()}
         files.keep(found)
