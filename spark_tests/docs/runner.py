@@ -189,10 +189,8 @@ def _served(arguments: list[str]) -> tuple[int, str]:
         told = ""
         for line in program.stdout:
             told += line
-            if address := re.match(r"(http://)(?:0\.0\.0\.0|([\w.]+))(:\d+/\S+)$", line):
-                with urllib.request.urlopen(
-                    f"{address[1]}{address[2] or '127.0.0.1'}{address[3]}", timeout=60
-                ):
+            if address := re.match(r"http://[\w.-]+(:\d+/\S+)$", line):
+                with urllib.request.urlopen(f"http://127.0.0.1{address[1]}", timeout=60):
                     program.send_signal(signal.SIGINT)
         return program.wait(timeout=60), told
 

@@ -55,7 +55,8 @@ def ui(
     with server, _ended_by_signals(server):
         _tell(server, host, json)
         if open_ or (open_ is None and _has_screen()):
-            _open(server.url)
+            # Some browsers stay in the foreground, and the page is to be there meanwhile.
+            threading.Thread(target=_open, args=(server,), daemon=True).start()
         server.serve_forever(poll_interval=0.2)
 
 
@@ -82,8 +83,8 @@ def _has_screen() -> bool:
     )
 
 
-def _open(url: str) -> None:
-    if not webbrowser.open(url):
+def _open(server: PageServer) -> None:
+    if not webbrowser.open(server.url_for_once()):
         output.errors.print("no browser is found here: open the address in one", style="yellow")
 
 

@@ -89,15 +89,36 @@ class PageServer(ThreadingHTTPServer):
         self.view = view
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.pages = _static_files()
+        self._keys: set[str] = set()
         super().__init__(address, _Handler)
         self.names = _own_names(host, self.is_local)
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self.server_port}/{self.token}/"
+        # An address of all networks is none that a browser can open.
+        host = socket.gethostname() if self._ip.is_unspecified else host
+        self._base = f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
+        self.url = f"{self._base}{self.token}/"
 
     @property
     def is_local(self) -> bool:
         """Whether only programs of this machine reach it."""
-        return ipaddress.ip_address(str(self.server_address[0]).partition("%")[0]).is_loopback
+        return self._ip.is_loopback
+
+    @property
+    def _ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        return ipaddress.ip_address(str(self.server_address[0]).partition("%")[0])
+
+    def url_for_once(self) -> str:
+        """An address that leads to the page once: everybody on a machine sees what programs are started with."""
+        key = secrets.token_urlsafe(_TOKEN_BYTES)
+        self._keys.add(key)
+        return f"{self._base}{key}"
+
+    def take_key(self, key: str) -> bool:
+        """Whether this is the random part of an address of `url_for_once` that nobody has used yet."""
+        try:
+            self._keys.remove(key)
+        except KeyError:
+            return False
+        return True
 
     def server_bind(self) -> None:
         # That of HTTPServer asks the network for a name that nobody needs here.
@@ -176,6 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
         if target is None or target.scheme or target.netloc or not target.path.startswith("/"):
             return _refusal(HTTPStatus.BAD_REQUEST, "the request names no path")
         token, slash, name = unquote(target.path[1:]).partition("/")
+        if not slash and self.command == "GET" and self.server.take_key(token):
+            return _Answer(HTTPStatus.SEE_OTHER, _JSON, b"", {"Location": f"/{self.server.token}/"})
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             return _refusal(
                 HTTPStatus.FORBIDDEN,

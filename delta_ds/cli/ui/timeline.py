@@ -37,6 +37,8 @@ def timeline_page(view: TableView, before: int | None, limit: int) -> dict[str, 
     DeltaError
         The log is damaged, or there is no such version.
     """
+    if before == 0:
+        return {"versions": [], "older": False}
     last = view.newest() if before is None else view.snapshot(before - 1)
     # What the first of a timeline changed is not told: it is there for the second one's sake.
     counted = {row["version"]: row for row in last.timeline(limit + 1).versions.to_pylist()}

@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 
 # Somebody goes back and forth between a few versions, and pages through the answers to a filter.
 _KEPT = 4
+# Of a version.
+_MOST_DIGITS = 19
 
 
 class TableView:
@@ -39,6 +41,7 @@ class TableView:
         self.log = log
         self.zone = zone
         self.start = start
+        self._id: str | None = None
         self._snapshots: _Recent[Snapshot] = _Recent()
         self._explained: _Recent[Explanation] = _Recent()
         self._figures: _Recent[FileFigures] = _Recent()
@@ -46,6 +49,10 @@ class TableView:
     def newest(self) -> Snapshot:
         """The newest version, looked for anew."""
         found = self.log.snapshot()
+        if found.metadata.id != self._id:
+            # Another table has come to be in its place.
+            self._snapshots, self._explained, self._figures = _Recent(), _Recent(), _Recent()
+            self._id = found.metadata.id
         return self._snapshots.get(found.version, lambda: found)
 
     def resolve(self, at: str) -> Snapshot:
@@ -57,7 +64,7 @@ class TableView:
             There is none.
         """
         at = at.strip()
-        if at.isdecimal():
+        if at.isascii() and at.isdecimal() and len(at) <= _MOST_DIGITS:
             return self.snapshot(int(at))
         if at:
             found = snapshot_at(self.log, None, at, self.zone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -73,24 +74,34 @@ class Page:
 
 
 @contextmanager
-def served(table: Path | str, zone: str = "UTC", start: int | None = None) -> Iterator[Page]:
-    """The page of a table."""
-    with open_server(TableView(DeltaLog(str(table)), zone, start), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Page(server)
-        finally:
-            server.shutdown()
-            thread.join()
+def serving(server: PageServer) -> Iterator[None]:
+    """A server that answers, in a thread."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(table: Path | str, zone: str = "UTC", start: int | None = None) -> Iterator[Page]:
+    """The page of a table."""
+    view = TableView(DeltaLog(str(table)), zone, start)
+    with open_server(view, "127.0.0.1", 0) as server, serving(server):
+        yield Page(server)
+
+
+@contextmanager
+def running(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The program, and the address that it prints first."""
+    given = [*arguments] if environment is not None else [*arguments, "--no-open"]
     program = subprocess.Popen(
-        [sys.executable, "-m", "delta_ds", "ui", *arguments, "--no-open"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "delta_ds", "ui", *given],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})},
     )  # fmt: skip
     try:
         assert program.stdout is not None and program.stderr is not None

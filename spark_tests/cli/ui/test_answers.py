@@ -13,6 +13,7 @@ import pytest
 
 from delta_ds import DeltaLog
 from delta_ds.cli.ui import rows as rows_module
+from delta_ds.kernel.commands.health import health
 from delta_ds.testing import TableBuilder
 from spark_tests.cli.ui.serving import Page, served
 
@@ -79,6 +80,27 @@ def test_a_new_version_is_seen_by_the_next_request(tmp_path: Path) -> None:
         assert page.ask("table")["rows"] == 1
         DeltaLog(tmp_path).write(pa.table({"id": [2]}))
         assert (page.ask("table")["version"], page.ask("table")["rows"]) == (1, 2)
+
+
+def test_another_table_in_the_place_of_this_one_is_not_taken_for_it(tmp_path: Path) -> None:
+    DeltaLog(tmp_path / "t").write(pa.table({"id": [1]}))
+    with served(tmp_path / "t") as page:
+        assert page.ask("table")["rows"] == 1
+        shutil.rmtree(tmp_path / "t")
+        DeltaLog(tmp_path / "t").write(pa.table({"other": [1, 2]}))
+        found = page.ask("table")
+        assert (found["rows"], found["columns"][0]["name"]) == (2, "other")
+        assert page.ask("rows", version=0)["columns"][0]["name"] == "other"
+
+
+@pytest.mark.parametrize("at", ["9" * 5000, "\u0663", "9" * 25])
+def test_odd_numbers_name_no_version(sales: Page, at: str) -> None:
+    assert sales.ask("table", at=at, status=400)["condition"]
+
+
+def test_before_the_first_version_there_is_none(sales: Page) -> None:
+    assert sales.ask("timeline", before=0) == {"versions": [], "older": False}
+    assert [row["version"] for row in sales.ask("timeline", before=1)["versions"]] == [0]
 
 
 def test_the_timeline_is_that_of_the_kernel_page_by_page(sales: Page, path: Path) -> None:
@@ -307,9 +329,10 @@ def test_looking_for_rows_ends_in_time(tmp_path: Path, monkeypatch: pytest.Monke
         assert found["rows"] == [] and found["stopped"]
 
 
-def test_health_is_that_of_the_command(sales: Page) -> None:
-    found = sales.ask("health")
-    assert found["num_files"] == 18 and [each["command"] for each in found["due"]] == ["OPTIMIZE"]
+def test_health_is_that_of_the_command(sales: Page, path: Path) -> None:
+    found, known = sales.ask("health"), health(DeltaLog(path))
+    assert found["num_files"] == known.num_files == 18
+    assert [each["command"] for each in found["due"]] == [due.command for due in known.due] != []
 
 
 # --- odd tables

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -65,8 +66,8 @@ def test_programs_get_the_address_as_json(sales: str) -> None:
 
 def test_everybody_is_let_in_only_with_a_warning(sales: str) -> None:
     with running(sales, "--host", "0.0.0.0") as (program, url):
-        assert url.startswith("http://0.0.0.0:")
-        assert b"app.js" in fetch(url)
+        assert url.startswith(f"http://{socket.gethostname()}:")
+        assert b"app.js" in fetch(f"http://127.0.0.1:{url.rpartition(':')[2]}")
         program.send_signal(signal.SIGINT)
         assert "warning: whoever reaches 0.0.0.0" in program.communicate(timeout=30)[1]
 
@@ -99,3 +100,32 @@ def test_ctrl_c_in_a_terminal_ends_it(sales: str) -> None:
     os.write(terminal, b"\x03")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.close(terminal)
+
+
+def test_a_browser_gets_an_address_that_works_once(sales: str, tmp_path: Path) -> None:
+    # Everybody on a machine sees what programs are started with.
+    seen = tmp_path / "seen"
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\necho "$1" > {seen}.part\nmv {seen}.part {seen}\n')
+    program.chmod(0o755)
+    with running(sales, "--open", environment={"BROWSER": str(program)}) as (_, url):
+        until = time.monotonic() + 60
+        while not seen.exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        given = seen.read_text().strip()
+        assert url.split("/")[3] not in given
+        assert b"app.js" in fetch(given)
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            fetch(given)
+
+
+def test_without_a_screen_no_browser_is_started(sales: str, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {seen}\n")
+    program.chmod(0o755)
+    environment = {"BROWSER": str(program), "DISPLAY": ":99"}
+    with running(sales, environment=environment) as (_, url):  # its output is no terminal
+        assert fetch(url)
+    assert not seen.exists()

@@ -10,9 +10,12 @@ export async function health(into, { ask, table: found }) {
       { label: "Because it", wide: true, cell: (row) => row.reason },
     ], known.due)
     : h("p", { class: "well" }, "Nothing is due.");
+  const advice = known.due.length
+    ? h("p", { class: "quiet" }, h("code", {}, "pydelta maintain"), " does what is due.")
+    : "";
   into.append(
     known.version === found.version ? "" : h("p", { class: "quiet" }, `Of version ${count(known.version)}, the newest.`),
-    h("section", { id: "due" }, h("h2", {}, "Due"), due),
+    h("section", { id: "due" }, h("h2", {}, "Due"), due, advice),
     figures(
       ["Files", count(known.num_files)],
       ["Size", bytes(known.size_in_bytes)],
