@@ -32,10 +32,16 @@ def public(function: _F) -> _F:
 
     @functools.wraps(function)
     def called(*arguments: Any, **keywords: Any) -> Any:
-        with delta_errors():
-            check_arguments(function, arguments, keywords)
-        with delta_errors(), failed_jobs(_call_label(function, arguments)):
-            return function(*arguments, **keywords)
+        try:
+            with delta_errors():
+                check_arguments(function, arguments, keywords)
+            with delta_errors(), failed_jobs(_call_label(function, arguments)):
+                return function(*arguments, **keywords)
+        except Exception:
+            unfinished = getattr(arguments[0], "_unfinished", None) if arguments else None
+            if unfinished is not None:
+                unfinished.done()  # this error says enough
+            raise
 
     return cast(_F, called)
 

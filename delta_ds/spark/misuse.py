@@ -36,8 +36,7 @@ class NotExecuted:
         self._waiting = False
 
     def __del__(self) -> None:
-        # An error on the way says enough.
-        if self._waiting and not sys.is_finalizing() and sys.exc_info()[0] is None:
+        if self._waiting and not sys.is_finalizing():
             # It goes away in the statement in which it is made and left.
             warnings.warn(f"{self._what} was not executed: nothing happens without execute()", stacklevel=2)
 

@@ -430,7 +430,7 @@ class DeltaTable(TableDescription, Shown):
         Examples
         --------
         >>> DeltaTable.forPath(spark, "examples/data/sales").maintain(dryRun=True).steps[0].command
-        'OPTIMIZE'
+        'REORG'
         """
         from delta_ds.spark.commands.maintain import run_maintenance
 

@@ -47,6 +47,11 @@ class Step:
         What it did, under the names of the history.
     error
         What contradicted it; None where nothing did.
+
+    Examples
+    --------
+    >>> Step("OPTIMIZE", "joins 40 files into 1", "planned").outcome
+    'planned'
     """
 
     command: str
@@ -58,7 +63,13 @@ class Step:
     error: str | None = None
 
     def row(self) -> dict[str, Any]:
-        """Its attributes by name."""
+        """Its attributes by name.
+
+        Examples
+        --------
+        >>> Step("OPTIMIZE", "joins 40 files into 1", "planned").row()["reason"]
+        'joins 40 files into 1'
+        """
         return {name: getattr(self, name) for name in Step.__match_args__}
 
 
@@ -74,6 +85,13 @@ class Maintenance:
         Whether nothing was done.
     steps
         What was due, in order; empty: nothing.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> print(maintain(DeltaLog("/data/orders"), dry_run=True))
+    /data/orders: dry run
+      nothing is due
     """
 
     table: str

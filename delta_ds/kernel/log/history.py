@@ -220,7 +220,15 @@ def commit_times(
 
 
 class History(list[dict[str, Any]], Shown):
-    """The commits of a table, newest first: a list of dictionaries with the keys of `DESCRIBE HISTORY`."""
+    """The commits of a table, newest first: a list of dictionaries with the keys of `DESCRIBE HISTORY`.
+
+    Examples
+    --------
+    >>> from delta_ds import DeltaLog
+    >>> commits = DeltaLog("/data/orders").history()
+    >>> len(commits), commits[0]["version"], commits[0]["operation"]
+    (2, 1, 'WRITE')
+    """
 
     def __str__(self) -> str:
         return self._card().text()
