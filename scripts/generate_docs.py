@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
+import pkgutil
 import re
 import string
 import sys
@@ -115,7 +117,13 @@ def _code(text: str | None) -> str:
     return f"`{text}`" if text else ""
 
 
-def _options(options: Iterable[object]) -> list[str]:
+def _mark(name: str, kind: str = "") -> str:
+    """A name with a mark that links lead to: `options.md#write-mergeschema`, `properties.md#delta.appendonly`."""
+    mark = f"{kind}-{name}" if kind else name
+    return f'<a id="{mark.lower()}"></a>{_code(name)}'
+
+
+def _options(options: Iterable[object], kind: str) -> list[str]:
     from delta_ds.kernel.options.parsing import Option
 
     rows = []
@@ -124,26 +132,26 @@ def _options(options: Iterable[object]) -> list[str]:
         older = (
             f" (older name: {', '.join(_code(alias) for alias in option.aliases)})" if option.aliases else ""
         )
-        rows.append([_code(option.name), option.type, option.default or "", option.meaning + older])
+        rows.append([_mark(option.name, kind), option.type, option.default or "", option.meaning + older])
     return _table(["option", "type", "default", "meaning"], rows)
 
 
 def read_options() -> list[str]:
     from delta_ds.kernel.options.read import READ_OPTIONS
 
-    return _options(READ_OPTIONS)
+    return _options(READ_OPTIONS, "read")
 
 
 def write_options() -> list[str]:
     from delta_ds.kernel.options.write import WRITE_OPTIONS
 
-    return _options(WRITE_OPTIONS)
+    return _options(WRITE_OPTIONS, "write")
 
 
 def stream_read_options() -> list[str]:
     from delta_ds.kernel.options.stream_read import STREAM_READ_OPTIONS
 
-    return _options(STREAM_READ_OPTIONS)
+    return _options(STREAM_READ_OPTIONS, "stream")
 
 
 def batch_only_options() -> list[str]:
@@ -156,7 +164,7 @@ def store_options() -> list[str]:
     from delta_ds.kernel.storage.store_options import STORE_OPTIONS
 
     return _table(
-        ["option", "meaning"], [[_code(f"storage.{name}"), text] for name, text in STORE_OPTIONS.items()]
+        ["option", "meaning"], [[_mark(f"storage.{name}"), text] for name, text in STORE_OPTIONS.items()]
     )
 
 
@@ -191,7 +199,7 @@ def gcs_settings() -> list[str]:
 def _settings(honoured: bool) -> list[list[str]]:
     from delta_ds.kernel.options.ignored_settings import SETTINGS
 
-    return [[_code(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
+    return [[_mark(s.name), _code(s.default), s.meaning] for s in SETTINGS if s.honoured == honoured]
 
 
 def honoured_settings() -> list[str]:
@@ -215,7 +223,7 @@ def environment_variables() -> list[str]:
     from delta_ds.kernel.environment import VARIABLES
 
     return _table(
-        ["name", "default", "meaning"], [[_code(v.name), _code(v.default), v.meaning] for v in VARIABLES]
+        ["name", "default", "meaning"], [[_mark(v.name), _code(v.default), v.meaning] for v in VARIABLES]
     )
 
 
@@ -224,7 +232,7 @@ def _properties(*acts_on: str) -> list[list[str]]:
 
     return [
         [
-            _code(known.name),
+            _mark(known.name),
             known.type.name,
             _code(known.default),
             known.meaning + ("" if known.settable else " (set by the engine only)"),
@@ -280,20 +288,46 @@ def _values(values: Sequence[str]) -> str:
 
 
 def error_conditions() -> list[str]:
+    """Every condition under a heading of its own, by subject, so that search finds it and links lead to it."""
     from delta_ds.conditions.index import all_conditions
 
-    rows = []
+    subjects: dict[str, list[str]] = {}
+    homes = _subjects()
     for name, texts in all_conditions().items():
+        lines = subjects.setdefault(homes[name], [])
         classes = dict.fromkeys(_code(text.error.__name__) for text in texts)
+        state = texts[0].sql_state
+        lines += [f"#### {name}", "", ", ".join(classes) + (f", SQLSTATE {state}" if state else ""), ""]
         shown = dict.fromkeys(_error_text(text.text) for text in texts if text.text)
-        rows.append([_code(name), ", ".join(classes), texts[0].sql_state or "", "<br>".join(shown)])
-    return _table(["condition", "class", "SQLSTATE", "text"], rows)
+        meaning = (texts[0].error.__doc__ or "").strip().partition("\n")[0]
+        lines += [f"- {text}" for text in shown if re.search(r"\w{3}.* \w", text)]
+        lines += [] if lines[-1] else [f"- Each error says what happened: {meaning}"]
+        lines.append("")
+    # What only a class says of itself comes last.
+    order = sorted(subjects, key=lambda subject: (subject.startswith("Errors of a class"), subject))
+    return [line for subject in order for line in (f"### {subject}", "", *subjects[subject])][:-1]
+
+
+def _subjects() -> dict[str, str]:
+    """The subject of each condition: what its module says that it is about."""
+    from delta_ds import conditions
+    from delta_ds.conditions.record import ErrorCondition
+
+    found: dict[str, str] = {}
+    for module in pkgutil.iter_modules(conditions.__path__, f"{conditions.__name__}."):
+        loaded = importlib.import_module(module.name)
+        about = (loaded.__doc__ or "").partition("\n")[0].removeprefix("Conditions of ").rstrip(".")
+        subject = "Errors of a class, each in its own words" if module.name.endswith(".classes") else about
+        for record in vars(loaded).values():
+            if isinstance(record, ErrorCondition):
+                found.setdefault(record.name, subject[0].upper() + subject[1:])
+    return found
 
 
 def _error_text(text: str) -> str:
     """The text of a condition with the names of its values, how they are written left out."""
     parts = string.Formatter().parse(text)
-    plain = "".join(literal + (f"{{{name}}}" if name else "") for literal, name, _, _ in parts)
+    plain = "".join(literal + (rf"\{{{name}\}}" if name else "") for literal, name, _, _ in parts)
     return re.sub(r"([*<>])", r"\\\1", " ".join(plain.split()))
 
 

@@ -126,7 +126,7 @@ def _property(block: Block, name: str) -> None:
 
 
 def _setting(block: Block, name: str) -> None:
-    from delta_ds.kernel.options.settings import SETTINGS
+    from delta_ds.kernel.options.ignored_settings import SETTINGS
 
     if name.startswith("spark.databricks.delta.properties.defaults."):
         _property(block, f"delta.{name.removeprefix('spark.databricks.delta.properties.defaults.')}")

@@ -38,13 +38,17 @@ def command_line(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
 
 def commands(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
     """A table of 13 versions, the last of 2024; a source of a merge; a folder of Parquet files; an inventory."""
-    from delta_ds import DeltaTable
+    from pyspark.sql.types import StructType
+
+    from delta_ds import DeltaLog, DeltaTable
 
     assert spark is not None
     sales = str(folder / "sales")
-    DeltaTable.create(spark).location(sales).addColumns(
+    columns = (
         "id BIGINT, day STRING, v INT, s STRUCT<name: STRING>, seen DATE, stale BOOLEAN, customer STRING"
-    ).partitionedBy("day").property("delta.enableChangeDataFeed", "true").execute()
+    )
+    builder = DeltaTable.create(spark).location(sales).addColumns(StructType.fromDDL(columns))
+    builder.partitionedBy("day").property("delta.enableChangeDataFeed", "true").execute()
     made = pa.table(
         {
             "id": [7, 8],
@@ -56,8 +60,6 @@ def commands(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
             "customer": ["x", "y"],
         }
     )
-    from delta_ds import DeltaLog
-
     for _ in range(12):
         DeltaLog(sales).write(made)
     for commit in (folder / "sales" / "_delta_log").glob("*.json"):

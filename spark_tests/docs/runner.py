@@ -148,7 +148,9 @@ class Page:
 
     def _shell(self, command: str) -> tuple[int, str]:
         script = f'set -o pipefail; pydelta() {{ {sys.executable} -m delta_ds "$@"; }}; {self._text(command)}'
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, timeout=300, check=False
+        )
         return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
     def _parse(self, block: Block) -> None:
@@ -192,7 +194,7 @@ def _served(arguments: list[str]) -> tuple[int, str]:
             if address := re.match(r"http://[\w.-]+(:\d+/\S+)$", line):
                 with urllib.request.urlopen(f"http://127.0.0.1{address[1]}", timeout=60):
                     program.send_signal(signal.SIGINT)
-        return program.wait(timeout=60), told
+        return program.wait(timeout=300), told
 
 
 _MOMENT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"

@@ -70,5 +70,8 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
         match[1] for match in re.finditer(r"^(?:class |property )?(delta_ds[\w.]+)", surface, re.MULTILINE)
     ]
     assert len(names) > 200
-    missing = [name for name in names if name not in there and not name.startswith("delta_ds.spark.")]
+    elsewhere = re.compile(
+        r"delta_ds\.spark\.|.*\._repr_"
+    )  # classes that methods return; what notebooks ask for
+    missing = [name for name in names if name not in there and not elsewhere.match(name)]
     assert [name for name in missing if f">{name.rpartition('.')[2]}<" not in reference] == []
