@@ -331,6 +331,29 @@ def _error_text(text: str) -> str:
     return re.sub(r"([*<>])", r"\\\1", " ".join(plain.split()))
 
 
+def log_events() -> list[str]:
+    """Every log event, subject by subject."""
+    import logging
+
+    from delta_ds.events.index import SUBJECTS, events_of
+
+    lines: list[str] = []
+    for subject, module in SUBJECTS.items():
+        rows = [
+            [
+                _code(event.name),
+                logging.getLevelName(event.level),
+                ", ".join(map(_code, event.fields)),
+                event.meaning,
+                event.action,
+            ]
+            for event in events_of(module)
+        ]
+        titles = ["event", "level", "fields", "what happened", "what to do"]
+        lines += [f"## {subject}", "", *_table(titles, rows), ""]
+    return lines[:-1]
+
+
 def deprecations() -> list[str]:
     from delta_ds.deprecations import DEPRECATIONS
 
@@ -374,6 +397,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         refused_properties,
         features,
         error_conditions,
+        log_events,
         deprecations,
         tested_versions,
     )

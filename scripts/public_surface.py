@@ -212,13 +212,13 @@ def _fields(value: Any, path: str = "") -> Iterator[str]:
                 yield from _fields(item, f"{path}.{name}")
 
 
-_EVENT = re.compile(r"log(?:ger)?\.(?:debug|info|warning|error)\(\s*\"([a-z][a-z_]+) (\w+=)")
-
-
 def events() -> Iterator[str]:
-    """Names of the lines that the logger `delta_ds` has."""
-    for path in (ROOT / "delta_ds").rglob("*.py"):
-        yield from (name for name, _ in _EVENT.findall(path.read_text()))
+    """Names and fields of the lines that the logger `delta_ds` has."""
+    from delta_ds.events.index import EVENTS
+
+    for event in EVENTS.values():
+        yield event.name
+        yield from (f"{event.name}.{field}" for field in event.fields)
 
 
 SURFACES: dict[str, Callable[[], Iterable[str]]] = {

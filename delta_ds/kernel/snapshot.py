@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
+from delta_ds.events import log as events
 from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked, internal
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.scan.scan import Scan
 
-logger = logging.getLogger("delta_ds")
 _T = TypeVar("_T")
 
 # With fewer commits and a smaller checkpoint to look through, reading them is as quick as trusting a checksum file.
@@ -189,10 +188,14 @@ class Snapshot(Shown):
         found = (state.table.protocol, state.table.metadata, state.files.num_rows, size)
         recorded = (checksum.protocol, checksum.metadata, checksum.num_files, checksum.size_bytes)
         if found != recorded:
-            logger.warning(
-                "checksum_mismatch table=%s version=%s files=%s/%s bytes=%s/%s",
-                self.storage.url, self.version, *found[2:3], *recorded[2:3], *found[3:], *recorded[3:],
-            )  # fmt: skip
+            events.CHECKSUM_MISMATCH.log(
+                table=self.storage.url,
+                version=self.version,
+                files=found[2],
+                recorded_files=recorded[2],
+                bytes=found[3],
+                recorded_bytes=recorded[3],
+            )
 
     @property
     def clustering_columns(self) -> list[list[str]]:
@@ -234,7 +237,7 @@ class Snapshot(Shown):
                 selected = select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
             except (UnreadableCheckpointError, LogFileGoneError) as error:
                 # Replay knows what else the log may still have.
-                logger.warning("stream_given_up table=%s reason=%s", self.storage.url, error.text)
+                events.STREAM_GIVEN_UP.log(table=self.storage.url, reason=error)
             else:
                 if selected is not None:
                     self._check_description(selected.table)
@@ -474,11 +477,8 @@ def _with_fallback(
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise
-            logger.warning(
-                "checkpoint_passed_over table=%s version=%s reason=%s",
-                storage.url,
-                segment.checkpoint.version,
-                error.text,
+            events.CHECKPOINT_PASSED_OVER.log(
+                table=storage.url, version=segment.checkpoint.version, reason=error
             )
             problem = problem or error
             rejected.append(segment.checkpoint)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.commands import AUTO_COMPACTION_FAILED
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.optimize.auto_compact import (
     AutoCompaction,
@@ -17,8 +17,6 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark import settings
 from delta_ds.spark.engine import engine_info
-
-logger = logging.getLogger("delta_ds")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +58,7 @@ def compact_after(
         )
     except Exception as error:
         # The version is there: whoever is told of a failure now would take its files for leftovers.
-        logger.warning("auto_compaction_failed table=%s reason=%r", storage.url, error)
+        AUTO_COMPACTION_FAILED.log(table=storage.url, reason=error)
 
 
 def _distinct(partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

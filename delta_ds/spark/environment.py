@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds._version import __version__
 from delta_ds.conditions.session import DATA_SOURCE_NOT_FOUND, PYTHON_WORKERS_WITHOUT_PACKAGE
+from delta_ds.events.spark import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.records import dataclass
 from delta_ds.spark.engine import is_connect
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("delta_ds")
 
 PACKAGE = "delta_ds"
 # By the names that they are imported under.
@@ -147,7 +146,7 @@ def tasks_problem(spark: SparkSession) -> str | None:
             return answer.problem
     problem = _ask_executors(context, len(executors))
     if problem is not None:
-        logger.warning("executors_without_package reason=%s", problem)
+        EXECUTORS_WITHOUT_PACKAGE.log(reason=problem)
     _asked[:] = [_Answer(context.applicationId, executors, problem)]
     return problem
 

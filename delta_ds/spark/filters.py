@@ -11,7 +11,6 @@ Skipping files by pushed filters then loses rows, so it happens only
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal, getcontext
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource as spark
 
+from delta_ds.events.spark import FILTER_NOT_PUSHED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal, conjunction
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
@@ -27,7 +27,6 @@ from delta_ds.kernel.schema.types import StructField, StructType
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-logger = logging.getLogger("delta_ds")
 
 _COMPARISONS: dict[type, str] = {
     spark.EqualTo: "=",
@@ -75,7 +74,7 @@ def _bind_filter(
     try:
         return None if part is None else bind(part)
     except PredicateError as error:
-        logger.warning("filter_not_pushed filter=%s reason=%s", type(pushed).__name__, error.text)
+        FILTER_NOT_PUSHED.log(filter=type(pushed).__name__, reason=error)
         return None
 
 

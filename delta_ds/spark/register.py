@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.events.spark import FOREIGN_WORKERS, UNREGISTER_NATIVE_SKIPPED
 from delta_ds.kernel.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
@@ -23,7 +23,6 @@ from delta_ds.spark.table_names import FORMAT
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("delta_ds")
 
 # On these nothing has to be tried.
 _TESTED = ("4.1.", "4.2.", "4.3.")
@@ -242,7 +241,7 @@ def unregister(spark: SparkSession) -> None:
             function.unregister_function(spark)
         except NotNative as why:
             # Then there was nothing to take out.
-            logger.info("unregister_native_skipped reason=%s", why.reason)
+            UNREGISTER_NATIVE_SKIPPED.log(reason=why.reason)
 
 
 def register_source_again(spark: SparkSession) -> None:
@@ -347,7 +346,7 @@ def _workers(spark: SparkSession) -> Capability:
     problem = foreign_workers(spark)
     if problem is None:
         return Capability(True, f"{spark.sparkContext.pythonExec}")
-    logger.warning("foreign_workers %s", problem)
+    FOREIGN_WORKERS.log(reason=problem)
     return Capability(False, problem)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.spark import VIOLATING_VALUE_TOLD_AS_JSON
 from delta_ds.exceptions import DeltaError, InvariantViolationError
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, is_nested
 from delta_ds.kernel.schema.types import (
@@ -38,7 +38,6 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-logger = logging.getLogger("delta_ds")
 
 MARK = "pydelta-violation:"
 # A query plan in a message may hold the marker too, but not where Spark starts to tell an error.
@@ -225,7 +224,7 @@ def _value_text(found: str | None, schema: str | None) -> str:
         value = _parse_value(json.loads(found, parse_float=Decimal), kind)
         return str(pa.array([value], arrow_type(kind))[0].as_py())
     except (ValueError, TypeError, ArithmeticError, pa.ArrowException) as error:
-        logger.warning("violating_value_told_as_json type=%s reason=%r", kind, error)
+        VIOLATING_VALUE_TOLD_AS_JSON.log(type=kind, reason=error)
         return found
 
 

@@ -6,11 +6,11 @@ The settings: `kernel/options/settings.py`, `ignored_settings.py`, `machinery_se
 from __future__ import annotations
 
 import difflib
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
 from delta_ds.kernel.options.ignored_settings import SETTINGS
 from delta_ds.kernel.options.machinery_settings import MACHINERY
 from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, is_default
@@ -20,8 +20,6 @@ from delta_ds.spark.engine import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-logger = logging.getLogger("delta_ds")
 
 
 _BY_NAME = {setting.full_name: setting for setting in (*SETTINGS, *MACHINERY) if setting != PROPERTY_DEFAULTS}
@@ -45,7 +43,7 @@ def session_settings(spark: SparkSession | None) -> dict[str, str]:
     for name, why in without_effect(found).items():
         if name not in warned:
             warned.add(name)
-            logger.warning("setting_without_effect name=%s reason=%s", name, why)
+            SETTING_WITHOUT_EFFECT.log(name=name, reason=why)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import py_compile
 import tempfile
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds._version import __version__
 from delta_ds.conditions.session import PACKAGE_CANNOT_BE_SHIPPED
+from delta_ds.events.spark import SHIP_NOT_ENOUGH
 from delta_ds.spark.arguments import public
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.environment import PACKAGE, forget_answers, tasks_problem
@@ -21,7 +21,6 @@ from delta_ds.spark.register import Capability, register_source_again
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("delta_ds")
 
 # Spark finds data sources in modules named so; no need where it is not installed as one.
 _DISCOVERY = "pyspark_pydelta.py"
@@ -81,7 +80,7 @@ def ship(spark: SparkSession) -> Capability:
     problem = tasks_problem(spark)
     if problem is None:
         return Capability(True, f"executors have delta-ds {__version__}")
-    logger.warning("ship_not_enough reason=%s", problem)
+    SHIP_NOT_ENOUGH.log(reason=problem)
     return Capability(False, problem)
 
 

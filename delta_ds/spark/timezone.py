@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 
+from delta_ds.events.spark import MACHINE_TIME_ZONE_UNNAMED
 from delta_ds.kernel.environment import TIME_ZONE
-
-logger = logging.getLogger("delta_ds")
 
 _SESSION_TIME_ZONE = "spark.sql.session.timeZone"
 
@@ -34,7 +32,7 @@ def machine_time_zone() -> str:
         return name
     seconds = -time.timezone
     offset = f"{'-' if seconds < 0 else '+'}{abs(seconds) // 3600:02d}:{abs(seconds) // 60 % 60:02d}"
-    logger.warning("machine_time_zone_unnamed using=%s", offset)
+    MACHINE_TIME_ZONE_UNNAMED.log(using=offset)
     return offset
 
 

@@ -7,7 +7,6 @@ Source: PROTOCOL.md, "Change Metadata"; protocol-checklist section 7, PRO-W-08, 
 from __future__ import annotations
 
 import json
-import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from delta_ds.conditions.tables import (
     CREATE_TABLE_WITH_DIFFERENT_PROPERTY,
     SCHEMA_NOT_PROVIDED,
 )
+from delta_ds.events.transactions import CREATE_OR_REPLACE_KEPT
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel import features
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
 
-logger = logging.getLogger("delta_ds")
 
 # A table that is replaced keeps it unless told otherwise, as with delta-spark.
 
@@ -305,7 +304,7 @@ def create_table(
             _check_same(txn.snapshot, schema, partition_columns)
         if mode == ADOPT:
             _check_same_properties(txn.snapshot, parse_properties(properties or {}, unknown=unknown))
-        logger.warning("create_or_replace_kept table=%s version=%s", table, txn.read_version)
+        CREATE_OR_REPLACE_KEPT.log(table=table, version=txn.read_version)
         return None
     else:
         operation = REPLACE_TABLE if mode == REPLACE else CREATE_OR_REPLACE_TABLE

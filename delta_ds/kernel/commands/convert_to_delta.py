@@ -9,7 +9,6 @@ conflict-matrix section 2; Spark, `ExternalCatalogUtils.unescapePathName`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from delta_ds.conditions.commands import (
     UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
     UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
 )
+from delta_ds.events.commands import CONVERT_COUNTS_ONLY, CONVERT_SKIPPED
 from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.alter.create import TableDefinition, new_table
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 _FILES_AT_ONCE = 16
 _SINK_LOG = "_spark_metadata"
 _INDEXED = 32
-_LOGGER = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def convert_to_delta(
     """
     txn = log.start_transaction(create=True)
     if txn.snapshot is not None:
-        _LOGGER.info("convert_skipped table=%s version=%s", log.storage.url, txn.read_version)
+        CONVERT_SKIPPED.log(table=log.storage.url, version=txn.read_version)
         return None
     files = source_files(log.storage)
     conversion = plan_conversion(log.storage, files, partition_schema, timezone, properties)
@@ -269,7 +268,7 @@ class Conversion:
         metadata = self.definition.state.metadata
         part = part_in(self._stored_schema(self.schemas[key]), self.schemas[key])
         if part is None:
-            _LOGGER.warning("convert_counts_only table=%s reason=columns_in_other_case", self.table)
+            CONVERT_COUNTS_ONLY.log(table=self.table, reason="columns_in_other_case")
             return lambda file, rows: f'{{"numRecords":{rows}}}'
         properties = dict(metadata.configuration)
         folded = {name.lower() for name in metadata.partition_columns}

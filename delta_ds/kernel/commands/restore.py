@@ -10,7 +10,6 @@ delta-spark, `RestoreTableCommand` (what it commits).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -25,6 +24,7 @@ from delta_ds.conditions.commands import (
 )
 from delta_ds.conditions.options import ONEOF_IN_RESTORE
 from delta_ds.conditions.tables import ROW_TRACKING_RESTORED_WHILE_SUSPENDED
+from delta_ds.events.commands import RESTORE_SKIPPED
 from delta_ds.exceptions import (
     TimestampOutOfRangeError,
     VersionNotFoundError,
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES = 100
 _LOOKS_AT_ONCE = 32
-_LOGGER = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def restore(
     latest = txn.snapshot
     assert latest is not None, "the transaction was started on a table that exists"
     if wanted.version == latest.version:
-        _LOGGER.info("restore_skipped table=%s version=%s", log.storage.url, latest.version)
+        RESTORE_SKIPPED.log(table=log.storage.url, version=latest.version)
         return None
     txn.txn_id = transaction_id or txn.txn_id
     _check_row_ids(wanted, latest)

@@ -12,11 +12,11 @@ clock changes near a constant the bound is widened by as much; if the writer's z
 from __future__ import annotations
 
 import datetime
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from delta_ds.events.reading import GENERATED_COLUMN_NOT_USED_FOR_PRUNING
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL
@@ -37,7 +37,6 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.records import dataclass, replace
 
-_log = logging.getLogger("delta_ds")
 _DAY = datetime.timedelta(days=1)
 _LONGEST_IN = 100
 
@@ -98,7 +97,7 @@ def _classify(field: StructField, text: str, schema: StructType, timezone: str) 
     try:
         expression = bind(parse_predicate(text), schema, timezone, predicate=False)
     except PredicateError as error:
-        _log.info("generated_column_not_used_for_pruning column=%s reason=%s", field.name, error)
+        GENERATED_COLUMN_NOT_USED_FOR_PRUNING.log(column=field.name, reason=error)
         return None
     sources = set(columns(expression))
     if len(sources) != 1:
@@ -283,7 +282,7 @@ class _Derivation:
             moved = replace(value, value=self._moved(generated, value.value, side))
             result = constant(_substitute(generated.expression, moved))
         except (OverflowError, PredicateError) as error:
-            _log.info("generated_column_not_used_for_pruning column=%s reason=%s", generated.partition, error)
+            GENERATED_COLUMN_NOT_USED_FOR_PRUNING.log(column=generated.partition, reason=error)
             return None
         return None if result is None else Literal(result, generated.partition.type)
 

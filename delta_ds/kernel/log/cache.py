@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import stat
 import struct
@@ -26,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.log import CACHE_ENTRY_IGNORED, CACHE_OFF, CACHE_SIZE_IGNORED, CACHE_WRITE_FAILED
 from delta_ds.kernel import environment
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.log.checkpoint import CheckpointFiles
@@ -39,7 +39,6 @@ from delta_ds.kernel.table_state import TableState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-logger = logging.getLogger("delta_ds")
 
 _FORMAT = 2
 # At the end of an entry: the bytes of the Arrow file, those of the description after it, and its CRC-32.
@@ -65,10 +64,10 @@ def cache_folder() -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()
     except OSError as error:
-        logger.warning("cache_off folder=%s reason=%s", folder, error)
+        CACHE_OFF.log(folder=folder, reason=error)
         return None
     if _current_user is not None and (found.st_uid != _current_user() or stat.S_IMODE(found.st_mode) & 0o077):
-        logger.warning("cache_off folder=%s reason=it is not this user's alone (0700)", folder)
+        CACHE_OFF.log(folder=folder, reason="it is not this user's alone (0700)")
         return None
     return folder
 
@@ -102,7 +101,7 @@ def store(storage: Storage, segment: LogSegment, state: State, replayed_commits:
         _write(folder, segment, state)
         _evict(folder.parent)
     except OSError as error:
-        logger.warning("cache_write_failed folder=%s reason=%s", folder, error)
+        CACHE_WRITE_FAILED.log(folder=folder, reason=error)
 
 
 def _table_folder(storage: Storage) -> Path | None:
@@ -116,7 +115,7 @@ def _entries(folder: Path) -> Iterator[tuple[int, Path]]:
     try:
         names = sorted((p.name for p in folder.iterdir() if p.suffix == ".arrow"), reverse=True)
     except OSError as error:  # no more of it, or not this user's any more
-        logger.warning("cache_off folder=%s reason=%s", folder, error)
+        CACHE_OFF.log(folder=folder, reason=error)
         return
     for name in names:
         if name[:20].isdecimal():
@@ -208,7 +207,7 @@ def _read(storage: Storage, segment: LogSegment, version: int, path: Path) -> St
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, struct.error, pa.ArrowException) as error:
-        logger.warning("cache_entry_ignored file=%s reason=%r", path, error)
+        CACHE_ENTRY_IGNORED.log(file=path, reason=error)
         with suppress(OSError):
             path.unlink()
         return None
@@ -284,7 +283,7 @@ def _evict(folder: Path) -> None:
         bound = int(environment.CACHE_SIZE.text())
     except ValueError:
         bound = int(environment.CACHE_SIZE.default)
-        logger.warning("cache_size_ignored value=%r", environment.CACHE_SIZE.text())
+        CACHE_SIZE_IGNORED.log(value=environment.CACHE_SIZE.text())
     found = []
     for path in folder.glob("*/*.arrow"):
         try:

@@ -8,10 +8,10 @@ Source: PROTOCOL.md, "Version Checksum File"; protocol-checklist CRC-*.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from delta_ds.events.log import CHECKSUM_EXISTS, CHECKSUM_UNREADABLE
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import Action, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_ds.kernel.json_text import parse_json
@@ -20,8 +20,6 @@ from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
-
-logger = logging.getLogger("delta_ds")
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, CorruptLogFileError)
 
@@ -55,7 +53,7 @@ def read_checksum(storage: Storage, segment: LogSegment) -> VersionChecksum | No
     except FileNotFoundError:
         return None
     except _UNREADABLE as error:
-        logger.warning("checksum_unreadable table=%s file=%s reason=%r", storage.url, path, error)
+        CHECKSUM_UNREADABLE.log(table=storage.url, file=path, reason=error)
         return None
 
 
@@ -95,7 +93,7 @@ def read_summary(storage: Storage, version: int) -> Summary | None:
     except FileNotFoundError:
         return None
     except _UNREADABLE as error:
-        logger.warning("checksum_unreadable table=%s file=%s reason=%r", storage.url, path, error)
+        CHECKSUM_UNREADABLE.log(table=storage.url, file=path, reason=error)
         return None
 
 
@@ -194,6 +192,6 @@ def write_checksum(
         # Not worth waiting for the disk: after a power failure the log tells the same.
         storage.create(checksum_path(state.version), data, durable=False)
     except FileExistsError:
-        logger.debug("checksum_exists table=%s version=%s", storage.url, state.version)
+        CHECKSUM_EXISTS.log(table=storage.url, version=state.version)
         return False
     return True

@@ -7,12 +7,18 @@ Source: PROTOCOL.md, "Metadata Cleanup"; protocol-checklist MCL-*, CPR-W-01, CKP
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+from delta_ds.events.log import (
+    CHECKPOINT_NOT_RELIED_ON,
+    CHECKPOINT_PASSED_OVER,
+    LOG_CLEANED,
+    NO_CLASSIC_CHECKPOINT,
+    SIDECARS_KEPT,
+)
 from delta_ds.kernel.actions import SINGLE_ACTIONS
 from delta_ds.kernel.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint import (
@@ -41,8 +47,6 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.table_state import TableState
-
-logger = logging.getLogger("delta_ds")
 
 _DAY_MS = 86_400_000
 _STAGED_DIRECTORY = f"{LOG_DIRECTORY}/_staged_commits"
@@ -96,7 +100,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
         _warn_old_clients(storage, listing)
     deleted = _delete(storage, expired, in_two_steps=state.supports(CHECKPOINT_PROTECTION))
     deleted += _delete_sidecars(storage, now)
-    logger.info("log_cleaned table=%s before_version=%s files=%s", storage.url, kept.version, len(deleted))
+    LOG_CLEANED.log(table=storage.url, before_version=kept.version, files=len(deleted))
     return deleted
 
 
@@ -110,7 +114,7 @@ def _newest(storage: Storage, listing: LogListing) -> TableState:
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise
-            logger.warning("checkpoint_passed_over table=%s reason=%s", storage.url, error.text)
+            CHECKPOINT_PASSED_OVER.log(table=storage.url, version=segment.checkpoint.version, reason=error)
             rejected.append(segment.checkpoint)
 
 
@@ -145,9 +149,7 @@ def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
         for path in files.paths if files is not None else ():
             open_file(storage, path).close()
     except (UnreadableCheckpointError, FileNotFoundError) as error:
-        logger.warning(
-            "checkpoint_not_relied_on table=%s version=%s reason=%s", storage.url, checkpoint.version, error
-        )
+        CHECKPOINT_NOT_RELIED_ON.log(table=storage.url, version=checkpoint.version, reason=error)
         return False
     return {"protocol", "metaData"} <= found
 
@@ -227,7 +229,7 @@ def _delete_sidecars(storage: Storage, now: int) -> list[str]:
             for action in read_single_actions(storage, checkpoint, ("sidecar",)):
                 needed.add(sidecar_path(storage, action["sidecar"], checkpoint))
     except UnreadableCheckpointError as error:
-        logger.warning("sidecars_kept table=%s reason=%s", storage.url, error)
+        SIDECARS_KEPT.log(table=storage.url, reason=error)
         return []
     unneeded = [path for path in old if path not in needed]
     if unneeded:
@@ -248,7 +250,7 @@ def _warn_old_clients(storage: Storage, listing: LogListing) -> None:
     file = newest.files[0]
     if not file.unique or file.is_json:
         if file.is_json:
-            logger.info("no_classic_checkpoint table=%s version=%s reason=json", storage.url, newest.version)
+            NO_CLASSIC_CHECKPOINT.log(table=storage.url, version=newest.version)
         return
     path = f"{LOG_DIRECTORY}/{version_prefix(newest.version)}.checkpoint.parquet"
     if any(c.version == newest.version and c.files[0].path == path for c in listing.checkpoints):

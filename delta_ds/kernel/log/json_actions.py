@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from delta_ds.events.log import LOG_FILE_PARSED_SLOWLY
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import Action
 from delta_ds.kernel.json_text import parse_json
@@ -25,7 +25,6 @@ from delta_ds.kernel.log.file_actions import FILE_ACTIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-logger = logging.getLogger("delta_ds")
 
 # Small files are joined up to this size before parsing.
 _JOIN_BYTES = 8 << 20
@@ -77,7 +76,7 @@ def _parse_group(group: list[tuple[str, bytes]], schema: pa.Schema) -> list[pa.T
             # One of the files is odd or broken: find out which.
             return [table for file in group for table in _parse_group([file], schema)]
     path, data = group[0]
-    logger.info("log_file_parsed_slowly path=%s", path)
+    LOG_FILE_PARSED_SLOWLY.log(path=path)
     return [_parse_slowly(data, schema, path)]
 
 

@@ -5,17 +5,15 @@ What it may hold: `environment.KEPT_STATISTICS`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from delta_ds.events.log import KEPT_STATISTICS_IGNORED
 from delta_ds.kernel import environment
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-logger = logging.getLogger("delta_ds")
 
 
 class KeptColumns:
@@ -69,7 +67,7 @@ def _limit() -> int:
     try:
         return int(environment.KEPT_STATISTICS.text())
     except ValueError:
-        logger.warning("kept_statistics_ignored value=%r", environment.KEPT_STATISTICS.text())
+        KEPT_STATISTICS_IGNORED.log(value=environment.KEPT_STATISTICS.text())
         return int(environment.KEPT_STATISTICS.default)
 
 

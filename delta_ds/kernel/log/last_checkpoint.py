@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from delta_ds.events.log import LAST_CHECKPOINT_CHECKSUM_MISMATCH, LAST_CHECKPOINT_UNREADABLE
+from delta_ds.events.record import Event
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
 from delta_ds.kernel.storage.filesystem import Storage
-
-logger = logging.getLogger("delta_ds")
 
 _UNRESERVED = re.compile("[A-Za-z0-9._~-]*")
 
@@ -46,13 +45,14 @@ def _read(storage: Storage) -> tuple[int, int | None] | None:
     except FileNotFoundError:
         return None
     hint, problem = _parse(data)
-    if problem:
-        logger.warning("%s table=%s %s", problem[0], storage.url, problem[1])
+    if problem is not None:
+        event, told = problem
+        event.log(table=storage.url, **told)
     return hint
 
 
 @functools.lru_cache(maxsize=16)
-def _parse(data: bytes) -> tuple[tuple[int, int | None] | None, tuple[str, str] | None]:
+def _parse(data: bytes) -> tuple[tuple[int, int | None] | None, tuple[Event, dict[str, str]] | None]:
     """Version and number of files in the content of a hint; what is wrong with it where there is no version.
 
     Remembered, since computing the checksum of a long schema costs more than reading the file.
@@ -62,11 +62,11 @@ def _parse(data: bytes) -> tuple[tuple[int, int | None] | None, tuple[str, str] 
         version = hint["version"]
         wanted = hint.get("checksum")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return None, ("last_checkpoint_unreadable", f"reason={error!r}")
+        return None, (LAST_CHECKPOINT_UNREADABLE, {"reason": repr(error)})
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        return None, ("last_checkpoint_unreadable", f"reason=version={version!r}")
+        return None, (LAST_CHECKPOINT_UNREADABLE, {"reason": f"the version is {version!r}"})
     if wanted is not None and wanted != checksum(hint):
-        return None, ("last_checkpoint_checksum_mismatch", "")
+        return None, (LAST_CHECKPOINT_CHECKSUM_MISMATCH, {})
     adds = hint.get("numOfAddFiles")
     return (version, adds if isinstance(adds, int) else None), None
 

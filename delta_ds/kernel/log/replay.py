@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.checkpoint import CheckpointFiles
     from delta_ds.kernel.log.filenames import LogFile
 
-logger = logging.getLogger("delta_ds")
 
 # Commits read at once, to look for protocol and metadata from the newest one back.
 _HEADER_COMMITS = 64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
@@ -15,14 +14,13 @@ from delta_ds.conditions.options import (
     TIMESTAMP_INVALID,
     UNSUPPORTED_TIME_TRAVEL_OF_STREAM,
 )
+from delta_ds.events.streaming import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS
 from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
-
-logger = logging.getLogger("delta_ds")
 
 LATEST = "latest"
 ALWAYS = "always"
@@ -275,4 +273,4 @@ def _check_combination(options: StreamReadOptions) -> None:
     if options.change_feed and options.metadata_columns:
         raise InvalidOptionError("'metadataColumns' cannot go with readChangeFeed=true")
     if options.ignore_file_deletion:
-        logger.warning("deprecated_option name=ignoreFileDeletion use=ignoreDeletes,skipChangeCommits")
+        DEPRECATED_OPTION.log(name="ignoreFileDeletion", use="ignoreDeletes, skipChangeCommits")

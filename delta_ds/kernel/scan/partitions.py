@@ -5,13 +5,13 @@ Source: PROTOCOL.md, "Partition Value Serialization".
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.reading import PRUNING_NOT_EVALUATED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import scalar_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
@@ -22,7 +22,6 @@ from delta_ds.records import dataclass, field, replace
 if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import FilesToPrune
 
-_LOGGER = logging.getLogger("delta_ds")
 
 _NAMES_A_ZONE = r"Z$|:\d\d(\.\d+)?\s*[+-]\d\d"
 
@@ -94,7 +93,7 @@ class PartitionTuples:
         try:
             values = evaluate.evaluate(expression, self.table if names else _ONE_ROW)
         except PredicateError as error:
-            _LOGGER.warning("pruning_not_evaluated expression=%s reason=%s", expression, error)
+            PRUNING_NOT_EVALUATED.log(expression=expression, reason=error)
             return None
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()

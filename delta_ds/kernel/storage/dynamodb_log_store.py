@@ -9,7 +9,6 @@ Source: delta-io/delta, storage-s3-dynamodb, `BaseExternalLogStore`.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 import uuid
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from delta_ds.events.storage import COMMIT_LEFT_TO_RECOVERY, COMMIT_RECOVERED, TEMPORARY_COMMIT_LEFT
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, CommitEntry
@@ -24,8 +24,6 @@ from delta_ds.kernel.storage.filesystem import FileStatus
 from delta_ds.kernel.storage.log_store import LogStore, relative_commit_path, uncertain_error
 from delta_ds.kernel.storage.remote import RemoteStorage
 from delta_ds.kernel.storage.uri import Address
-
-_log = logging.getLogger("delta_ds")
 
 _LOG = "_delta_log"
 _ATTEMPTS = 4
@@ -85,9 +83,7 @@ class DynamoDBLogStore(LogStore):
             self._complete(entry)
         except StorageError as error:
             # The entry has decided; whoever lists next puts the commit in its place.
-            _log.warning(
-                "commit_left_to_recovery table=%s version=%d reason=%s", self.storage.url, version, error.text
-            )
+            COMMIT_LEFT_TO_RECOVERY.log(table=self.storage.url, version=version, reason=error)
 
     def finish(self, entry: CommitEntry) -> None:
         """Put the commit of an incomplete entry in its place and mark it complete; else do nothing.
@@ -100,7 +96,7 @@ class DynamoDBLogStore(LogStore):
         if entry.complete:
             return
         path = f"{_LOG}/{entry.file_name}"
-        _log.warning("commit_recovered path=%s", self.storage.describe(path))
+        COMMIT_RECOVERED.log(path=self.storage.describe(path))
         if not self.storage.exists(path):
             self.storage.write(path, self._content(entry, path))
         self._complete(entry)
@@ -193,7 +189,7 @@ class DynamoDBLogStore(LogStore):
         try:
             self.storage.delete([f"{_LOG}/{entry.temp_path}"])
         except StorageError as error:
-            _log.warning("temporary_commit_left path=%s reason=%s", entry.temp_path, error.text)
+            TEMPORARY_COMMIT_LEFT.log(path=entry.temp_path, reason=error)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
+from delta_ds.events.storage import FILE_NAME_NOT_UTF8
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import local_put_if_absent
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
@@ -22,7 +22,6 @@ from delta_ds.kernel.storage.write_errors import cannot_write
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_log = logging.getLogger("delta_ds")
 
 _NANOSECONDS_PER_MS = 1_000_000
 _NOT_DELETED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY)
@@ -86,7 +85,7 @@ class LocalStorage(Storage):
                 if not (is_folder or stat.S_ISREG(status.st_mode)) or (is_folder and entry.is_symlink()):
                     continue
                 if not _is_text(entry.name):
-                    _log.warning("file_name_not_utf8 table=%s path=%r", self.url, prefix + entry.name)
+                    FILE_NAME_NOT_UTF8.log(table=self.url, path=prefix + entry.name)
                     continue
                 modified_ms = status.st_mtime_ns // _NANOSECONDS_PER_MS
                 found.append((prefix + entry.name, status.st_size, modified_ms, is_folder))

@@ -10,13 +10,12 @@ Source: PROTOCOL.md, "Writers" of "Delta Log Entries": commits must be created a
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-_log = logging.getLogger("delta_ds")
+from delta_ds.events.storage import FOLDER_NOT_FLUSHED, UNSAFE_COMMIT
 
 _FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _UNNAMED = getattr(os, "O_TMPFILE", None)
@@ -191,7 +190,7 @@ def _rename_exclusively(temporary: str, final: str, unsafe: bool) -> None:
         raise OSError(number, os.strerror(number), final)
     if not unsafe:
         raise NoPutIfAbsentError(number, "the filesystem has no hard links and no exclusive rename", final)
-    _log.warning("unsafe_commit path=%s reason=no_hard_links", final)
+    UNSAFE_COMMIT.log(path=final, reason="no_hard_links")
     if os.path.lexists(final):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), final)
     os.rename(temporary, final)
@@ -228,7 +227,7 @@ def _flush_folder(folder: str, handle: int | None) -> None:
     except OSError as error:
         if error.errno not in _NO_FOLDER_FLUSH:
             raise FolderNotFlushedError(error.errno, error.strerror, folder) from error
-        _log.debug("folder_not_flushed path=%s reason=%s", folder, error.strerror)
+        FOLDER_NOT_FLUSHED.log(path=folder, reason=error.strerror)
 
 
 def flush_folder(folder: str) -> None:

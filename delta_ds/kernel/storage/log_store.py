@@ -9,16 +9,14 @@ Source: PROTOCOL.md, "Writers" of "Delta Log Entries".
 
 from __future__ import annotations
 
-import logging
 import time
 from abc import ABC, abstractmethod
 
+from delta_ds.events.transactions import COMMIT_UNCONFIRMED
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
-
-_log = logging.getLogger("delta_ds")
 
 _ATTEMPTS = 8
 _LONGEST = (
@@ -95,9 +93,7 @@ class ConditionalLogStore(LogStore):
             # the commit is not there, after nothing was left open, makes it certain.
             if refused is not None and there is False and not sent:
                 raise refused
-            _log.warning(
-                "commit_unconfirmed table=%s version=%d attempt=%d", self.storage.url, version, attempt + 1
-            )
+            COMMIT_UNCONFIRMED.log(table=self.storage.url, version=version, attempt=attempt + 1)
         raise uncertain_error(self.storage.url, version, problem) from problem
 
     def _is_ours(self, path: str, data: bytes) -> bool | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import posixpath
 import re
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import unquote
 
+from delta_ds.events.storage import UNSAFE_COMMITS
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output, store_errors
 from delta_ds.kernel.storage.backoff import pause
@@ -23,8 +23,6 @@ from delta_ds.kernel.storage.remote_output import RemoteOutput
 from delta_ds.kernel.storage.store_options import allows_unsafe_commits, redact
 from delta_ds.kernel.storage.uri import Address, has_scheme
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
-
-_log = logging.getLogger("delta_ds")
 
 _T = TypeVar("_T")
 
@@ -184,7 +182,7 @@ class RemoteStorage(Storage):
         if self.address.scheme in conditional_put.STORES or not allows_unsafe_commits(self.options):
             conditional_put.check_supported(self.address.scheme, self._filesystem, self.url)
         else:
-            _log.warning("unsafe_commits table=%s reason=store_cannot_create_exclusively", self.url)
+            UNSAFE_COMMITS.log(table=self.url, reason="store_cannot_create_exclusively")
 
     @property
     def endpoint(self) -> str:

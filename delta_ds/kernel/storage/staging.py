@@ -7,19 +7,18 @@ error that nobody foresaw) the version may be there, so its files stay; those th
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from delta_ds.events.transactions import ORPHAN_FILES_LEFT, STAGED_FILES_KEPT
 from delta_ds.exceptions import DeltaError, UncertainWriteError
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
 
-_log = logging.getLogger("delta_ds")
 
 _Self = TypeVar("_Self", bound="Staging")
 
@@ -97,12 +96,7 @@ class Staging:
         if self.outcome is Outcome.NOT_PUBLISHED:
             self.discard()
         elif error is not None:
-            _log.warning(
-                "staged_files_kept table=%s outcome=%s error=%s",
-                self.table,
-                self.outcome.value,
-                kind and kind.__name__,
-            )
+            STAGED_FILES_KEPT.log(table=self.table, outcome=self.outcome.value, error=kind and kind.__name__)
 
 
 class StagedFiles(Staging):
@@ -158,4 +152,4 @@ def quietly(deletion: Callable[[], None], table: str) -> None:
         deletion()
     except Exception as error:  # noqa: BLE001 - whatever it is must not hide why there is something to delete
         reason = error.text if isinstance(error, DeltaError) else repr(error)
-        _log.warning("orphan_files_left table=%s reason=%s", table, reason)
+        ORPHAN_FILES_LEFT.log(table=table, reason=reason)

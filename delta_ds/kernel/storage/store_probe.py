@@ -6,15 +6,13 @@ endpoints are not asked.
 
 from __future__ import annotations
 
-import logging
 import os
 from urllib.parse import urlsplit
 
+from delta_ds.events.storage import PROBE_LEFT_BEHIND
 from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.filesystem import Storage
-
-_log = logging.getLogger("delta_ds")
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 
@@ -95,4 +93,4 @@ def _forget(storage: Storage, probe: str) -> None:
     try:
         storage.delete([probe])
     except StorageError as error:
-        _log.warning("probe_left_behind path=%s reason=%s", storage.describe(probe), error.text)
+        PROBE_LEFT_BEHIND.log(path=storage.describe(probe), reason=error)

@@ -6,11 +6,11 @@ passed it, since a batch is first planned and then read.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
+from delta_ds.events.streaming import STREAM_DATA_LOSS
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import CommitInfo, Metadata, Protocol
 from delta_ds.kernel.changes.commit import file_sizes
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-logger = logging.getLogger("delta_ds")
 
 # Commits of one parse: enough for the price of a parse not to count, few enough for memory.
 _CHUNK_COMMITS = 500
@@ -140,7 +139,7 @@ class CommitReader:
         table = self._storage.url
         if self._fail_on_gap:
             raise MISSING_COMMITS_UNEXPECTED_VERSION(version=expected, table=table, earliest=found)
-        logger.warning("stream_data_loss table=%s missing=%s..%s", table, expected, found - 1)
+        STREAM_DATA_LOSS.log(table=table, first_missing=expected, last_missing=found - 1)
 
     def _parse(self, chunk: Sequence[DatedFile]) -> Iterator[StreamedCommit]:
         try:

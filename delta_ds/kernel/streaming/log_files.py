@@ -6,11 +6,11 @@ table was deleted, created anew or put back, of which its next versions tell not
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from delta_ds.conditions.streaming import STREAMING_TRAILING_COMMIT_MISSING
+from delta_ds.events.streaming import STREAM_DATA_LOSS
 from delta_ds.exceptions import LogError
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.filenames import LogFile, parse_name
@@ -20,8 +20,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.streaming.offsets import different_table
-
-logger = logging.getLogger("delta_ds")
 
 # A commit file, and when it was made, ms since 1970: later than the one before.
 DatedFile: TypeAlias = tuple[LogFile, int]
@@ -141,9 +139,7 @@ class CommitFiles:
             return
         if self._fail_on_loss:
             raise lost_end(self._storage.url, before.version, latest)
-        logger.warning(
-            "stream_data_loss table=%s missing=%s..%s", self._storage.url, latest + 1, before.version
-        )
+        STREAM_DATA_LOSS.log(table=self._storage.url, first_missing=latest + 1, last_missing=before.version)
 
 
 def _same(before: LogFile, now: LogFile | None) -> bool:

@@ -8,10 +8,10 @@ Source: delta-spark, `DeltaSink`; protocol-checklist TXN-W-02.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from delta_ds.events.streaming import BATCH_IS_THERE, BATCH_NOT_READ_BACK
 from delta_ds.exceptions import MetadataChangedException, StorageError
 from delta_ds.kernel.actions import Action
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
@@ -26,8 +26,6 @@ from delta_ds.kernel.write.finish import OperationDetails, finish_write, staged_
 from delta_ds.kernel.write.plan import WritePlan, newest_snapshot
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import replace
-
-logger = logging.getLogger("delta_ds")
 
 _MODES = {"append": "Append", COMPLETE: "Complete"}
 
@@ -108,7 +106,7 @@ def _is_there(plan: WritePlan, snapshot: Snapshot, query_id: str, batch_id: int)
     known = last_batch(snapshot, query_id)
     if known is None or known < batch_id:
         return False
-    logger.info("batch_is_there table=%s query=%s batch=%s", plan.storage.url, query_id, batch_id)
+    BATCH_IS_THERE.log(table=plan.storage.url, query=query_id, batch=batch_id)
     return True
 
 
@@ -119,7 +117,7 @@ def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcom
     try:
         named = any(staged.is_named_in(data) for data in plan.storage.read_many(since))
     except (FileNotFoundError, StorageError) as error:
-        logger.warning("batch_not_read_back table=%s reason=%s", plan.storage.url, error)
+        BATCH_NOT_READ_BACK.log(table=plan.storage.url, reason=error)
         return Outcome.UNKNOWN
     return Outcome.PUBLISHED if named else Outcome.NOT_PUBLISHED
 

@@ -9,10 +9,10 @@ Source: conflict-matrix section 3, check 7.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.transactions import CONFLICT_CHECK_WIDENED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.expressions.tree import Call, Expression, columns, conjunction
 from delta_ds.kernel.transaction.reads import PartitionValues, ReadPredicate, Reads
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.snapshot import Snapshot
 
-logger = logging.getLogger("delta_ds")
 
 _UNKNOWN = object()
 
@@ -76,9 +75,7 @@ def _first_matching(
             timezone=predicate.timezone,
         ).rows
     except DeltaError as error:
-        logger.warning(
-            "conflict_check_widened table=%s predicate=%s reason=%s", snapshot.storage.url, expression, error
-        )
+        CONFLICT_CHECK_WIDENED.log(table=snapshot.storage.url, predicate=expression, reason=error)
         return 0
     return int(rows[0].as_py()) if len(rows) else None
 

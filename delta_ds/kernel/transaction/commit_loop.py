@@ -5,12 +5,12 @@ Source: PROTOCOL.md, "Creation of New Log Entries"; conflict-matrix section 2.
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from delta_ds.events.transactions import COMMIT_FOUND_AFTER_LOST_ANSWER, COMMIT_REBASED
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import without_nulls
 from delta_ds.kernel.json_text import to_json
@@ -21,8 +21,6 @@ from delta_ds.kernel.transaction import conflicts
 from delta_ds.kernel.transaction.commit_info import not_json
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winning_commits
-
-logger = logging.getLogger("delta_ds")
 
 # Losing once is no reason to wait: the winning commit is done. Whoever loses again and again gives way for a while.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
@@ -68,7 +66,7 @@ def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool,
             own = _catch_up(storage, pending, staged, retry)
         if own is not None:
             # An attempt whose answer was lost had worked after all.
-            logger.warning("commit_found_after_lost_answer table=%s version=%s", pending.table, own.version)
+            COMMIT_FOUND_AFTER_LOST_ANSWER.log(table=pending.table, version=own.version)
             staged.outcome = Outcome.PUBLISHED
             pending.version = own.version
             return len(own.data)
@@ -97,12 +95,7 @@ def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) 
         if not retry:
             raise conflicts.cannot_repeat(pending, winning_commit)
         conflicts.check_and_rebase(pending, winning_commit)
-        logger.info(
-            "commit_rebased table=%s version=%s winner=%s",
-            pending.table,
-            pending.version,
-            winning_commit.operation,
-        )
+        COMMIT_REBASED.log(table=pending.table, version=pending.version, winner=winning_commit.operation)
     return None
 
 

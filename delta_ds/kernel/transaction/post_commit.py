@@ -8,10 +8,11 @@ MCL-W-04; delta-spark, `GenerateSymlinkManifest` (when, and what its failure doe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKSUM_SKIPPED
+from delta_ds.events.transactions import POST_COMMIT_FAILED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Action, DomainMetadata
 from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
@@ -31,8 +32,6 @@ from delta_ds.records import dataclass, replace
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.pending import Pending
-
-logger = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +112,7 @@ def _attempt(step: str, storage: Storage, committed: Committed, action: _Step) -
         return action(storage, committed)
     except Exception as error:  # noqa: BLE001 - whatever it is, the commit is published and stays
         reason = error.text if isinstance(error, DeltaError) else repr(error)
-        logger.warning(
-            "post_commit_failed table=%s version=%s step=%s reason=%s",
-            storage.url,
-            committed.version,
-            step,
-            reason,
-        )
+        POST_COMMIT_FAILED.log(table=storage.url, version=committed.version, step=step, reason=reason)
         return False
 
 
@@ -129,7 +122,7 @@ def _attempt(step: str, storage: Storage, committed: Committed, action: _Step) -
 def _write_checksum(storage: Storage, committed: Committed) -> bool:
     summary = _summary(storage, committed)
     if summary is None:
-        logger.debug("checksum_skipped table=%s version=%s", storage.url, committed.version)
+        CHECKSUM_SKIPPED.log(table=storage.url, version=committed.version)
         return False
     return _put_checksum(storage, committed, summary)
 
@@ -254,9 +247,6 @@ def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | Non
         except UnreadableCheckpointError as error:
             if segment.checkpoint is None:
                 raise
-            logger.warning(
-                "checkpoint_passed_over table=%s version=%s reason=%s",
-                storage.url, segment.checkpoint.version, error.text,
-            )  # fmt: skip
+            CHECKPOINT_PASSED_OVER.log(table=storage.url, version=segment.checkpoint.version, reason=error)
             rejected.append(segment.checkpoint)
         segment = find_segment(storage, segment.version, rejected)

@@ -5,10 +5,10 @@ Source: conflict-matrix section 1.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.transactions import READ_PREDICATE_WIDENED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
 from delta_ds.records import dataclass, field
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.scan.scan import Scan
     from delta_ds.kernel.snapshot import Snapshot
 
-logger = logging.getLogger("delta_ds")
 
 PartitionValues = Mapping[str, str | None]
 
@@ -90,7 +89,7 @@ class Reads:
         try:
             bound = bound_predicate(snapshot, predicate, timezone)
         except PredicateError as error:
-            logger.warning("read_predicate_widened predicate=%s reason=%s", predicate, error)
+            READ_PREDICATE_WIDENED.log(predicate=predicate, reason=error)
             bound = ReadPredicate((), timezone)
         self.predicates.append(bound)
 

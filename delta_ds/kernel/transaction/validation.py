@@ -5,7 +5,6 @@ Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from delta_ds.conditions.transaction import (
     MANIFESTS_WITH_PERSISTENT_DELETION_VECTORS,
     ROW_ID_HIGH_WATER_MARK_SET,
 )
+from delta_ds.events.transactions import MIXED_DATA_CHANGE
 from delta_ds.exceptions import (
     AppendOnlyError,
     CommitFailedError,
@@ -40,8 +40,6 @@ from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
-
-logger = logging.getLogger("delta_ds")
 
 
 def check_actions(pending: Pending) -> None:
@@ -247,7 +245,4 @@ def _note_mixed_data_change(pending: Pending) -> None:
     seen = {bool(body.get("dataChange", False)) for body in (*pending.adds, *pending.removes)}
     seen |= {removes.data_change for removes in pending.live_removes if removes}
     if len(seen) > 1:
-        logger.warning(
-            "mixed_data_change table=%s operation=%s: some file actions change rows, others only rearrange them",
-            pending.table, pending.operation,
-        )  # fmt: skip
+        MIXED_DATA_CHANGE.log(table=pending.table, operation=pending.operation)

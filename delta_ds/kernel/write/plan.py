@@ -6,7 +6,6 @@ table (`RowPlan`) and how they are laid into files (`WriteSpec`). What cannot be
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from delta_ds.conditions.write import (
@@ -41,8 +40,6 @@ from delta_ds.kernel.write.schema_enforcement import (
     partition_columns_of,
 )
 from delta_ds.records import dataclass, field, replace
-
-logger = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)

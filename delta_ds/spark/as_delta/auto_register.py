@@ -8,13 +8,13 @@ is left as it is, so asking for it again costs nothing.
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from delta_ds.events.spark import SESSION_REGISTERED
 from delta_ds.spark.as_delta.import_hooks import after_import
 from delta_ds.spark.as_delta.settings import (
     EXTENSIONS,
@@ -22,8 +22,6 @@ from delta_ds.spark.as_delta.settings import (
     remaining_settings,
     remaining_submit_arguments,
 )
-
-logger = logging.getLogger("delta_ds")
 
 _SESSIONS = "pyspark.sql.session"
 
@@ -61,7 +59,7 @@ def _register(spark: Any) -> None:
     _registering.now = True
     try:
         registration = register(spark)
-        logger.info("session_registered kind=%s version=%s", registration.session, registration.spark_version)
+        SESSION_REGISTERED.log(kind=registration.session, version=registration.spark_version)
     finally:
         _registering.now = False
 

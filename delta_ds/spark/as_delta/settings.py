@@ -7,16 +7,14 @@ delta-spark's Python package is installed, a program may need the jar, and its p
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from delta_ds.events.spark import DELTA_SPARK_SETTING_LEFT_OUT
 from delta_ds.spark.as_delta.package import other_package
-
-logger = logging.getLogger("delta_ds")
 
 EXTENSIONS = "spark.sql.extensions"
 SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
@@ -93,7 +91,7 @@ def _remaining(name: str, value: Any, loadable: Callable[[str], bool]) -> str:
     text = ",".join(kept)
     if len(kept) < len(entries) and (name, str(value)) not in _told:
         _told.add((name, str(value)))
-        logger.warning("delta_spark_setting_left_out name=%s value=%s reason=%s", name, value, reason)
+        DELTA_SPARK_SETTING_LEFT_OUT.log(name=name, value=value, reason=reason)
     return text
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStructType
 
 from delta_ds.conditions.schema import NOT_A_PARTITION_SCHEMA, PARTITION_SCHEMA_UNREADABLE
 from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE
+from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
 from delta_ds.kernel.delta_log import DeltaLog
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.spark.catalog.entries import Metastore
 from delta_ds.spark.commands.handle import Handle
-
-logger = logging.getLogger("delta_ds")
 
 # Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64
@@ -140,7 +138,7 @@ class _Job:
     def _can_tasks(self) -> bool:
         problem = tasks_problem(self._spark)
         if problem is not None:
-            logger.warning("convert_by_driver table=%s reason=%s", self._storage.url, problem)
+            CONVERT_BY_DRIVER.log(table=self._storage.url, reason=problem)
         return problem is None
 
 

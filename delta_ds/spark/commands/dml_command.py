@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.options import INVALID_IDEMPOTENT_WRITES_SETTINGS
+from delta_ds.events.commands import REWRITE_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-
-logger = logging.getLogger("delta_ds")
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -165,12 +163,12 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     def rewrites_by_arrow(self) -> bool:
         """Whether tasks can rewrite files: they have this package, and can evaluate the table's expressions."""
         if (problem := tasks_problem(self.target.spark)) is not None:
-            logger.info("rewrite_by_spark table=%s reason=%s", self.target.handle.where, problem)
+            REWRITE_BY_SPARK.log(table=self.target.handle.where, reason=problem)
             return False
         try:
             _ = self._portable_plan
         except DeltaError as why:
-            logger.info("rewrite_by_spark table=%s reason=%s", self.target.handle.where, why)
+            REWRITE_BY_SPARK.log(table=self.target.handle.where, reason=str(why))
             return False
         return True
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import logging
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import (
     CandidateFiles,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.native.resolution import ExpressionContext
 
-logger = logging.getLogger("delta_ds")
 
 TUPLE = "__pydelta_tuple"
 
@@ -166,7 +165,7 @@ class DmlTarget:
                 self.spark, self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
             )
         except NotNative as why:
-            logger.warning("portable_scan reason=%s", why.reason)
+            PORTABLE_SCAN.log(reason=why.reason)
             return None
 
     def _portable(self, files: CandidateFiles) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
+from delta_ds.events.commands import OPTIMIZE_BY_DRIVER
 from delta_ds.kernel import operations
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.optimize import clustering_sort
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from delta_ds.spark.commands.handle import Handle
 
-logger = logging.getLogger("delta_ds")
 
 _FILES = (
     "struct<min:bigint,max:bigint,avg:double not null,totalFiles:bigint not null,totalSize:bigint not null>"
@@ -304,7 +303,7 @@ def _can_tasks(spark: SparkSession, plan: OptimizePlan) -> bool:
     """Whether tasks can rewrite files; where they cannot, the driver does, as slow as that may be."""
     problem = tasks_problem(spark)
     if problem is not None:
-        logger.warning("optimize_by_driver table=%s reason=%s", plan.rewrite.storage.url, problem)
+        OPTIMIZE_BY_DRIVER.log(table=plan.rewrite.storage.url, reason=problem)
     return problem is None
 
 

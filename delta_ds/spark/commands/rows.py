@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.options.settings import USER_METADATA
@@ -22,8 +22,6 @@ from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
-
-logger = logging.getLogger("delta_ds")
 
 
 def write_rows(
@@ -79,7 +77,7 @@ def _native(frame: DataFrame, plan: DmlPlan, target: DmlTarget) -> TaskResult | 
         rows = frame.select(*[frame[quoted(name)] for name in frame.columns if not is_hidden(name)])
         return stage(rows, plan.write, target.handle.options, plan.folder)
     except NotNative as why:
-        logger.warning("portable_write reason=%s", why.reason)
+        PORTABLE_WRITE.log(reason=why.reason)
         return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE
+from delta_ds.events.spark import DISTRIBUTED_PLANNING_NOT_USED
 from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_parts import holds_actions
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.snapshot import Snapshot
-
-logger = logging.getLogger("delta_ds")
 
 
 def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
@@ -48,7 +46,7 @@ def is_large(spark: SparkSession, snapshot: Snapshot) -> bool:
 
 def driver_plans(snapshot: Snapshot, reason: str) -> None:
     """Log why the driver reads the log of a large table by itself."""
-    logger.warning("distributed_planning_not_used table=%s reason=%s", snapshot.storage.url, reason)
+    DISTRIBUTED_PLANNING_NOT_USED.log(table=snapshot.storage.url, reason=reason)
 
 
 def _bound(spark: SparkSession) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import logging
 import os
 import tempfile
 import threading
@@ -19,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from delta_ds.events.spark import COMPILED_CLASSES_IGNORED, COMPILED_CLASSES_NOT_KEPT
 from delta_ds.kernel.log.cache import cache_folder
 
-_LOGGER = logging.getLogger("delta_ds")
 _FORMAT = b"1"
 _FOLDER = "classes"
 _MOST_ENTRIES = 64
@@ -106,7 +105,7 @@ def _read(file: Path) -> dict[str, bytes] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        _LOGGER.warning("compiled_classes_ignored file=%s reason=%s", file, error)
+        COMPILED_CLASSES_IGNORED.log(file=file, reason=error)
         return None
 
 
@@ -125,7 +124,7 @@ def _write(file: Path, classes: Mapping[str, bytes]) -> None:
             raise
         _forget_old(file.parent)
     except OSError as error:
-        _LOGGER.warning("compiled_classes_not_kept file=%s reason=%s", file, error)
+        COMPILED_CLASSES_NOT_KEPT.log(file=file, reason=error)
 
 
 def _forget_old(folder: Path) -> None:

@@ -6,13 +6,13 @@ what is listed satisfies them exactly; data filters are a hint.
 
 from __future__ import annotations
 
-import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from delta_ds.events.spark import FILTER_NOT_USED_FOR_SKIPPING
 from delta_ds.exceptions import DeltaError, PredicateError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.deletion_vector import read_positions
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.log.live_files import LiveFiles
     from delta_ds.kernel.snapshot import Snapshot
 
-logger = logging.getLogger("delta_ds")
 
 DELETED = "__pydelta_dv"
 FILE_NUMBER = "__pydelta_file"
@@ -288,7 +287,7 @@ class DeltaFileIndex:
         try:
             return bind(part, self.snapshot.schema, zone)
         except PredicateError as error:
-            logger.warning("filter_not_used_for_skipping filter=%s reason=%s", part, error.text)
+            FILTER_NOT_USED_FOR_SKIPPING.log(filter=part, reason=error)
             return None
 
     def _partition_tuples(self, found: _Scanned, zone: str) -> PartitionTuples:

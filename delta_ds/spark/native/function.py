@@ -7,12 +7,12 @@ have it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from delta_ds.events.spark import NATIVE_SCAN_NOT_USED
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_exception
 from delta_ds.spark.native.latest_version import InsertRows
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME = "pydelta"
-_LOGGER = logging.getLogger("delta_ds")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # The functions of each session that are from here.
 _registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
@@ -127,7 +126,7 @@ def _frame(spark: SparkSession, options: Mapping[str, str], insert: InsertRows) 
     try:
         return load(spark, options, insert=insert)
     except NotNative as error:
-        _LOGGER.warning("native_scan_not_used path=%s reason=%s", options["path"], error.reason)
+        NATIVE_SCAN_NOT_USED.log(path=options["path"], reason=error.reason)
         return spark.read.format(NAME).options(**options).load()
 
 

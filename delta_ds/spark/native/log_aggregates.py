@@ -12,9 +12,9 @@ plans with any filter, join, limit or sample below the aggregate are not touched
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from delta_ds.events.spark import AGGREGATES_FROM_LOG, AGGREGATES_NOT_ANSWERED
 from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.schema.types import DataType, StructType
     from delta_ds.spark.native.file_index import DeltaFileIndex
 
-_LOGGER = logging.getLogger("delta_ds")
 _RULE = "LogAggregates"
 
 
@@ -37,7 +36,7 @@ class _Answers:
             return answer(question)
         except Exception as error:
             # The scan gives the same rows, or the error that the user should see.
-            _LOGGER.warning("aggregates_not_answered action=scan reason=%s: %s", type(error).__name__, error)
+            AGGREGATES_NOT_ANSWERED.log(reason=error)
             return None
 
     class Java:
@@ -147,7 +146,7 @@ def answer(question: str) -> str | None:
     found = exact_aggregates(index.snapshot, [request for request in requests if request is not None])
     if found is None:
         return None
-    _LOGGER.debug("aggregates_from_log table=%s", asked["index"])
+    AGGREGATES_FROM_LOG.log(table=asked["index"])
     return json.dumps([_text(value) for value in found])
 
 

@@ -8,7 +8,6 @@ more is left to Spark: a filter, a check of the table, a setting of readers, a f
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.write.plan import WritePlan
 
-logger = logging.getLogger("delta_ds")
 
 # Settings that change what Spark reads, with the only value that readers need no rule for.
 _READING = {

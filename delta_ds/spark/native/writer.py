@@ -7,12 +7,13 @@ is left for VACUUM. What the log has to know of the files is read off their foot
 
 from __future__ import annotations
 
-import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from delta_ds.events.spark import CACHED_ROWS_NOT_RENEWED, WRITTEN_BY_SPARK, WRITTEN_BY_SPARK_AFTER_ALL
+from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.write.plan import WritePlan
 
-logger = logging.getLogger("delta_ds")
 
 # What the names of files hold of the task and its attempt: `part-attempt_<time>_<stage>_m_<task>_<number>-...`.
 # Hadoop writes numbers with the digits of the JVM's locale.
@@ -191,12 +191,12 @@ def _stage_by_arrow(
             raise NotPlainError("small files are joined before they are written")
         files = find_plain_files(df, plan)
     except NotPlainError as why:
-        logger.debug("written_by_spark table=%s reason=%s", plan.storage.url, why)
+        WRITTEN_BY_SPARK.log(table=plan.storage.url, reason=str(why))
         return None
     try:
         return write_plain_files(df, plan, files, folder)
     except NotPlainError as why:
-        logger.info("written_by_spark_after_all table=%s reason=%s", plan.storage.url, why)
+        WRITTEN_BY_SPARK_AFTER_ALL.log(table=plan.storage.url, reason=str(why))
         remove()
         return None
 
@@ -311,7 +311,7 @@ def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
         folder = jvm.Path(target)
         file_system(jvm, folder).delete(folder, True)
     except Py4JError as error:
-        logger.warning("orphan_files_left table=%s folder=%s reason=%s", plan.storage.url, target, error)
+        ORPHAN_FILES_LEFT.log(table=plan.storage.url, folder=target, reason=error)
 
 
 def _is_there(jvm: Jvm, folder: str) -> bool:
@@ -342,4 +342,4 @@ def refresh_cached_rows(spark: SparkSession, root: str) -> None:
         if not spark._jsparkSession.sharedState().cacheManager().isEmpty():
             spark.catalog.refreshByPath(f"file:{root}" if root.startswith("/") else root)
     except (Py4JError, PySparkException) as error:
-        logger.warning("cached_rows_not_renewed table=%s reason=%s", root, error)
+        CACHED_ROWS_NOT_RENEWED.log(table=root, reason=error)

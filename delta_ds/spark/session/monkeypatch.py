@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any
 
+from delta_ds.events.spark import PATCH_LEFT_IN_PLACE
 from delta_ds.spark.errors import delta_errors
-
-logger = logging.getLogger("delta_ds")
 
 # Takes the original, the object and the named arguments of a call.
 Handler = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
@@ -68,7 +66,7 @@ def undo(owner: type, name: str) -> None:
         setattr(owner, name, getattr(replacement, _ORIGINAL))
     else:
         # Someone else has replaced the replacement: theirs stays, and ours hands every call on.
-        logger.warning("patch_left_in_place method=%s.%s", owner.__qualname__, name)
+        PATCH_LEFT_IN_PLACE.log(method=f"{owner.__qualname__}.{name}")
 
 
 def call_original(target: Any, name: str, *positional: Any, **named: Any) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
@@ -17,8 +17,6 @@ from delta_ds.spark.table_names import FORMAT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-logger = logging.getLogger("delta_ds")
 
 
 def read(spark: SparkSession, options: Mapping[str, str], schema: StructType | None = None) -> DataFrame:
@@ -49,7 +47,7 @@ def read(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
     try:
         return load(spark, options, schema, insert=insert_rows)
     except NotNative as why:
-        logger.warning("portable_scan reason=%s", why.reason)
+        PORTABLE_SCAN.log(reason=why.reason)
         # Spark shows it in `explain(extended=True)`, and it has no part in the plan that is executed.
         return _portable(spark, options, schema).alias(f"pydelta portable scan: {why.reason}")
 

@@ -6,12 +6,12 @@ Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
+from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, settings_for_tasks
 from delta_ds.kernel.options.settings import (
@@ -37,7 +37,6 @@ from delta_ds.spark.table_names import FORMAT, path_option, with_path
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-logger = logging.getLogger("delta_ds")
 
 # Settings of a session that stand for an option, as in delta-spark: of every write, and of batches only.
 OF_EVERY_WRITE = {
@@ -191,7 +190,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
                 native.save(df, options, overwrite=overwrite)
             return
         except NotNative as why:
-            logger.warning("portable_write reason=%s", why.reason)
+            PORTABLE_WRITE.log(reason=why.reason)
     options = with_session_settings(spark, options)
     writer = df.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
     with delta_errors():

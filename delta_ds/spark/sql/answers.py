@@ -6,7 +6,6 @@ Each question is a function of the session and what the JVM hands over; its erro
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from delta_ds.conditions.catalog import NO_TABLE_AT_PATH, VIEW_NOT_A_TABLE
+from delta_ds.events.spark import ANSWER_FAILED
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
 from delta_ds.spark.catalog.entries import Entry
@@ -40,7 +40,6 @@ from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("delta_ds")
 _COUNTED = "num_affected_rows bigint"
 _ROW_COUNTS = {
     DELETE.name: _COUNTED,
@@ -90,7 +89,7 @@ def _thrown(jvm: Jvm, what: str, error: Exception) -> Any:
     origin = java_error(error)
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
-    logger.exception("answer_failed what=%s", what)
+    ANSWER_FAILED.log_traceback(what=what)
     return spark_exception(f"{type(error).__name__}: {error}")
 
 

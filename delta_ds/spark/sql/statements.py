@@ -5,12 +5,12 @@ Source: delta-spark 4.4, `DeltaSqlParser` and the commands behind it; the column
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.events.commands import RETAIN_IGNORED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands import clone as clones
 from delta_ds.kernel.commands import restore as restores
@@ -31,7 +31,6 @@ from delta_ds.spark.table import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-logger = logging.getLogger("delta_ds")
 _LONGS = "bigint"
 
 
@@ -100,7 +99,7 @@ def _vacuum(spark: SparkSession, said: sql.Vacuum) -> DataFrame:
     ignores = hours and is_set(spark, RETENTION_IGNORED.full_name, True)
     # A longer retention than the table's is never passed over: it would delete what is to be kept.
     if ignores and ask(table._handle.log, log_calls.is_shorter_retention, hours):
-        logger.warning("retain_ignored table=%s hours=%s", table._handle.where, hours)
+        RETAIN_IGNORED.log(table=table._handle.where, hours=hours)
         hours = None
     inventory = None if said.inventory is None else spark.sql(said.inventory.text)
     found = table.vacuum(hours, said.dry_run, said.mode, inventory)

@@ -75,7 +75,7 @@ def test_portable_read_says_in_its_plan_and_log_why(
     analyzed, optimized = capsys.readouterr().out.split("== Optimized Logical Plan ==")
     assert "Spark 9 is not known" in analyzed
     assert "Spark 9 is not known" not in optimized
-    assert "portable_scan reason=Spark 9 is not known" in caplog.text
+    assert 'portable_scan reason="Spark 9 is not known' in caplog.text
     assert df.count() == DeltaLog(sales).snapshot().scan().to_arrow().num_rows
 
 

@@ -380,7 +380,7 @@ def test_what_the_native_writer_cannot_write_goes_to_the_data_source(
     with caplog.at_level(logging.WARNING, "delta_ds"):
         save(rows(portable, 1), tmp_path / "t")
     assert ids(tmp_path / "t") == [1]
-    assert "portable_write reason=identity columns" in caplog.text
+    assert 'portable_write reason="identity columns' in caplog.text
 
 
 def test_rows_come_back_as_they_were(session: SparkSession, tmp_path: Path) -> None:

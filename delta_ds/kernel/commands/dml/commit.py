@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.transactions import ORPHAN_FILES_LEFT
 from delta_ds.exceptions import CorruptLogFileError, DeltaError
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import texts
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
-
-logger = logging.getLogger("delta_ds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ def _discard_below(storage: Storage, folder: str) -> None:
             storage.delete(batch["path"].filter(pc.invert(is_folder)).to_pylist())
         storage.delete_empty_folders(folders)
     except (DeltaError, OSError) as error:
-        logger.warning("orphan_files_left table=%s folder=%s reason=%s", storage.url, folder, error)
+        ORPHAN_FILES_LEFT.log(table=storage.url, folder=folder, reason=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ Source: delta-spark, `AutoCompact`, `AutoCompactUtils`, `AutoCompactPartitionSta
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from delta_ds.conditions.maintenance import INVALID_AUTO_COMPACT_TYPE
+from delta_ds.events.commands import AUTO_COMPACTION_FAILED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
 
-logger = logging.getLogger("delta_ds")
 
 _MOST_PARTITIONS = 128
 
@@ -140,7 +139,7 @@ def auto_compact(
         return optimize(log, request, engine_info=engine_info).version
     except Exception as error:  # noqa: BLE001 - whatever it is, the write it follows stands
         reason = error.text if isinstance(error, DeltaError) else repr(error)
-        logger.warning("auto_compaction_failed table=%s reason=%s", log.storage.url, reason)
+        AUTO_COMPACTION_FAILED.log(table=log.storage.url, reason=reason)
         return None
 
 

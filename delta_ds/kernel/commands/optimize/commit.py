@@ -5,13 +5,13 @@ Source: conflict-matrix section 7; delta-spark, `OptimizeExecutor.commitAndRetry
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.commands import OPTIMIZE_COMMITS_AGAIN
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel import operations
 from delta_ds.kernel.actions import AddFile
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction
 
-logger = logging.getLogger("delta_ds")
 
 _PRESERVED = {"delta.rowTracking.preserved": "true"}
 
@@ -87,10 +86,9 @@ def commit_optimize(
                 transaction = log.start_transaction(engine_info=engine_info)
                 if not _still_holds(transaction.snapshot, plan):
                     raise
-                logger.info(
-                    "optimize_commits_again table=%s version=%s after=%s",
-                    log.storage.url, transaction.read_version, error.condition,
-                )  # fmt: skip
+                OPTIMIZE_COMMITS_AGAIN.log(
+                    table=log.storage.url, version=transaction.read_version, after=error.condition
+                )
 
 
 def _commit(

@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "VACUUM Protocol Check"; protocol-checklist section 23.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.commands import VACUUM_END_NOT_RECORDED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.commands.vacuum import lite
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, find_candidates
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.delta_log import DeltaLog
 
-logger = logging.getLogger("delta_ds")
 
 Mode = Literal["full", "lite"]
 # What is done, how much of it is done, and how much there is (None: not known yet): `listing` and `deleting` files.
@@ -266,7 +265,7 @@ def _record_failure(log: DeltaLog) -> None:
     try:
         log.start_transaction().commit(VACUUM_END, {"status": "FAILED"})
     except DeltaError as error:
-        logger.warning("vacuum_end_not_recorded table=%s reason=%s", log.storage.url, error.text)
+        VACUUM_END_NOT_RECORDED.log(table=log.storage.url, reason=error)
 
 
 # --- deletion

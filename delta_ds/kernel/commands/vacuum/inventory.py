@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.maintenance import INVALID_INVENTORY_ROW, INVALID_INVENTORY_SCHEMA
+from delta_ds.events.commands import INVENTORY_ROWS_OUTSIDE
 from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.listing import listing_schema
-
-logger = logging.getLogger("delta_ds")
 
 Inventory: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[Mapping[str, Any] | Sequence[Any]]
 
@@ -66,7 +64,7 @@ def read_inventory(inventory: Inventory, storage: Storage) -> pa.Table:
     odd = pc.match_substring_regex(relative, r"^$|//|(^|/)\.\.?(/|$)")
     inside = pc.and_(pc.is_valid(relative), pc.invert(pc.fill_null(odd, FALSE)))
     if (outside := table.num_rows - (pc.sum(inside).as_py() or 0)) > 0:
-        logger.warning("inventory_rows_outside table=%s rows=%d", storage.url, outside)
+        INVENTORY_ROWS_OUTSIDE.log(table=storage.url, rows=outside)
     zero = integers([0])[0]
     rows = pa.table(
         {

@@ -7,13 +7,13 @@ Source: protocol-checklist VAC-W-05; delta-spark, `_delta_log/_last_vacuum_info`
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.maintenance import CANNOT_VACUUM_LITE
+from delta_ds.events.commands import LAST_VACUUM_INFO_NOT_WRITTEN, LAST_VACUUM_INFO_UNREADABLE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files
@@ -26,8 +26,6 @@ from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-
-logger = logging.getLogger("delta_ds")
 
 _INFO = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
@@ -48,7 +46,7 @@ def read_mark(storage: Storage) -> int | None:
     try:
         version = parse_json(data).get(_VERSION)
     except (ValueError, AttributeError) as error:
-        logger.warning("last_vacuum_info_unreadable table=%s reason=%r", storage.url, error)
+        LAST_VACUUM_INFO_UNREADABLE.log(table=storage.url, reason=error)
         return None
     return version if isinstance(version, int) and not isinstance(version, bool) else None
 
@@ -68,7 +66,7 @@ def write_mark(storage: Storage, version: int | None) -> None:
         forget_hadoop_checksum(storage, _INFO)
         storage.write(_INFO, json.dumps({_VERSION: version}, separators=(",", ":")).encode() + b"\n")
     except StorageError as error:
-        logger.warning("last_vacuum_info_not_written table=%s reason=%s", storage.url, error.text)
+        LAST_VACUUM_INFO_NOT_WRITTEN.log(table=storage.url, reason=error)
 
 
 def commits_to_read(storage: Storage, listing: LogListing, last: int | None) -> list[LogFile]:

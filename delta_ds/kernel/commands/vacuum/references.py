@@ -9,7 +9,6 @@ Source: protocol-checklist VAC-W-02, REM-R-04, DV-W-11.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.log import CHECKPOINT_PASSED_OVER
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
@@ -39,8 +39,6 @@ from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, li
 from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-
-logger = logging.getLogger("delta_ds")
 
 
 def _fields() -> dict[str, pa.DataType]:
@@ -211,12 +209,7 @@ def _tombstones(snapshot: Snapshot, checkpoint: Checkpoint) -> tuple[Checkpoint 
         try:
             return current, list(_checkpoint_removes(storage, current))
         except UnreadableCheckpointError as error:
-            logger.warning(
-                "checkpoint_passed_over table=%s version=%s reason=%s",
-                storage.url,
-                current.version,
-                error.text,
-            )
+            CHECKPOINT_PASSED_OVER.log(table=storage.url, version=current.version, reason=error)
             rejected.append(current)
         current = find_segment(storage, snapshot.version, rejected).checkpoint
     return None, []

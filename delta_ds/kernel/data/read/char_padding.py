@@ -6,13 +6,13 @@ The schema has a plain string; the field's metadata has the declared type, of th
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.reading import CHAR_PADDING_SKIPPED
 from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
 from delta_ds.kernel.schema.types import StructField, StructType
 
@@ -53,7 +53,7 @@ def of_struct(text: str | None, struct: StructType) -> list[str | None]:
         return [None] * len(struct)
     parts = _parts(text, "struct")
     if len(parts) != len(struct):
-        logging.getLogger("delta_ds").warning("char_padding_skipped declared=%s schema=%s", text, struct)
+        CHAR_PADDING_SKIPPED.log(declared=text, schema=struct)
         return [None] * len(struct)
     return [part.partition(":")[2] if part else None for part in parts]
 

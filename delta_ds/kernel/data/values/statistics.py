@@ -8,7 +8,6 @@ Source: PROTOCOL.md, "Per-file Statistics".
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
 from delta_ds.kernel.arrow_buffers import texts, true_rows
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Path = tuple[str, ...]
 
-_LOGGER = logging.getLogger("delta_ds")
 _INTEGERS = frozenset(["byte", "short", "integer", "long"])
 _TEMPORAL = frozenset(["date", "timestamp", "timestamp_ntz"])
 _BOUNDED = _INTEGERS | _TEMPORAL | {"float", "double", "string"}
@@ -257,10 +256,7 @@ def convert_leaf(values: pa.Array, leaf: StatisticsLeaf) -> pa.Array:
         return _integers(values, wanted)
     elif _widens(values.type, wanted):
         return _widen(values, wanted)
-    _LOGGER.warning(
-        "statistics_of_other_type leaf=%s found=%s wanted=%s action=read_without_skipping",
-        leaf.dotted, values.type, wanted,
-    )  # fmt: skip
+    STATISTICS_OF_OTHER_TYPE.log(leaf=leaf.dotted, found=values.type, wanted=wanted)
     return pa.nulls(len(values), wanted)
 
 

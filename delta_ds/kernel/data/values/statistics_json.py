@@ -11,7 +11,6 @@ Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `StatisticsCollection.t
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Callable
 from decimal import Context, Decimal
@@ -21,13 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from delta_ds.events.reading import STATISTICS_UNREADABLE
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days
 from delta_ds.kernel.data.values.float_text import double_text, float_text
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import DOUBLE, FLOAT, STRING, DataType, DecimalType
-
-_LOGGER = logging.getLogger("delta_ds")
 
 # Few enough lines that repairing them costs little, many enough that Arrow still does the bulk.
 _LINES_PER_REPAIR = 512
@@ -127,10 +125,10 @@ def _repair(text: pa.LargeStringArray, schema: pa.Schema) -> pa.Table:
             node, unreadable = {}, unreadable + 1
         repaired.append(_text(node, root) or "{}")
     if unreadable:
-        _LOGGER.warning("statistics_unreadable files=%d action=read_without_skipping", unreadable)
+        STATISTICS_UNREADABLE.log(files=unreadable)
     table = _read(array_of(repaired, STRING).cast(pa.large_string()), schema)
     if table is None:
-        _LOGGER.warning("statistics_unreadable files=%d action=read_without_skipping", len(text))
+        STATISTICS_UNREADABLE.log(files=len(text))
         return pa.table([pa.nulls(len(text), f.type) for f in schema], schema=schema)
     return table
 

@@ -5,7 +5,6 @@ Source: PROTOCOL.md, "Per-file Statistics"; delta-spark, `StatisticsCollection` 
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +15,7 @@ from delta_ds.conditions.data import (
 )
 from delta_ds.conditions.protocol import STATISTICS_COLUMNS_UNREADABLE
 from delta_ds.conditions.schema import STATISTICS_COLUMN_NOT_FOUND
+from delta_ds.events.reading import STATISTICS_COLUMN_UNKNOWN
 from delta_ds.kernel.data.values.statistics import has_bounds
 from delta_ds.kernel.data.write.columns import FileColumns, leaf_count
 from delta_ds.kernel.data.write.write_spec import WriteSpec
@@ -25,7 +25,6 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import VARIANT, DataType, StructType
 from delta_ds.records import dataclass
 
-_LOGGER = logging.getLogger("delta_ds")
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.,]+))\s*([.,]|$)")
 
 Path = tuple[str, ...]
@@ -112,9 +111,7 @@ def _named_leaves(names: Sequence[Path], leaves: Sequence[_Leaf], plan: WriteSpe
             wanted -= {name for name in above if name == _lower_case(logical)}
     prefixes = {_lower_case(logical[:n]) for logical, _, _ in leaves for n in range(1, len(logical) + 1)}
     for name in sorted(wanted - prefixes):
-        _LOGGER.warning(
-            "statistics_column_unknown table=%s column=%s action=left_out", plan.table, ".".join(name)
-        )
+        STATISTICS_COLUMN_UNKNOWN.log(table=plan.table, column=".".join(name))
     return chosen
 
 

@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Action Reconciliation", "Checkpoints"; protocol-checklist 
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from delta_ds.events.log import TAGS_PARSED_SLOWLY
 from delta_ds.kernel.actions import (
     SINGLE_ACTIONS,
     Action,
@@ -50,8 +50,6 @@ from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_R
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field
-
-logger = logging.getLogger("delta_ds")
 
 # Commits of this many bytes together are read once and kept; longer logs are read a second time for their files.
 _KEPT_BYTES = 32 << 20
@@ -350,7 +348,7 @@ def _tag_names(data: bytes, path: str) -> set[str]:
         try:
             return set(pj.read_json(pa.BufferReader(b"\n".join(objects))).column_names)
         except pa.ArrowInvalid:
-            logger.info("tags_parsed_slowly path=%s", path)
+            TAGS_PARSED_SLOWLY.log(path=path)
     # A tag may be any text, braces included: then only its whole line tells where its object ends.
     actions = (action for _, action in iterate_actions(data, path))
     return {name for action in actions for name in (action.get("add") or {}).get("tags") or ()}

@@ -9,7 +9,6 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec"; protocol-checklist CKP-*, SCM-*.
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_ds.events.log import CHECKPOINT_WRITTEN, LAST_CHECKPOINT_NOT_WRITTEN
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import Action, Sidecar
 from delta_ds.kernel.features import V2_CHECKPOINT
@@ -50,8 +50,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
-
-logger = logging.getLogger("delta_ds")
 
 # File actions in one sidecar: enough for good files, few enough that readers can share the work.
 _SIDECAR_ACTIONS = 200_000
@@ -135,10 +133,13 @@ def write_checkpoint(
     else:
         info = _write_classic(storage, state, form)
     _write_hint(storage, info)
-    logger.info(
-        "checkpoint_written table=%s version=%s actions=%s bytes=%s files=%s",
-        storage.url, info.version, info.size, info.size_in_bytes, len(info.files),
-    )  # fmt: skip
+    CHECKPOINT_WRITTEN.log(
+        table=storage.url,
+        version=info.version,
+        actions=info.size,
+        bytes=info.size_in_bytes,
+        files=len(info.files),
+    )
     return info
 
 
@@ -151,9 +152,7 @@ def _write_hint(storage: Storage, info: CheckpointInfo) -> None:
             hint["v2Checkpoint"] = {**hint["v2Checkpoint"], "modificationTime": timestamp}
         write_hint(storage, hint)
     except (StorageError, FileNotFoundError) as error:
-        logger.warning(
-            "last_checkpoint_not_written table=%s version=%s reason=%s", storage.url, info.version, error
-        )
+        LAST_CHECKPOINT_NOT_WRITTEN.log(table=storage.url, version=info.version, reason=error)
 
 
 # ---------------------------------------------------------------- classic

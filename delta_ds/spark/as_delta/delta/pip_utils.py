@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
 from pyspark.sql import SparkSession
 
+from delta_ds.events.spark import NO_JAR_FETCHED
 from delta_ds.spark.arguments import public
 from delta_ds.spark.as_delta.auto_register import install_auto_register
 from delta_ds.spark.as_delta.settings import PACKAGES, remaining_packages
 
 __all__ = ["configure_spark_with_delta_pip"]
-
-logger = logging.getLogger("delta_ds")
 
 
 @public
@@ -40,5 +37,5 @@ def configure_spark_with_delta_pip(
     """
     install_auto_register()
     packages = remaining_packages(extra_packages or [])
-    logger.info("no_jar_fetched extra_packages=%s", ",".join(packages))
+    NO_JAR_FETCHED.log(extra_packages=",".join(packages))
     return spark_session_builder.config(PACKAGES, ",".join(packages)) if packages else spark_session_builder

@@ -6,7 +6,6 @@ small modules is imported, as every Python process below that one comes here. So
 
 from __future__ import annotations
 
-import logging
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -19,7 +18,9 @@ def start() -> None:
     """Prepare this process, and run the `sitecustomize` that this one hides, if there is one."""
     problem = install_as_delta()
     if problem is not None:
-        logging.getLogger("delta_ds").info("modules_of_delta_spark_stay reason=%s", problem)
+        from delta_ds.events.spark import MODULES_OF_DELTA_SPARK_STAY
+
+        MODULES_OF_DELTA_SPARK_STAY.log(reason=problem)
     folder = Path(__file__).parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry) != folder]
     hidden = PathFinder.find_spec("sitecustomize")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
+from delta_ds.events.commands import MERGE_BEGINS_ANEW
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.commands.dml.task import SOURCE
@@ -54,7 +54,6 @@ from delta_ds.spark.session_conf import is_set
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-logger = logging.getLogger("delta_ds")
 
 # As delta-spark's `merge.materializeSource.maxAttempts`.
 _ATTEMPTS = 4
@@ -80,10 +79,7 @@ def run_merge(
         except Exception as error:
             if attempt + 1 == _ATTEMPTS or not lost_rows(error):
                 raise
-            logger.warning(
-                "merge_begins_anew table=%s reason=an executor was lost, and rows of the source with it",
-                handle.where,
-            )
+            MERGE_BEGINS_ANEW.log(table=handle.where)
     return frame_of(handle.spark, [counts], _RESULT)
 
 

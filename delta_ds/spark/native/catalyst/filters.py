@@ -10,10 +10,10 @@ Source: Spark's `org.apache.spark.sql.catalyst.expressions`; names of nodes are 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from delta_ds.events.spark import FILTER_NOT_TRANSLATED
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, conjunction
 from delta_ds.kernel.schema.types import (
@@ -40,8 +40,6 @@ from delta_ds.spark.native.catalyst.nodes import (
     unwrap,
 )
 from delta_ds.spark.native.catalyst.values import agrees, constant, data_type, items
-
-_LOGGER = logging.getLogger("delta_ds")
 
 Paths = Callable[[tuple[str, ...]], "tuple[str, ...] | None"]
 
@@ -124,7 +122,7 @@ def _translate_one(expression: Any, paths: Paths, timezone: str) -> list[Express
         return translate_json(nodes_of(expression), paths, timezone)
     except (Py4JError, LookupError, TypeError, ValueError) as error:
         # A node that this version of Spark describes otherwise costs skipping, never the query.
-        _LOGGER.warning("filter_not_translated reason=%s", repr(error).partition("\n")[0])
+        FILTER_NOT_TRANSLATED.log(reason=repr(error).partition("\n")[0])
         return []
 
 
@@ -139,7 +137,7 @@ def translate_json(nodes: Sequence[Mapping[str, Any]], paths: Paths, timezone: s
     try:
         found = _Translation(paths, timezone).implied(tree(nodes), True)
     except RecursionError:
-        _LOGGER.warning("filter_not_translated reason=nested_too_deeply nodes=%d", len(nodes))
+        FILTER_NOT_TRANSLATED.log(reason="nested_too_deeply", nodes=len(nodes))
         return []
     return [] if found is None or found == Literal(True, BOOLEAN) else [found]
 

@@ -12,13 +12,12 @@ struct IS NOT NULL` and casts of whole structs. Spark takes only part of that aw
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from delta_ds.events.spark import FILTER_VALUES_NOT_READ
 from delta_ds.records import dataclass
 
-_LOGGER = logging.getLogger("delta_ds")
 _SEPARATOR = "\u0001"
 # Each of the values costs a call; more of them than this are treated as not known.
 _MOST_BINARY_ITEMS = 1000
@@ -131,7 +130,7 @@ def _complete_set(in_set: Any, node: dict[str, Any]) -> None:
         return
     texts: list[str | None] = list(values.mkString(_SEPARATOR).split(_SEPARATOR))
     if len(texts) != size:
-        _LOGGER.warning("filter_values_not_read reason=separator_in_value values=%d", size)
+        FILTER_VALUES_NOT_READ.log(reason="separator_in_value", values=size)
         return
     if has_null:
         # The text of null is that of a string which reads so; one of them is the null.
@@ -141,7 +140,7 @@ def _complete_set(in_set: Any, node: dict[str, Any]) -> None:
 
 def _binary_items(values: Any, size: int) -> list[str | None] | None:
     if size > _MOST_BINARY_ITEMS:
-        _LOGGER.warning("filter_values_not_read reason=too_many_binary values=%d", size)
+        FILTER_VALUES_NOT_READ.log(reason="too_many_binary", values=size)
         return None
     items = values.iterator()
     raw = [items.next() for _ in range(size)]

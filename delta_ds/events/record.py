@@ -1,0 +1,128 @@
+"""`Event`: the record of a log event, which tells it to the logger `delta_ds`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any
+
+from delta_ds.exceptions import DeltaError
+
+LOGGER = logging.getLogger("delta_ds")
+_FRAME_OF_CALLER = 3
+
+# What follows such a name, or stands before the host of an address, is nobody's business.
+_SECRETS = re.compile(
+    r"(?P<name>\b[\w.-]*(?:secret|token|passw(?:or)?d|accountkey|account[._-]key|sharedaccesskey|signature|credential)"
+    r"[\w.-]*|\bsig)(?P<equals>\"?'?\s*[=:]\s*\"?'?)(?P<value>[^\s&;,\"'})]+)"
+    r"|(?P<scheme>\b[a-z][a-z0-9+.-]*://)(?P<user>[^\s/@:]+:[^\s/@]+)@",
+    re.IGNORECASE,
+)
+_HINTS = re.compile(r"secret|token|passw|key|sig|credential|://", re.IGNORECASE)
+_READS_AS_OTHER = re.compile(r"null|true|false|-?[0-9.].*")
+_BARE = re.compile(r"[^\s\"'=\\]+")
+
+
+def redacted(text: str) -> str:
+    """A text without passwords, keys, tokens and signatures, as far as their names or places tell them."""
+    if _HINTS.search(text) is None:
+        return text
+    return _SECRETS.sub(_hide, text)
+
+
+def _hide(found: re.Match[str]) -> str:
+    if found["scheme"] is not None:
+        return f"{found['scheme']}***@"
+    return f"{found['name']}{found['equals']}***"
+
+
+class Event:
+    """One kind of log line: what happened, and what to do about it.
+
+    A plain class: every process that Spark starts for a read makes all of them.
+
+    Attributes
+    ----------
+    name
+        What programs go by; it does not change.
+    level
+        `logging.DEBUG`, `INFO`, `WARNING` or `ERROR`.
+    fields
+        What is told with it, in order. Some calls leave the last ones out.
+    meaning, action
+        What happened, and what to do, for the documentation.
+
+    >>> import logging
+    >>> cleaned = Event("log_cleaned", logging.INFO, ("table", "files"), "old files were deleted", "nothing")
+    >>> str(Line("log_cleaned", {"table": "/data/my table", "files": 3}))
+    'log_cleaned table="/data/my table" files=3'
+    """
+
+    __slots__ = ("action", "fields", "level", "meaning", "name")
+
+    def __init__(self, name: str, level: int, fields: tuple[str, ...], meaning: str, action: str) -> None:
+        self.name = name
+        self.level = level
+        self.fields = fields
+        self.meaning = meaning
+        self.action = action
+
+    def log(self, **values: Any) -> None:
+        """Tell it to the logger `delta_ds`.
+
+        The `LogRecord` has the name as `event` and the values as `fields`: text, numbers, booleans and None, without
+        secrets. Its message is made when a handler asks for it.
+
+        Parameters
+        ----------
+        values
+            By field. Errors are told by their text.
+        """
+        if LOGGER.isEnabledFor(self.level):
+            self._tell(values, False)
+
+    def log_traceback(self, **values: Any) -> None:
+        """As `log`, with the traceback of the error that is being handled."""
+        if LOGGER.isEnabledFor(self.level):
+            self._tell(values, True)
+
+    def _tell(self, values: dict[str, Any], trace: bool) -> None:
+        fields = {name: _plain(value) for name, value in values.items()}
+        LOGGER.log(
+            self.level, Line(self.name, fields), exc_info=trace, stacklevel=_FRAME_OF_CALLER,
+            extra={"event": self.name, "fields": fields},
+        )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, DeltaError):
+        return redacted(value.text)
+    if isinstance(value, BaseException):
+        return redacted(f"{type(value).__name__}: {value}")
+    return redacted(str(value))
+
+
+class Line:
+    """The text of an event: its name, then `field=value`; a value that could be misread is quoted as in JSON."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        self.name = name
+        self.fields = fields
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{name}={_quoted(value)}" for name, value in self.fields.items())])
+
+
+def _quoted(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if value.isprintable():
+        if _BARE.fullmatch(value) and not _READS_AS_OTHER.fullmatch(value):
+            return value
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
