@@ -296,7 +296,14 @@ def test_arrow_types_that_a_writer_stored_are_decoded(tmp_path: Path, kind: pa.D
     assert read_one(tmp_path, stored, STRING, store_schema=True) == ["a", None, "a"]
 
 
-@pytest.mark.parametrize("kind", [pa.large_list(pa.int64()), pa.list_(pa.int64(), 2)], ids=str)
+# Arrow 25 and older cannot read a null in such a column of Parquet, and say so.
+_FIXED_SIZE = pytest.param(
+    pa.list_(pa.int64(), 2),
+    marks=pytest.mark.skipif(int(pa.__version__.split(".")[0]) < 26, reason="Arrow 25 reads no such nulls"),
+)
+
+
+@pytest.mark.parametrize("kind", [pa.large_list(pa.int64()), _FIXED_SIZE], ids=str)
 def test_arrow_lists_that_a_writer_stored_are_decoded(tmp_path: Path, kind: pa.DataType) -> None:
     stored = pa.array([[1, 2], None, [3, 4]], kind)
     assert read_one(tmp_path, stored, ArrayType(LONG), store_schema=True) == [[1, 2], None, [3, 4]]
