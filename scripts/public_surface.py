@@ -173,11 +173,12 @@ def command_line() -> Iterator[str]:
 JSON_COMMANDS = (
     "detail T", "history T", "properties T", "files T", "files T --explain", "log T -v 0", "changes T --from 5 --to 5",
     "diff T@v3 T@v4 --key order_id", "health T", "fsck T", "vacuum T --dry-run", "checkpoint T", "restore T -v 2",
+    "bench T --rounds 1",
 )  # fmt: skip
 # Whose keys are names of the table's, or differ with what was done.
 _OWN_KEYS = {
     "properties", "partitionValues", "operationParameters", "operationMetrics", "configuration", "changed", "added",
-    "removed", "parameters", "tags", "options", "commitInfo",
+    "removed", "parameters", "tags", "options", "commitInfo", "calls",
 }  # fmt: skip
 
 
