@@ -38,9 +38,8 @@ def versions() -> dict[str, str]:
     java = java_version()
     if java is not None:
         found["java"] = java
-    installed = importlib.metadata.packages_distributions()
-    here = {_plain(distribution) for names in installed.values() for distribution in names}
-    return {**found, **{name: importlib.metadata.version(name) for name in PACKAGES if name in here}}
+    here = {_plain(each.metadata["Name"]): each.version for each in importlib.metadata.distributions()}
+    return {**found, **{name: here[name] for name in PACKAGES if name in here}}
 
 
 def _plain(name: str) -> str:
