@@ -70,7 +70,7 @@ test-fast: $(VENV)/.dev ## All tests that need no Java
 
 test-browser: $(VENV)/.dev ## The page of `pydelta ui` in a headless Chromium, which Debian's packages bring (root)
 	scripts/install_browser.sh
-	$(BIN)/python -m pytest -n $(WORKERS) -m browser spark_tests/cli/ui $(ARGS)
+	$(BIN)/python -m pytest -m browser spark_tests/cli/ui $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)

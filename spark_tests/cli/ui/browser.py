@@ -69,7 +69,6 @@ class Browser:
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
-        self.url = ""
 
     def resize(self, width: int, height: int = 900, scheme: str = "light") -> None:
         """The size of the window in CSS pixels, and which colours its user likes."""
@@ -80,9 +79,13 @@ class Browser:
 
     def open(self, url: str, place: str = "overview") -> None:
         """A page anew, at a view with its parameters."""
-        self.url = url
-        self.driver.get("about:blank")
-        self.driver.get(f"{url}#{place}")
+        before, now = self.driver.current_url, f"{url}#{place}"
+        # The page itself goes to another view much sooner than it is loaded.
+        if before.startswith(f"{url}#") and self.run("return decodeURI(location.href)") != now:
+            self.run("location.hash = arguments[0]", place)
+        else:
+            self.driver.get("about:blank")
+            self.driver.get(now)
         self.settled(place)
 
     def go(self, place: str) -> None:
@@ -92,13 +95,10 @@ class Browser:
 
     def settled(self, place: str) -> None:
         """Wait until a view is there, and nothing is asked for any more."""
-        view = place.partition("?")[0]
-        self.until(
-            lambda: (
-                bool(self.all(f"#view-{view}, #main > .error"))
-                and self.driver.find_element("id", "main").get_attribute("aria-busy") is None
-            )
-        )
+        done = """const main = document.getElementById("main");
+            return main && !main.hasAttribute("aria-busy") && main.dataset.place === location.hash
+                && location.hash.slice(1).split("?")[0] === arguments[0]"""
+        self.until(lambda: self.run(done, place.partition("?")[0]))
 
     def until(self, condition: Callable[[], _T]) -> _T:
         """Wait for something to be true; what goes away meanwhile is looked for again."""
@@ -106,7 +106,7 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         wait: Any = WebDriverWait(
-            self.driver, _SECONDS, 0.05, ignored_exceptions=[StaleElementReferenceException]
+            self.driver, _SECONDS, 0.1, ignored_exceptions=[StaleElementReferenceException]
         )
         found: _T = wait.until(lambda _: condition())
         return found

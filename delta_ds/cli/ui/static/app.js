@@ -103,6 +103,7 @@ async function show() {
     if (!signal.aborted) {
       main.classList.remove("waiting");
       main.removeAttribute("aria-busy");
+      main.dataset.place = location.hash;
     }
   }
 }
