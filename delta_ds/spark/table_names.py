@@ -110,8 +110,8 @@ def check_path(options: Mapping[str, str]) -> None:
     if not _has_path(options):
         raise InvalidOptionError(
             "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
-            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Catalog tables cannot be used: "
-            "Spark does not hand their location to a Python data source"
+            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Tables of the catalog are read by "
+            "spark.table('name') and written by saveAsTable, in classic sessions with delta_ds.register(spark)"
         )
 
 

@@ -68,6 +68,8 @@ def _parse(text: str) -> Expression:
         details: Any = getattr(error, "errors", None) or [{}]
         where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
         reason = details[0].get("description") or str(error).split("\n")[0]
+        if "missing for <class" in reason:  # sqlglot's own words for what `a >` lacks
+            reason = "something is missing there"
         raise PredicateError(f"cannot parse the predicate {text!r}{where}: {reason}") from error
     except RecursionError as error:
         raise PredicateError("the predicate is nested too deeply to be parsed; split it up") from error

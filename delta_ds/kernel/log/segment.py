@@ -193,9 +193,15 @@ def read_log_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:
 
 def not_a_table(storage: Storage) -> NotADeltaTableError:
     """The error for a path without a log."""
+    folder = storage.url.rstrip("/").rpartition("/")[2]
+    column, equals, _ = folder.partition("=")
+    advice = (
+        f"{folder!r} looks like a partition: load the table itself, and filter by {column}"
+        if equals
+        else "Check the path; a folder of plain Parquet files is read with format('parquet')"
+    )
     return NotADeltaTableError(
-        f"Delta table {storage.url} doesn't exist: there is no _delta_log with a commit or checkpoint. "
-        "Check the path; a folder of plain Parquet files is read with format('parquet')",
+        f"Delta table {storage.url} doesn't exist: there is no _delta_log with a commit or checkpoint. {advice}",
         parameters={"tableName": f"`{storage.url}`"},
     )
 

@@ -128,7 +128,7 @@ READ_OPTIONS: tuple[Option, ...] = (
         "columns", names,
     ),
     Option(
-        "metadataColumns", "names", None, f"add a column _metadata with {', '.join(METADATA_COLUMNS)}",
+        "metadataColumns", "names", None, f"add a column _metadata with these fields, of {', '.join(METADATA_COLUMNS)}",
         "metadata_columns", _parse_metadata_columns,
     ),
     Option(

@@ -27,7 +27,7 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import TARGET_FILE_SIZE
+from delta_ds.kernel.properties import TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -312,16 +312,18 @@ def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
     has = {name.lower(): text for name, text in snapshot.metadata.configuration.items()}
     for name, text in options.properties.items():
         if has.get(name.lower()) != text and not name.lower().startswith("delta.feature."):
+            check_property(name, text)  # a mistyped name is told as such
+            now = f"has {has[name.lower()]!r}" if name.lower() in has else "does not have it"
             raise InvalidOptionError(
                 f"table property {name} = {text!r} cannot be given to a write: {snapshot.storage.url} exists, and "
-                f"has {has.get(name.lower(), 'no value')!r}. Use DeltaTable.forPath(...).setProperties(...)",
+                f"{now}. Use DeltaTable.forPath(...).setProperties(...)",
                 parameters={"property": name},
             )
     if options.cluster_by is not None:
-        now = [".".join(path) for path in snapshot.clustering_columns]
-        if [c.lower() for c in options.cluster_by] != [c.lower() for c in now]:
+        columns = [".".join(path) for path in snapshot.clustering_columns]
+        if [c.lower() for c in options.cluster_by] != [c.lower() for c in columns]:
             raise CLUSTERING_COLUMNS_MISMATCH(
-                table=snapshot.storage.url, now=now or "nothing", cluster_by=list(options.cluster_by)
+                table=snapshot.storage.url, now=columns or "nothing", cluster_by=list(options.cluster_by)
             )
 
 

@@ -30,6 +30,11 @@ def table(tmp_path):
     return builder
 
 
+def test_a_folder_of_a_partition_is_told_to_be_a_filter(tmp_path):
+    with pytest.raises(NotADeltaTableError, match="load the table itself, and filter by country$"):
+        DeltaLog(tmp_path / "sales" / "country=FR").snapshot()
+
+
 def test_a_path_that_does_not_exist_is_no_table(tmp_path):
     with pytest.raises(NotADeltaTableError, match="nowhere"):
         DeltaLog(tmp_path / "nowhere").snapshot()

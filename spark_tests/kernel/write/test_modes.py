@@ -182,6 +182,7 @@ def test_rearranged_rows_are_marked_in_every_action(tmp_path: Path, level: str, 
     [
         ({"dataChange": "false", "mergeSchema": "true"}, "DELTA_DATA_CHANGE_FALSE"),
         ({"delta.appendOnly": "true"}, "DELTA_ILLEGAL_OPTION"),
+        ({"delta.appendOnlly": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
     ],
 )
 def test_options_that_cannot_be_honoured_are_refused(
