@@ -61,13 +61,15 @@ def without_effect(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _nearest(name: str) -> str:
-    if name.startswith(DEFAULTS_PREFIX):
-        known = [DEFAULTS_PREFIX + key[len(PREFIX) :] for key in PROPERTIES]
+    # Without the prefix, which would make any two names alike.
+    prefix = DEFAULTS_PREFIX if name.startswith(DEFAULTS_PREFIX) else SETTING_PREFIX
+    if prefix == DEFAULTS_PREFIX:
+        known = [key[len(PREFIX) :] for key in PROPERTIES]
     else:
-        known = [key for key, setting in _BY_NAME.items() if setting.honoured]
+        known = [setting.name for setting in _BY_NAME.values() if setting.honoured]
     by_lower = {key.lower(): key for key in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.85)
-    return f"; did you mean {by_lower[near[0]]}?" if near else ""
+    near = difflib.get_close_matches(name[len(prefix) :].lower(), by_lower, 1, cutoff=0.85)
+    return f"; did you mean {prefix}{by_lower[near[0]]}?" if near else ""
 
 
 def _all_settings(spark: SparkSession) -> Mapping[str, str]:

@@ -80,10 +80,11 @@ def _methods() -> frozenset[str]:
 
     import delta_ds
     from delta_ds.spark import builder, table
+    from delta_ds.spark.commands.merge import builder as merges
 
     pyspark = importlib.import_module("pyspark.sql")
     readwriter = importlib.import_module("pyspark.sql.readwriter")
-    modules = (delta_ds, builder, table, pyspark, streaming, readwriter)
+    modules = (delta_ds, builder, merges, table, pyspark, streaming, readwriter)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     inner = [value for one in classes for value in vars(one).values() if isinstance(value, type)]
     plain = [str, dict, list, set, pa.Table, Path, pyspark.SparkSession.Builder]

@@ -58,6 +58,11 @@ def test_what_has_no_effect_is_told_with_what_to_do(name: str, text: str, told: 
     assert told is None or told in found[SETTING_PREFIX + name]
 
 
+@pytest.mark.parametrize("name", ["preview.enabled", "rowLevelConcurrency.enabled", "io.cache.enabled"])
+def test_a_setting_that_is_like_no_other_suggests_none(name: str) -> None:
+    assert list(without_effect({SETTING_PREFIX + name: "true"}).values()) == ["it has no effect here"]
+
+
 @contextmanager
 def _with(spark: SparkSession, **said: Any) -> Iterator[None]:
     """A session with settings; names with `__` for dots."""

@@ -144,9 +144,7 @@ def _values(given: str | Mapping[str, Any], table: str) -> Mapping[str, Any]:
 def _check_values(values: Mapping[str, Any], table: str) -> StreamOffset:
     if values.get(_FORMAT_KEY) != FORMAT or isinstance(values.get(_FORMAT_KEY), bool):
         if "reservoirId" in values:
-            raise _damaged_error(
-                table, values, "It was written by delta-spark, whose checkpoints cannot be continued here"
-            )
+            raise _damaged_error(table, values, _of_delta_spark(values))
         raise _damaged_error(table, values)
     numbers = [values.get(key) for key in ("version", "index", "originVersion")]
     flags = [values.get(key) for key in ("isStartingSnapshot", "originIsSnapshot", "isOrigin")]
@@ -158,6 +156,15 @@ def _check_values(values: Mapping[str, Any], table: str) -> StreamOffset:
         raise _damaged_error(table, values)
     version, index, origin = numbers
     return StreamOffset(values["tableId"], version, index, flags[0], origin, flags[1], flags[2])  # type: ignore[arg-type]
+
+
+def _of_delta_spark(values: Mapping[str, Any]) -> str:
+    """What to say of an offset of delta-spark: where a new stream goes on, if the old one was between two versions."""
+    said = "It was written by delta-spark, whose checkpoints cannot be continued here"
+    version = values.get("reservoirVersion")
+    if _is_number(version) and values.get("isStartingVersion") is False and values.get("index") in (-1, -100):
+        return f"{said}; it has read all before version {version}, where startingVersion={version} goes on"
+    return said
 
 
 def _is_number(value: Any) -> bool:

@@ -64,7 +64,14 @@ def test_damaged_text_is_refused(text: str) -> None:
 
 def test_an_offset_of_delta_spark_is_named_as_such() -> None:
     text = '{"sourceVersion":1,"reservoirId":"id","reservoirVersion":1,"index":-1,"isStartingVersion":false}'
-    with pytest.raises(LogError, match="delta-spark"):
+    with pytest.raises(LogError, match="delta-spark.* all before version 1, where startingVersion=1 goes on"):
+        StreamOffset.parse(text, "id", "/t")
+
+
+@pytest.mark.parametrize("change", ['"index":4', '"isStartingVersion":true', '"reservoirVersion":"x"'])
+def test_an_offset_of_delta_spark_within_a_version_names_none_to_go_on_with(change: str) -> None:
+    text = '{"reservoirId":"id","reservoirVersion":1,"index":-1,"isStartingVersion":false,' + change + "}"
+    with pytest.raises(LogError, match="cannot be continued here; begin with a new one"):
         StreamOffset.parse(text, "id", "/t")
 
 

@@ -27,6 +27,7 @@ from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
+from delta_ds.records import replace
 
 # As many intervals of checkpoints without one are told.
 _INTERVALS = 10
@@ -81,6 +82,7 @@ def _unreadable(commit: Commit) -> str:
 
 def _checkpoint(storage: Storage, listing: LogListing, checkpoint: Checkpoint) -> Iterator[Finding]:
     path = checkpoint.files[0].path
+    listing = _as_of(listing, checkpoint.version)
     above = [other for other in listing.checkpoints if other.rank > checkpoint.rank]
     try:
         found = load_state(storage, choose_segment(listing, checkpoint.version, above))
@@ -94,6 +96,15 @@ def _checkpoint(storage: Storage, listing: LogListing, checkpoint: Checkpoint) -
     differs = [what for what, one, other in _aspects(found, replayed) if one != other]
     if differs:
         yield Finding(WRONG_CHECKPOINT, path, f"other {', '.join(differs)} than by the log without it")
+
+
+def _as_of(listing: LogListing, version: int) -> LogListing:
+    """The log up to a version: a checkpoint is as good as what it stands for, whatever is wrong with later versions."""
+    return replace(
+        listing,
+        commits={number: file for number, file in listing.commits.items() if number <= version},
+        checkpoints=tuple(other for other in listing.checkpoints if other.version <= version),
+    )
 
 
 def _aspects(found: State, replayed: State) -> list[tuple[str, Any, Any]]:

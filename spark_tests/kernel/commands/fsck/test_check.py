@@ -109,12 +109,19 @@ def test_files_without_statistics_are_odd(table: Path) -> None:
     assert [kind for kind, _ in found(table, contents=True)] == ["no_statistics"]
 
 
+def _gap_between_checkpoints(table: Path) -> None:
+    last = DeltaLog(table).checkpoint()
+    assert sum(1 for _ in (table / "_delta_log").glob("*.checkpoint*.parquet")) == 2
+    (table / relative_commit_path(last - 1)).unlink()
+
+
 LOG_DAMAGE: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "a commit is gone": (lambda t: (t / relative_commit_path(4)).unlink(), ["missing_commit"]),
     "two commits are gone": (
         lambda t: [(t / relative_commit_path(v)).unlink() for v in (4, 5)] and None,
         ["missing_commit"],
     ),
+    "a commit between two checkpoints is gone": (_gap_between_checkpoints, ["missing_commit"]),
     "a commit is cut off": (
         lambda t: (t / relative_commit_path(4)).write_bytes((t / relative_commit_path(4)).read_bytes()[:-20]) and None,
         ["unreadable_commit"],
