@@ -41,6 +41,11 @@ LAST_VACUUM_INFO_UNREADABLE = Event(
     "the mark of the last VACUUM cannot be read; VACUUM LITE looks at all commits",
     "nothing; the next VACUUM replaces it",
 )  # fmt: skip
+COMMAND_REPEATED = Event(
+    "command_repeated", logging.WARNING, ("table", "operation", "attempt", "attempts", "reason"),
+    "others changed rows that a command reads or changes; it reads no other table, so it is done again",
+    "nothing, unless it comes often: see the guide on conflicts, and `spark.pydelta.retries`",
+)  # fmt: skip
 MERGE_BEGINS_ANEW = Event(
     "merge_begins_anew", logging.WARNING, ("table",),
     "an executor was lost, and rows of the computed source of a MERGE with it; the MERGE begins anew",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pyarrow as pa
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml import task
 from delta_ds.kernel.commands.dml.candidates import candidate_files
-from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
-from delta_ds.kernel.commands.dml.plan import plan_dml
-from delta_ds.kernel.commands.dml.task import ACTION, write_changed_rows
+from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.plan import DmlPlan, plan_dml
+from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, ROW_ID, ROW_VERSION, write_changed_rows
 from delta_ds.kernel.commands.optimize.command import rewrite_all
 from delta_ds.kernel.commands.optimize.commit import commit_optimize
 from delta_ds.kernel.commands.optimize.planning import plan_optimize
@@ -34,7 +35,22 @@ from spark_tests.concurrency.row_model import (
     Row,
 )
 
-Placed = dict[str, list[tuple[int, Row]]]
+
+class _Placed(NamedTuple):
+    """A row of the table, and where it is."""
+
+    place: int
+    row_id: int | None
+    version: int | None
+    row: Row
+
+
+class _Written(NamedTuple):
+    """A row before and after the command, and what that is to it."""
+
+    before: _Placed | None
+    after: Row | None
+    action: int
 
 
 def batch(rows: Iterable[Row]) -> pa.RecordBatch:
@@ -87,23 +103,25 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
     plan = plan_dml(snapshot)
     predicate = parse_predicate(command.condition)
     found = _read(snapshot, candidate_files(snapshot, predicate, "UTC").paths.to_pylist())
-    there = {row[0] for rows in found.values() for _, row in rows}
-    touched = {path: rows for path, rows in found.items() if any(command.touches(row) for _, row in rows)}
+    there = {placed.row[0] for rows in found.values() for placed in rows}
+    touched = {path: rows for path, rows in found.items() if any(command.touches(p.row) for p in rows)}
     deleted = {}
-    written: list[tuple[Row, int]] = [(row, task.INSERT) for row in command.inserted(there)]
+    written = [_Written(None, row, task.INSERT) for row in command.inserted(there)]
     for path, rows in touched.items():
-        changed = [place for place, row in rows if command.touches(row)]
+        changed = [placed.place for placed in rows if command.touches(placed.row)]
         if plan.uses_deletion_vectors:
             deleted[path] = np.array(changed, np.uint64)
-        for place, row in rows:
-            after = command.after(row)
-            if after is not None and not (plan.uses_deletion_vectors and place not in changed):
-                written.append((after, task.UPDATE if place in changed else task.COPY))
+        for placed in rows:
+            after, changes = command.after(placed.row), placed.place in changed
+            if after is None:
+                written += [_Written(placed, None, task.DELETE)] if plan.records_changes else []
+            elif changes or not plan.uses_deletion_vectors:
+                written.append(_Written(placed, after, task.UPDATE if changes else task.COPY))
     if not touched and not written:
         return None
     with Staging(snapshot.storage.url) as staged:
         staged.deleted_by(lambda: discard_folder(snapshot, plan.folder))
-        result = write_changed_rows(plan, [_with_actions(written)])
+        result = write_changed_rows(plan, [_with_actions(written, plan)])
         change = DmlCommand(
             operation="MERGE" if command.kind == MERGE else command.kind.upper(),
             predicate=predicate,
@@ -113,24 +131,45 @@ def _change(snapshot: Snapshot, command: Command, said: str) -> int | None:
             parameters={"predicate": command.condition},
             plan=plan,
             user_metadata=said,
+            rows=_scope(command),
         )
         with staged.publishing():
             return commit_dml(snapshot, change)
 
 
-def _with_actions(rows: list[tuple[Row, int]]) -> pa.RecordBatch:
-    actions = np.array([action for _, action in rows], np.int8)
-    return batch(row for row, _ in rows).append_column(ACTION, pa.array(actions))
+def _scope(command: Command) -> RowScope | None:
+    """The rows that the outcome hangs on; None where all of them count, as in a merge that sweeps."""
+    if command.kind != MERGE:
+        return RowScope(parse_predicate(command.condition))
+    if command.modulus:
+        return None
+    ids = ", ".join(str(row[0]) for row in command.rows)
+    return RowScope(parse_predicate(f"id IN ({ids}) AND {command.condition}"), misses_count=True)
 
 
-def _read(snapshot: Snapshot, paths: list[str]) -> Placed:
+def _with_actions(rows: Sequence[_Written], plan: DmlPlan) -> pa.RecordBatch:
+    found = batch(w.after or w.before.row for w in rows if w.after or w.before)
+    found = found.append_column(ACTION, pa.array([w.action for w in rows], pa.int8()))
+    if plan.tracked:
+        kept = [w.before if w.before is not None else None for w in rows]
+        versions = [w.before.version if w.before and w.action == task.COPY else None for w in rows]
+        found = found.append_column(ROW_ID, pa.array([k and k.row_id for k in kept], pa.int64()))
+        found = found.append_column(ROW_VERSION, pa.array(versions, pa.int64()))
+    if plan.records_changes:
+        for number in range(len(NAMES)):
+            values = [w.before.row[number] if w.before else None for w in rows]
+            found = found.append_column(f"{BEFORE}{number}", pa.array(values, pa.int64()))
+    return found
+
+
+def _read(snapshot: Snapshot, paths: list[str]) -> dict[str, list[_Placed]]:
     """The rows of files, with their places in them."""
-    scan = snapshot.scan(metadata_columns=("row_index",))
-    found: Placed = {}
+    scan = snapshot.scan(metadata_columns=("row_index", "row_id", "row_commit_version"))
+    found: dict[str, list[_Placed]] = {}
     for piece in scan.slices():
         if piece.path in paths:
             rows = found.setdefault(piece.path, [])
             for part in read_slices(snapshot.storage, scan.plan, [piece]):
-                (places,) = part["_metadata"].flatten()
-                rows += zip(places.to_pylist(), rows_of(part), strict=True)
+                known = [column.to_pylist() for column in part["_metadata"].flatten()]
+                rows += [_Placed(*each) for each in zip(*known, rows_of(part), strict=True)]
     return found

@@ -23,25 +23,30 @@ from spark_tests.concurrency.table_invariants import MERGED, SOME_FILES, Templat
 from spark_tests.concurrency.workers import Job, end, run_together, start
 from spark_tests.full_form import FULL
 
-Table = tuple[str, str, bool]
+Table = tuple[str, Mapping[str, str], bool]
 
 SEED = 20_251_121
 PROCESSES = 4
-# Isolation level, deletion vectors, partitions.
-TABLES = [
-    ("WriteSerializable", "true", True),
-    ("Serializable", "false", True),
-    ("Serializable", "true", False),
-    ("WriteSerializable", "false", False),
+FILES: Mapping[str, str] = {"delta.enableDeletionVectors": "false"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+# Other rows of the same files are no conflict.
+ROWS = {**VECTORS, "delta.enableRowTracking": "true"}
+# Isolation level, properties, partitions.
+TABLES: list[Table] = [
+    ("WriteSerializable", VECTORS, True),
+    ("Serializable", ROWS, False),
+    ("WriteSerializable", ROWS, True),
+    ("Serializable", FILES, True),
+    ("Serializable", VECTORS, False),
+    ("WriteSerializable", FILES, False),
 ]
 
 
 def race(worker: str, tables: Sequence[Table], folder: Path, jobs: Sequence[Job]) -> list[History]:
     """Let processes run commands on some tables, by turns; a job a process, each completed here."""
     logs = [DeltaLog(folder / str(number)) for number in range(len(tables))]
-    for log, (level, vectors, partitioned) in zip(logs, tables, strict=True):
-        properties = {"delta.isolationLevel": level, "delta.enableDeletionVectors": vectors}
-        row_commands.create(log, properties, partitioned=partitioned)
+    for log, (level, properties, partitioned) in zip(logs, tables, strict=True):
+        row_commands.create(log, {"delta.isolationLevel": level, **properties}, partitioned=partitioned)
     shared = {"urls": [log.storage.url for log in logs], "seed": SEED, "folder": str(folder)}
     answers = run_together(worker, [{**job, **shared, "writer": n} for n, job in enumerate(jobs)])
     steps = [step for answer in answers for step in answer]

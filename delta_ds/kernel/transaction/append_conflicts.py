@@ -88,10 +88,10 @@ def _partition_part(predicate: ReadPredicate, snapshot: Snapshot) -> Expression 
         for part in predicate.parts
         if all(column.path[0].lower() in partitioned for column in columns(part))
     ]
-    return conjunction([part for part in parts if not _is_widened(part)])
+    return conjunction([part for part in parts if not is_widened(part)])
 
 
-def _is_widened(part: Expression) -> bool:
+def is_widened(part: Expression) -> bool:
     """Whether a condition counts as TRUE because it cannot be evaluated again, such as one with `rand()`.
 
     Parts of AND and OR are looked at one by one: of an AND the others still hold.
@@ -99,9 +99,9 @@ def _is_widened(part: Expression) -> bool:
     from delta_ds.kernel.expressions.evaluate import can_evaluate
 
     if isinstance(part, Call) and part.name == "or":
-        return any(_is_widened(arg) for arg in part.args)
+        return any(is_widened(arg) for arg in part.args)
     if isinstance(part, Call) and part.name == "and":
-        return all(_is_widened(arg) for arg in part.args)
+        return all(is_widened(arg) for arg in part.args)
     return not can_evaluate(part)
 
 

@@ -8,8 +8,8 @@ Source: conflict-matrix sections 3 to 5 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from delta_ds.conditions.transaction import FEATURE_DROP_CONFLICT_REVALIDATION_FAIL
 from delta_ds.exceptions import (
@@ -32,14 +32,14 @@ from delta_ds.kernel.properties import CHECKPOINT_PROTECTION_BEFORE_VERSION
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_ids
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
+from delta_ds.kernel.transaction.conflict_errors import conflict, file_conflict
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 from delta_ds.kernel.transaction.reads import partition_values
+from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 from delta_ds.records import replace
-
-_Conflict = TypeVar("_Conflict", bound=DeltaConcurrentModificationException)
 
 
 def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
@@ -69,15 +69,18 @@ def check_and_rebase(pending: Pending, winning_commit: WinningCommit) -> None:
     row_ids.resolve_backfill(pending, winning_commit)
     row_ids.rebase(pending, winning_commit)
     _move_type_changes(pending, winning_commit)
-    _check_appends(pending, winning_commit)
-    _check_deleted_reads(pending, winning_commit)
-    _check_deleted_twice(pending, winning_commit)
+    if goes_by_rows(pending, winning_commit):
+        check_and_rebase_rows(pending, winning_commit)
+    else:
+        _check_appends(pending, winning_commit)
+        _check_deleted_reads(pending, winning_commit)
+        _check_deleted_twice(pending, winning_commit)
     in_commit_time.rebase(pending, winning_commit)
 
 
 def cannot_repeat(pending: Pending, winning_commit: WinningCommit) -> ConcurrentWriteException:
     """The error of a command that cannot be rebased and lost its version."""
-    return _conflict(
+    return conflict(
         ConcurrentWriteException, pending, winning_commit,
         f"committed first, and {pending.operation} has to be the next commit after the version it read",
     )  # fmt: skip
@@ -98,12 +101,10 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
                     "created the table while this transaction was about to. Note that an empty folder can be made "
                     "a table by several writers at once, of whom one wins"
                 )
-            raise _conflict(ProtocolChangedException, pending, winning_commit, hint)
+            raise conflict(ProtocolChangedException, pending, winning_commit, hint)
         if before is not None and removed_features(before, protocol):
             gone = ", ".join(removed_features(before, protocol))
-            raise _conflict(
-                ProtocolChangedException, pending, winning_commit, f"dropped table feature {gone}"
-            )
+            raise conflict(ProtocolChangedException, pending, winning_commit, f"dropped table feature {gone}")
         pending.protocol = protocol
     if before is not None and pending.new_protocol is not None:
         dropped = removed_features(before, pending.new_protocol)
@@ -122,7 +123,7 @@ def _check_dropping(pending: Pending, winning_commit: WinningCommit, dropped: Se
         for feature in dropped:
             trace = trace_of(feature, snapshot)
             if trace is not None:
-                raise _conflict(
+                raise conflict(
                     DeltaConcurrentModificationException, pending, winning_commit,
                     f"left traces of table feature {feature}, which this transaction drops: {trace}. Cannot drop "
                     "feature because a concurrent transaction modified the table",
@@ -144,7 +145,7 @@ def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
     if after is None:
         return
     if pending.new_metadata is not None:
-        raise _conflict(
+        raise conflict(
             MetadataChangedException, pending, winning_commit,
             "changed the metadata of the table, and so does this transaction",
         )  # fmt: skip
@@ -154,7 +155,7 @@ def _check_metadata(pending: Pending, winning_commit: WinningCommit) -> None:
     now = replace(pending.state, metadata=after)
     problem = metadata_changes.incompatible_difference(pending.state, now)
     if problem is not None:
-        raise _conflict(
+        raise conflict(
             MetadataChangedException, pending, winning_commit, f"changed the metadata of the table: {problem}"
         )
     if metadata_changes.enables_row_tracking(pending.state, now):
@@ -167,7 +168,7 @@ def _check_domains(pending: Pending, winning_commit: WinningCommit) -> None:
         return
     for domain in pending.domains:
         if domain in winning_commit.domains and domain != ROW_TRACKING_DOMAIN:
-            raise _conflict(
+            raise conflict(
                 ConcurrentTransactionException, pending, winning_commit,
                 f"set the same metadata domain. A conflicting metadata domain {domain} is added.",
                 domain=domain,
@@ -180,7 +181,7 @@ def _check_domains(pending: Pending, winning_commit: WinningCommit) -> None:
 def _check_app_ids(pending: Pending, winning_commit: WinningCommit) -> None:
     both = sorted(pending.reads.app_ids & winning_commit.app_ids)
     if both:
-        raise _conflict(
+        raise conflict(
             ConcurrentTransactionException, pending, winning_commit,
             f"recorded a transaction of application {both[0]!r}, whose latest one this transaction had looked up. "
             "Do several queries write with the same application id or streaming checkpoint?",
@@ -227,7 +228,7 @@ def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
         return
     table = winning_commit.adds.table
     values = table["partitionValues"][row].as_py() if "partitionValues" in table.column_names else None
-    raise _file_conflict(
+    raise file_conflict(
         ConcurrentAppendException, pending, winning_commit, table["path"][row].as_py(), values,
         "added data that should have been read by this transaction",
     )  # fmt: skip
@@ -239,12 +240,12 @@ def _check_deleted_reads(pending: Pending, winning_commit: WinningCommit) -> Non
         return
     path = pending.reads.first_read(_contested_files(pending, winning_commit))
     if path is not None:
-        raise _file_conflict(
+        raise file_conflict(
             ConcurrentDeleteReadException, pending, winning_commit, path, partition_values(snapshot, path),
             "deleted data that this transaction read",
         )  # fmt: skip
     if pending.reads.whole_table:
-        raise _file_conflict(
+        raise file_conflict(
             ConcurrentDeleteReadException, pending, winning_commit, winning_commit.removed_paths[0], None,
             "deleted data of the table, all of which this transaction depends on",
         )  # fmt: skip
@@ -290,62 +291,7 @@ def _check_deleted_twice(pending: Pending, winning_commit: WinningCommit) -> Non
             own.setdefault(path, partition_values(removes.snapshot, path))
     path = next((path for path in wanted if path in own), None)
     if path is not None:
-        raise _file_conflict(
+        raise file_conflict(
             ConcurrentDeleteDeleteException, pending, winning_commit, path, own[path],
             "deleted data that this transaction attempted to delete",
         )  # fmt: skip
-
-
-# --- errors
-
-
-def _file_conflict(
-    kind: type[_Conflict],
-    pending: Pending,
-    winning_commit: WinningCommit,
-    path: str,
-    values: Mapping[str, str | None] | None,
-    what: str,
-) -> _Conflict:
-    hint = _partition_hint(pending, values)
-    where = f"in the partition {hint}: file {path!r}" if hint else f"file {path!r}"
-    form = "WITH_PARTITION_HINT" if hint else "WITHOUT_HINT"
-    return _conflict(
-        kind, pending, winning_commit, f"{what} ({where})", condition=f"{kind.default_condition}.{form}", file=path,
-        **({"partitionValues": hint} if hint else {}),
-    )  # fmt: skip
-
-
-def _partition_hint(pending: Pending, values: Mapping[str, str | None] | None) -> str | None:
-    if pending.snapshot is None or not values:
-        return None
-    names = zip(pending.snapshot.partition_columns, pending.snapshot.physical_partition_columns, strict=True)
-    shown = [f"{logical}={_or_null(values.get(physical))}" for logical, physical in names]
-    return f"[{', '.join(shown)}]" if shown else None
-
-
-def _or_null(value: str | None) -> str:
-    return "null" if value is None else value
-
-
-def _conflict(
-    kind: type[_Conflict],
-    pending: Pending,
-    winning_commit: WinningCommit,
-    what: str,
-    *,
-    condition: str | None = None,
-    **more: Any,
-) -> _Conflict:
-    operation = winning_commit.operation or "TRANSACTION"
-    read = f"read version {pending.snapshot.version}" if pending.snapshot is not None else "a new table"
-    return kind(
-        f"Transaction conflict detected: a concurrent {operation}, committed as version {winning_commit.version} of "
-        f"table {pending.table}, {what}. Nothing was written by this {pending.operation} ({read}). Run it again: it "
-        "will then see that version",
-        condition=condition,
-        parameters={
-            "version": winning_commit.version, "operation": winning_commit.operation, "table": pending.table,
-            "commitInfo": dict(winning_commit.info), **more,
-        },
-    )  # fmt: skip

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.live_removes import LiveRemoves
     from delta_ds.kernel.transaction.reads import Reads
+    from delta_ds.kernel.transaction.row_changes import RowChanges
 
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
@@ -63,6 +64,8 @@ class Pending:
         In the order of its fields; `inCommitTimestamp` apart.
     use_statistics
         Whether statistics may show that a new file is of no interest.
+    rows
+        The rows that change, where the command knows them; see `row_level`.
     """
 
     storage: Storage
@@ -86,6 +89,7 @@ class Pending:
     commit_info: CommitInfo = field(default_factory=CommitInfo)
     in_commit_timestamp: int | None = None
     use_statistics: bool = False
+    rows: RowChanges | None = None
 
     @property
     def table(self) -> str:

@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from delta_ds.kernel.scan.scan import Scan
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.current import Current
+    from delta_ds.kernel.transaction.row_changes import RowChanges
 
 # With pauses in between, about a quarter of an hour of being too late every time.
 MAX_ATTEMPTS = 4000
 
 
-@internal("engine_info", "reads", "set_table_state", "storage", "table_state", "txn_id", "use_statistics")
+@internal(
+    "engine_info", "reads", "rows", "set_table_state", "storage", "table_state", "txn_id", "use_statistics"
+)
 @checked
 class Transaction:
     """An optimistic transaction on a table: read, collect actions, commit once.
@@ -107,6 +110,8 @@ class Transaction:
         self._live_removes: list[LiveRemoves] = []
         self._txns: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
+        # The rows that the actions change, where the one predicate that was read is all that they hang on.
+        self.rows: RowChanges | None = None
         self._finished: str | None = None
 
     @property
@@ -626,6 +631,7 @@ class Transaction:
             new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
             removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),
             txns=dict(self._txns), domains=dict(self._domains), use_statistics=self.use_statistics,
+            rows=self.rows,
         )  # fmt: skip
 
     def _choose_isolation_level(self, pending: Pending, changes_data: bool | None) -> None:

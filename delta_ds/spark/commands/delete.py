@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel import operations
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
+from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE, ROW
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.file_scan_source import HIDDEN
@@ -17,6 +18,7 @@ from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved, Scope
+from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import before_columns
 
 if TYPE_CHECKING:
@@ -43,16 +45,16 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
         The condition does not fit the table, the table is append-only, or another commit contradicts the
         deletion. Nothing was deleted.
     """
-    with DmlExecution(handle, operations.DELETE.name) as change:
-        rows: int | None = 0
-        if change.done:
-            return affected_rows(handle.spark, rows)
+
+    def work(change: DmlExecution) -> int | None:
+        change.repeatable = True  # a condition holds no subquery
         change.plan_rows()
         if condition is None:
-            rows = _remove(change, change.target.all_files, None, "true")
-        else:
-            rows = _delete(change, condition)
-    return affected_rows(handle.spark, rows)
+            return _remove(change, change.target.all_files, None, "true")
+        return _delete(change, condition)
+
+    none: int | None = 0
+    return affected_rows(handle.spark, run_command(handle, operations.DELETE.name, work, none))
 
 
 def run_truncate(handle: Handle) -> None:
@@ -119,6 +121,7 @@ def _mark(
         change.commit(
             predicate,
             deleted=by_path(files, found),
+            rows=RowScope(predicate),
             parameters=_parameters(text),
             metrics={"numDeletedRows": rows, "numCopiedRows": 0, "scanTimeMs": change.elapsed_ms()},
         )

@@ -14,7 +14,7 @@ from delta_ds.events.commands import REWRITE_BY_SPARK
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles
-from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
@@ -32,12 +32,14 @@ from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.session_conf import BY_FILES, BY_ROWS, conflict_detection
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.spark.native.snapshot_isolation import CommandSnapshots
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -60,6 +62,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         How rows are written; there once `plan_rows` was called.
     done
         Whether the session names a transaction that the table has already: there is nothing to do.
+    repeatable
+        Whether the command is a pure function of the table, so that it may be done again after a conflict; see
+        `retries`. The command says so.
 
     Raises
     ------
@@ -78,10 +83,12 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         check_names(self.target.schema.names, "table", handle.where, operation)
         self._txn = session_transaction(self.target.spark)
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
+        self.repeatable = False
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
         self._guard = staging(handle.where)
         self._pinned_snapshots = ExitStack()
+        self._versions: CommandSnapshots | None = None
 
     def plan_rows(
         self,
@@ -113,7 +120,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if not self.target.is_connect:
             from delta_ds.spark.native.snapshot_isolation import pin_snapshots
 
-            self._pinned_snapshots.enter_context(pin_snapshots(self.target.spark, self.target.snapshot))
+            pinned = pin_snapshots(self.target.spark, self.target.snapshot)
+            self._versions = self._pinned_snapshots.enter_context(pinned)
         return self
 
     def __exit__(
@@ -190,6 +198,14 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """Milliseconds since the command began."""
         return int((time.monotonic() - self._started) * 1000)
 
+    def _scope(self, rows: RowScope | None) -> RowScope | None:
+        """What others must leave alone, as the session decides it; None where the command read more of the table."""
+        versions, snapshot = self._versions, self.target.snapshot
+        if rows is None or versions is None or snapshot is None or versions.reads(snapshot.storage):
+            return None
+        by = conflict_detection(self.target.spark)
+        return None if by == BY_FILES else replace(rows, by_rows=by == BY_ROWS)
+
     def commit(
         self,
         predicate: Expression | None,
@@ -198,8 +214,10 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         deleted: Mapping[str, npt.NDArray[Any]] | None = None,
         parameters: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Any] | None = None,
+        rows: RowScope | None = None,
     ) -> None:
         """Commit what was written; arguments as of `DmlCommand`."""
+        said: dict[str, Any] = dict(session_metadata(self.target))
         change = DmlCommand(
             operation=self.operation,
             predicate=predicate,
@@ -211,7 +229,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             metrics={**(metrics or {}), "executionTimeMs": self.elapsed_ms()},
             plan=self.plan if self._results or self.plan.write.new_metadata else None,
             txn=self._txn,
-            **session_metadata(self.target),
+            rows=self._scope(rows),
+            **said,
         )
         settings = settings_of(self.target.spark)
         with self._staged.publishing():

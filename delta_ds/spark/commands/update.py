@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import operations
+from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, FILE, ROW, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import resolve_condition
@@ -21,6 +22,7 @@ from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
+from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import before_columns
 from delta_ds.spark.schema import quoted
 
@@ -61,9 +63,11 @@ def run_update(
         raise InvalidOptionError(
             f"update of {handle.where} needs assignments: set={{'column': 'expression'}}; nothing was changed"
         )
-    with DmlExecution(handle, operations.UPDATE.name) as change:
-        rows = 0 if change.done else _Update(change, condition, assignments).run()
-    return affected_rows(handle.spark, rows)
+
+    def work(change: DmlExecution) -> int:
+        return _Update(change, condition, assignments).run()
+
+    return affected_rows(handle.spark, run_command(handle, operations.UPDATE.name, work, 0))
 
 
 class _Update:
@@ -82,6 +86,7 @@ class _Update:
         self._assigned: set[str] = set()
         self._matches: Column = F.lit(True)
         self._values: dict[str, Column] = {}
+        self._has_subquery = False
 
     def run(self) -> int:
         """How many rows were updated."""
@@ -126,6 +131,7 @@ class _Update:
             predicate,
             removed=[] if change.plan.uses_deletion_vectors else list(by_path(files, found)),
             deleted=by_path(files, marked),
+            rows=self._scope(predicate),
             parameters=parameters,
             metrics={
                 "numUpdatedRows": rows,
@@ -155,6 +161,7 @@ class _Update:
                 predicate,
                 removed=replaced_files(change, files, found),
                 deleted=by_path(files, found.positions),
+                rows=self._scope(predicate),
                 parameters=parameters,
                 metrics={
                     "numUpdatedRows": found.rows,
@@ -165,6 +172,9 @@ class _Update:
             )
         return found.rows
 
+    def _scope(self, predicate: Expression | None) -> RowScope | None:
+        return None if self._has_subquery else RowScope(predicate)
+
     def _resolved_values(self, frame: DataFrame) -> dict[str, Column]:
         """The new values of the columns that get some."""
         from pyspark.sql import functions as F
@@ -174,6 +184,8 @@ class _Update:
         alias = target.handle.alias
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
+        self._has_subquery = any(value.subquery for value in values)
+        self._change.repeatable = not (target.is_connect or self._has_subquery)
         columns = assign(
             target.schema,
             lambda name: F.col(quoted(name)),

@@ -21,7 +21,9 @@ from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.storage.staging import StagedFiles, discard
+from delta_ds.kernel.transaction.reads import bound_predicate
+from delta_ds.kernel.transaction.row_changes import RowChanges
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
 from delta_ds.kernel.write.finish import set_table
@@ -34,6 +36,26 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class RowScope:
+    """What a change of rows hangs on, where its effect on a row follows from that row and nothing else of the table.
+
+    Attributes
+    ----------
+    wanted
+        What every row meets that the outcome depends on; None: any row may.
+    misses_count
+        Whether it matters too that such a row is not there, as where a MERGE inserts.
+    by_rows
+        Whether the change may follow commits that touched other rows of the same files. False: the files have to be
+        as they were, and only of new ones the statistics may show that they hold no such row.
+    """
+
+    wanted: Expression | None
+    misses_count: bool = False
+    by_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +80,8 @@ class DmlCommand:
         Where rows were written.
     txn
         Application and version that the change belongs to, for changes that count once however often they are tried.
+    rows
+        Which rows of others count; None: all in files that are looked at, and in new files of their partitions.
     """
 
     operation: str
@@ -72,6 +96,7 @@ class DmlCommand:
     user_metadata: str | None = None
     engine_info: str | None = None
     txn: tuple[str, int] | None = None
+    rows: RowScope | None = None
 
     @property
     def staged(self) -> list[str]:
@@ -101,8 +126,11 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
         change are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
     with StagedFiles(snapshot.storage, change.staged) as staged:
-        transaction = Transaction(snapshot.storage, snapshot, engine_info=change.engine_info)
-        transaction.scan(change.predicate, timezone=change.timezone)
+        transaction = Transaction(
+            snapshot.storage, snapshot, engine_info=change.engine_info, use_statistics=change.rows is not None
+        )
+        read = change.predicate if change.rows is None else change.rows.wanted
+        transaction.scan(read, timezone=change.timezone)
         if change.txn is not None:
             transaction.depend_on_app_id(change.txn[0])
             transaction.set_txn(*change.txn)
@@ -111,6 +139,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
         transaction.remove_live(pa.concat_arrays([rewritten, _rows(snapshot, list(marked.bodies))]))
         files = _FileCounts(snapshot, rewritten, change, marked)
         transaction.add_all(marked.bodies.values())
+        rows = transaction.rows = _row_changes(snapshot, change, staged)
         for result in change.results:
             transaction.add_all(result.adds)
             for body in result.changes:
@@ -118,7 +147,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
         tags = None
         if change.plan is not None:
             tags = set_table(change.plan.write, transaction, change.results)
-        return transaction.commit(
+        version = transaction.commit(
             change.operation,
             change.parameters,
             {**change.metrics, **files.metrics()},
@@ -126,6 +155,17 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
             tags=tags,
             staged=staged,
         )
+    if rows is not None:
+        discard(snapshot.storage, sorted(rows.superseded))
+    return version
+
+
+def _row_changes(snapshot: Snapshot, change: DmlCommand, staged: StagedFiles) -> RowChanges | None:
+    scope = change.rows
+    if scope is None or not scope.by_rows or change.removed:
+        return None
+    wanted = bound_predicate(snapshot, scope.wanted, change.timezone)
+    return RowChanges(change.deleted, wanted, scope.misses_count, staged)
 
 
 def discard_folder(snapshot: Snapshot, folder: str) -> None:

@@ -18,7 +18,7 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel import operations
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, candidate_files
-from delta_ds.kernel.commands.dml.commit import DmlCommand, commit_dml, discard_folder
+from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml, discard_folder
 from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rewrite, rewrite_changed_files
 from delta_ds.kernel.commands.dml.plan import check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
@@ -187,7 +187,8 @@ class _Deletion:
         deleted = {paths[number]: places.astype(np.uint64) for number, places in found.items() if len(places)}
         rows = sum(map(len, deleted.values()))
         metrics = {"numDeletedRows": rows, "numCopiedRows": 0, "scanTimeMs": self._elapsed_ms()}
-        return replace(self._change, deleted=deleted, metrics=self._timed(metrics)), rows
+        scope = RowScope(self._change.predicate)
+        return replace(self._change, deleted=deleted, rows=scope, metrics=self._timed(metrics)), rows
 
     def _replace(self) -> tuple[DmlCommand, int]:
         """Files with such rows are written anew without them."""

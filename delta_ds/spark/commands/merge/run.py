@@ -12,6 +12,7 @@ import pyarrow as pa
 from delta_ds.conditions.dml import MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE
 from delta_ds.events.commands import MERGE_BEGINS_ANEW
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
+from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
 from delta_ds.kernel.commands.dml.task import SOURCE
 from delta_ds.kernel.expressions.tree import Expression
@@ -25,6 +26,7 @@ from delta_ds.spark.commands.materialize import lost_rows, materialized_or_cache
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
+from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,
@@ -47,6 +49,7 @@ from delta_ds.spark.commands.merge.sides import (
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import ResolutionCache, check_names
+from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import is_set
@@ -87,8 +90,7 @@ def _run_once(
     handle: Handle, merge: Callable[[DmlExecution], _Merge], clauses: Sequence[Clause]
 ) -> tuple[int, int, int, int]:
     removes = any(not clause.inserts for clause in clauses)
-    with DmlExecution(handle, MERGE.name, removes=removes) as change:
-        return (0, 0, 0, 0) if change.done else merge(change).run()
+    return run_command(handle, MERGE.name, lambda change: merge(change).run(), (0, 0, 0, 0), removes=removes)
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,9 @@ class _Merge:
         else:
             sample = replace(sample, source=self._source)
         self._plan_rows(sample.plan)
+        change.repeatable = kept is self._given and not target.is_connect and not has_subqueries(sample)
         materialized = change.elapsed_ms()
-        read, files, stats = self._candidates(sample)
+        read, files, stats, scope = self._candidates(sample)
         marks = change.plan.uses_deletion_vectors and not self._by_source
         if self._changes_rows and not target.is_connect and change.rewrites_by_arrow:
             outcome = self._rewrite_by_arrow(files, stats)
@@ -170,6 +173,7 @@ class _Merge:
                 read,
                 removed=[] if change.plan.uses_deletion_vectors else outcome.touched.paths.to_pylist(),
                 deleted=by_path(files, outcome.matches.positions),
+                rows=scope,
                 parameters=history_parameters(sample.plan),
                 metrics={
                     **counts,
@@ -236,8 +240,12 @@ class _Merge:
 
     # --- which rows
 
-    def _candidates(self, sample: Sides) -> tuple[Expression | None, CandidateFiles, SourceStats]:
-        """What is read of the table as commits of others see it, the files to look at, and what the source holds."""
+    def _candidates(
+        self, sample: Sides
+    ) -> tuple[Expression | None, CandidateFiles, SourceStats, RowScope | None]:
+        """What is read of the table as commits of others see it, the files to look at, what the source holds, and
+        which rows of the table count.
+        """
         target = self._target
         demands: list[Expression] = []
         if not self._by_source:
@@ -249,7 +257,10 @@ class _Merge:
         for (field, _), (low, high) in zip(usable, stats.bounds, strict=True):
             demands += between(field.name, field.type, low, high)
         narrowed = target.understood(demands)
-        return read, target.files(narrowed), stats
+        scope = None
+        if not self._by_source:
+            scope = row_scope(target, self._given, sample, demands, usable, stats.rows)
+        return read, target.files(narrowed), stats, scope
 
     @property
     def _may_repeat(self) -> bool:

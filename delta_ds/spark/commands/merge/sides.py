@@ -189,7 +189,7 @@ def source_stats(source: DataFrame, keys: Sequence[tuple[DataType, Column]]) -> 
     """Count the rows and find the bounds of keys, in one pass."""
     from pyspark.sql import functions as F
 
-    wanted = [_as_python(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
+    wanted = [as_python(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
     rows, size, *found = source.agg(F.count(F.lit(1)), F.sum(_variable_bytes(source)), *wanted).collect()[0]
     return SourceStats(rows, size or 0, list(zip(found[::2], found[1::2], strict=True)))
 
@@ -212,7 +212,7 @@ def _variable_bytes(source: DataFrame) -> Column:
     return size
 
 
-def _as_python(kind: DataType, bound: Column) -> Column:
+def as_python(kind: DataType, bound: Column) -> Column:
     """A bound in a form that Python can hold for every value of Spark."""
     from pyspark.sql import functions as F
 
@@ -221,7 +221,7 @@ def _as_python(kind: DataType, bound: Column) -> Column:
     return bound.cast("binary") if kind == STRING else bound
 
 
-def _as_literal(kind: DataType, bound: Any) -> Any:
+def as_literal(kind: DataType, bound: Any) -> Any:
     """A bound as a literal of the kernel; None if there is none for it."""
     if kind == DATE:
         day = bound + _EPOCH
@@ -244,7 +244,7 @@ def between(name: str, kind: DataType, low: Any, high: Any) -> list[Expression]:
     if low is None:
         return [Literal(False)]
     column = KernelColumn((name,))
-    known = ((comparison, _as_literal(kind, bound)) for comparison, bound in ((">=", low), ("<=", high)))
+    known = ((comparison, as_literal(kind, bound)) for comparison, bound in ((">=", low), ("<=", high)))
     return [
         Call(comparison, (column, Literal(bound, kind))) for comparison, bound in known if bound is not None
     ]

@@ -80,6 +80,8 @@ class Resolved:
     projected
         Spark Connect only: the name under which the scope's side has to compute it before the join, see
         `Scope.projections`; None where that is not needed.
+    subquery
+        Whether a query is in it, whose rows may be those of any table; not known on Spark Connect.
     """
 
     column: Column
@@ -87,6 +89,7 @@ class Resolved:
     text: str
     source: Any
     projected: str | None = None
+    subquery: bool = False
 
     @property
     def needs_projection(self) -> bool:
@@ -253,7 +256,8 @@ class Scope:
                 raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
             if not expression.deterministic and (predicate or self._what != MERGE.name):
                 raise self._refusal(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source, clause, predicate)
-            result.append(Resolved(expression.column, kind, expression.text, source))
+            found_ = Resolved(expression.column, kind, expression.text, source, subquery=expression.subquery)
+            result.append(found_)
         return result
 
     def _on_server(

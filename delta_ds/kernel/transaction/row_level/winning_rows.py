@@ -1,0 +1,118 @@
+"""`WinningRows`: which rows another commit took away, which it brought, and which it only moved.
+
+Source: PROTOCOL.md, "Add File and Remove File" (`dataChange`), "Deletion Vectors"; conflict-matrix section 11.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.data.values.deletion_vector import read_positions
+from delta_ds.kernel.log.commit import parse_commits
+from delta_ds.kernel.log.file_actions import actions_schema
+from delta_ds.kernel.log.paths import canonical_paths
+from delta_ds.kernel.scan.scan import vector_descriptor
+from delta_ds.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.actions import DeletionVector
+    from delta_ds.kernel.data.values.deletion_vector import Positions
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.transaction.winning_commit import WinningCommit
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedVector:
+    """A file that stays, with another deletion vector.
+
+    Attributes
+    ----------
+    gone, back
+        uint64 positions of rows that count no longer, and of those that count again; ascending.
+    """
+
+    gone: Positions
+    back: Positions
+
+
+class WinningRows:
+    """The rows of one commit.
+
+    Parameters
+    ----------
+    winning_commit
+        The commit.
+
+    Attributes
+    ----------
+    removed, added
+        Its `remove` and `add` actions by canonical path, as row numbers of its tables.
+    """
+
+    def __init__(self, winning_commit: WinningCommit) -> None:
+        import pyarrow as pa
+
+        self.commit = winning_commit
+        self._storage: Storage = winning_commit.storage
+        schema = actions_schema(winning_commit.partition_columns, changes=True)
+        actions = pa.concat_tables(parse_commits([winning_commit], schema))
+        self._removes, self._adds = (_fields(actions[name]) for name in ("remove", "add"))
+        self.removed = self._numbers(self._removes)
+        self.added = self._numbers(self._adds)
+
+    def _numbers(self, files: pa.Table) -> dict[str, int]:
+        paths = canonical_paths(files["path"], self._storage).to_pylist()
+        return {path: row for row, path in enumerate(paths)}
+
+    @cached_property
+    def only_moved(self) -> bool:
+        """Whether the rows of the table are the same as before: no file action has `dataChange`."""
+        import pyarrow.compute as pc
+
+        # An action that does not say counts as one that changes rows.
+        return not any(
+            pc.any(pc.fill_null(files["dataChange"], True), min_count=0).as_py()
+            for files in (self._removes, self._adds)
+        )
+
+    def changed_vector(self, path: str) -> ChangedVector:
+        """What became of the rows of a file that the commit both removed and added."""
+        before = self._positions(self._removes, self.removed[path])
+        after = self._positions(self._adds, self.added[path])
+        return ChangedVector(_without(after, before), _without(before, after))
+
+    def had_vector(self, path: str) -> bool:
+        """Whether rows of a removed file were deleted already, so that some could be back."""
+        return self._vector(self._removes, self.removed[path]) is not None
+
+    def _positions(self, files: pa.Table, row: int) -> Positions:
+        descriptor = vector_descriptor(self._vector(files, row))
+        return np.empty(0, np.uint64) if descriptor is None else read_positions(self._storage, descriptor)
+
+    @staticmethod
+    def _vector(files: pa.Table, row: int) -> DeletionVector | None:
+        return cast("DeletionVector | None", files["deletionVector"][row].as_py())
+
+    @cached_property
+    def add_bodies(self) -> dict[str, AddFile]:
+        """The bodies of its `add` actions, by canonical path."""
+        return {p: cast("AddFile", b) for name, p, b in self.commit.file_actions() if name == "add"}
+
+
+def _fields(actions: pa.ChunkedArray) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    there = actions.filter(pc.is_valid(actions))
+    return pa.table({f.name: pc.struct_field(there, f.name) for f in there.type})
+
+
+def _without(positions: Positions, others: Positions) -> Positions:
+    found: Any = np.setdiff1d(positions, others, assume_unique=True)
+    return cast("Positions", found)
