@@ -103,7 +103,7 @@ def try_python(version: str, found: str, tests: list[str], spark: bool, record: 
     run([python, *PIP, "--editable", f"{ROOT}[dev]"], env)
     run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], {**env, "DELTA_DS_QUICK": "1"})
     if record:
-        run([python, str(ROOT / "scripts" / "tested_versions.py"), f"test-pythons {version}"], env)
+        run([python, str(ROOT / "scripts" / "tested_versions.py"), "make test-pythons"], env)
 
 
 def run(command: list[str], env: dict[str, str] | None = None, folder: Path = ROOT) -> None:
