@@ -68,9 +68,9 @@ test-quick: $(VENV)/.dev ## Tests without Java that are quick, and laws on fewer
 test-fast: $(VENV)/.dev ## All tests that need no Java
 	$(BIN)/python -m pytest -n $(WORKERS) -m "$(NO_JVM)" $(ARGS)
 
-test-browser: $(VENV)/.dev ## The page of `pydelta ui` in a headless Chromium, which Debian's packages bring (root)
+test-browser: $(VENV)/.dev ## The page of `pydelta ui`, and what notebooks show, in a headless Chromium, which Debian's packages bring (root)
 	scripts/install_browser.sh
-	$(BIN)/python -m pytest -m browser spark_tests/cli/ui $(ARGS)
+	$(BIN)/python -m pytest -m browser spark_tests/cli/ui spark_tests/kernel/plot $(ARGS)
 
 test-spark: check-java $(VENV)/.dev ## Tests that start Spark or a Connect server
 	$(BIN)/python -m pytest $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS)

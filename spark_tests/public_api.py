@@ -14,10 +14,11 @@ from delta_ds.kernel.commands.maintain import Maintenance, Step
 from delta_ds.kernel.layout.column import ColumnLayout
 from delta_ds.kernel.layout.timeline import Timeline
 from delta_ds.kernel.log.history import History
+from delta_ds.kernel.plot.plots import Plots
 from delta_ds.kernel.scan.explain import Explanation
 
 # What public methods hand out and what has no name of its own in `delta_ds`.
-_HANDED_OUT = (ColumnLayout, Due, Explanation, History, Maintenance, Step, Timeline)
+_HANDED_OUT = (ColumnLayout, Due, Explanation, History, Maintenance, Plots, Step, Timeline)
 # Values without methods of their own for users.
 RECORDS = {"Action", "FileSlice", "Metadata", "Protocol", "StructType"}
 

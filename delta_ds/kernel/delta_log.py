@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.log.history import History
+    from delta_ds.kernel.plot.plots import Plots
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
     from delta_ds.kernel.write.arrow import ArrowStream
@@ -120,6 +121,16 @@ class DeltaLog:
         _check_from_zero(limit=limit)
         latest = open_snapshot(self.storage)
         return history.describe(self.storage, list_log(self.storage), latest.table_state, limit)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the table: `plot.history()`, `plot.layout(column)`, `plot.skipping(predicate)`; see `Plots`.
+
+        They need matplotlib: `pip install "delta-ds[plot]"`.
+        """
+        from delta_ds.kernel.plot.plots import Plots
+
+        return Plots(lambda function, *arguments: function(self, *arguments))
 
     def timeline(self, limit: int | None = None) -> Timeline:
         """How many files and bytes the table had at each version, by the log alone.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.layout.column import ColumnLayout
     from delta_ds.kernel.layout.timeline import Timeline
+    from delta_ds.kernel.plot.plots import Plots
     from delta_ds.kernel.scan.scan import Scan
 
 _T = TypeVar("_T")
@@ -343,6 +344,17 @@ class Snapshot(Shown):
 
         return column_layout(self, column, timezone=timezone)
 
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the table up to this version: `history()`, `layout(column)`, `skipping(predicate)`; see `Plots`.
+
+        They need matplotlib: `pip install "delta-ds[plot]"`.
+        """
+        from delta_ds.kernel.plot.plots import Plots
+
+        log = _UpTo(self)
+        return Plots(lambda function, *arguments: function(log, *arguments))
+
     def timeline(self, limit: int | None = None) -> Timeline:
         """How many files and bytes the table had at each version up to this one; see `DeltaLog.timeline`.
 
@@ -435,6 +447,20 @@ class Snapshot(Shown):
                 ),
             ),
         )
+
+
+class _UpTo:
+    """The log of a table as it was at a version."""
+
+    def __init__(self, latest: Snapshot) -> None:
+        self._latest = latest
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        latest = self._latest
+        return latest if version in (None, latest.version) else open_snapshot(latest.storage, version)
+
+    def timeline(self, limit: int | None = None) -> Timeline:
+        return self._latest.timeline(limit)
 
 
 def _dotted(paths: Sequence[Sequence[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
 from delta_ds.spark.engine import is_connect
+from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.reading import read
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.commands.health import Health
     from delta_ds.kernel.commands.maintain import Maintenance
+    from delta_ds.kernel.plot.plots import Plots
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
@@ -435,6 +437,22 @@ class DeltaTable(TableDescription, Shown):
         from delta_ds.spark.commands.maintain import run_maintenance
 
         return run_maintenance(self._handle, vacuum, dryRun)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the table: `plot.history()`, `plot.layout(column)`, `plot.skipping(predicate)`; see `Plots`.
+
+        They need matplotlib: `pip install "delta-ds[plot]"`; on Spark Connect on the client alone. Not in delta-spark.
+        """
+        from delta_ds.kernel.plot.plots import Plots
+
+        handle = self._handle
+
+        def asked(function: Callable[..., Any], *arguments: Any) -> Any:
+            with delta_errors():
+                return fetch(handle.log, function, *arguments)
+
+        return Plots(asked, lambda: str(handle.spark.conf.get("spark.sql.session.timeZone")))
 
     # --- rows
 

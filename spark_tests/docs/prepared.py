@@ -6,9 +6,11 @@ A page of the guide makes what it needs; a page that is a list of commands begin
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ from spark_tests.docs.blocks import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from delta_ds import DeltaLog
 
 
 def examples(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
@@ -88,7 +92,60 @@ def orders(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
     return {}
 
 
+WEEKS = 24
+
+
+def weekly_orders(path: Path) -> DeltaLog:
+    """Orders of some weeks, one commit a week, each with orders of all customers; then a DELETE of some."""
+    from delta_ds import DeltaLog
+    from delta_ds.kernel.commands.dml.delete import delete
+
+    log, chance = DeltaLog(path), random.Random(7)
+    # The commits are older than logs are kept.
+    first = {"delta.targetFileSize": "24kb", "delta.enableExpiredLogCleanup": "false"}
+    for week in range(WEEKS):
+        log.write(_week_of_orders(chance, week), options=first if week == 0 else {})
+        date_commit(log, week)
+    delete(log, "customer = 500")
+    date_commit(log, WEEKS)
+    return log
+
+
+def date_commit(log: DeltaLog, week: int) -> None:
+    """Make the commit of a version one of its week."""
+    moment = datetime(2026, 1, 11, 20, tzinfo=timezone.utc) + timedelta(weeks=week)
+    os.utime(Path(log.storage.url) / "_delta_log" / f"{week:020}.json", (moment.timestamp(),) * 2)
+
+
+def _week_of_orders(chance: random.Random, week: int) -> pa.Table:
+    first, rows = date(2026, 1, 5) + timedelta(weeks=week), 900 + 40 * week
+    return pa.table(
+        {
+            "order_id": [100_000 + week * 2000 + n for n in range(rows)],
+            "day": [first + timedelta(days=chance.randrange(7)) for _ in range(rows)],
+            "customer": [chance.randrange(1000) for _ in range(rows)],
+            "amount": [Decimal(chance.randrange(100, 20_000)) / 100 for _ in range(rows)],
+            "items": [["apples", "bread", "honey"][: chance.randrange(1, 4)] for _ in range(rows)],
+        },
+        schema=pa.schema(
+            [
+                ("order_id", pa.int64()),
+                ("day", pa.date32()),
+                ("customer", pa.int32()),
+                ("amount", pa.decimal128(10, 2)),
+                ("items", pa.list_(pa.string())),
+            ]
+        ),
+    )
+
+
+def notebooks(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
+    weekly_orders(folder / "orders")
+    return {}
+
+
 PREPARED: dict[str, Callable[[Path, Any], dict[str, Any]]] = {
+    "docs/guide/notebooks.md": notebooks,
     "docs/guide/ui.md": examples,
     "README.md": examples,
     "docs/command-line.md": command_line,
