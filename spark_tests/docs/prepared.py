@@ -64,6 +64,7 @@ def commands(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
             "customer": ["x", "y"],
         }
     )
+    DeltaLog(str(folder / "clustered")).write(made, options={"clusterBy": "customer"})
     for _ in range(12):
         DeltaLog(sales).write(made)
     for commit in (folder / "sales" / "_delta_log").glob("*.json"):
