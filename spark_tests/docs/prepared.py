@@ -52,7 +52,10 @@ def commands(folder: Path, spark: SparkSession | None) -> dict[str, Any]:
         "id BIGINT, day STRING, v INT, s STRUCT<name: STRING>, seen DATE, stale BOOLEAN, customer STRING"
     )
     builder = DeltaTable.create(spark).location(sales).addColumns(StructType.fromDDL(columns))
-    builder.partitionedBy("day").property("delta.enableChangeDataFeed", "true").execute()
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableExpiredLogCleanup": "false"}
+    for name, value in properties.items():
+        builder = builder.property(name, value)
+    builder.partitionedBy("day").execute()
     made = pa.table(
         {
             "id": [7, 8],
