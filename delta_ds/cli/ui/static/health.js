@@ -7,7 +7,7 @@ export async function health(into, { ask, table: found }) {
   const due = known.due.length
     ? table("Due", [
       { label: "Command", cell: (row) => h("b", {}, row.command) },
-      { label: "Because it", wide: true, cell: (row) => row.reason },
+      { label: "Reason", wide: true, cell: (row) => row.reason },
     ], known.due)
     : h("p", { class: "well" }, "Nothing is due.");
   const advice = known.due.length
