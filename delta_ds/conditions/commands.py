@@ -226,6 +226,14 @@ UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME = ErrorCondition(
     "in the order of the folders",
     parameters=("path", "expectedCol", "parsedCol"),
 )
+CLONE_INTO_ITSELF = ErrorCondition(
+    "DELTA_CLONE_INTO_ITSELF",
+    InvalidOptionError,
+    "22023",
+    "{table} cannot be cloned to where it lies. Nothing was written; RESTORE brings an earlier version of it back",
+    parameters=("table",),
+    family="argument",
+)
 UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
     UnsupportedOperationError,

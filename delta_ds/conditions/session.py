@@ -172,8 +172,8 @@ UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",
     UnsupportedOperationError,
     "0A000",
-    "Deep clone is not supported: {table} was not cloned to {target}, nothing was written. Clone it with "
-    "isShallow=True, or write its rows to a new table",
+    "{table} is no Delta table, and only those are cloned deep: nothing was written at {target}. Make a SHALLOW CLONE "
+    "of it, or write its rows to a new table",
     family="argument",
 )
 VIEW_OVER_PATH_NOT_ALLOWED = ErrorCondition(

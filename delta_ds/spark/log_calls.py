@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH, UNSUPPORTED_DEEP_CLONE
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_AT_PATH
 from delta_ds.exceptions import (
     DeltaConcurrentModificationException,
     NotADeltaTableError,
@@ -15,6 +15,7 @@ from delta_ds.exceptions import (
 from delta_ds.kernel.alter import constraints, identity
 from delta_ds.kernel.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
+from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import read_commit_info
@@ -144,18 +145,10 @@ def metrics_since(log: DeltaLog, version: int, operation: str) -> dict[str, str]
 def clone_to(
     source: DeltaLog, target: str, options: Mapping[str, str], *, shallow: bool, **how: Any
 ) -> CloneResult:
-    """See `shallow_clone`; the target is a path, and `options` are for its filesystem.
-
-    Raises
-    ------
-    UnsupportedOperationError
-        `shallow` is false.
-    """
-    if not shallow:
-        raise UNSUPPORTED_DEEP_CLONE(table=source.storage.url, target=target)
+    """See `shallow_clone` and `deep_clone`; the target is a path, and `options` are for its filesystem."""
     destination = open_log(None, target, options)
     assert isinstance(destination, DeltaLog), "without a session, the log is one of this process"
-    return shallow_clone(source, destination, **how)
+    return (shallow_clone if shallow else deep_clone)(source, destination, **how)
 
 
 def identity_step(log: DeltaLog, column: str) -> int:

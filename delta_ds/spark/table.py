@@ -741,12 +741,13 @@ class DeltaTable(TableDescription, Shown):
         Parameters
         ----------
         target
-            A path or URL on the same filesystem.
+            A path or URL; of a shallow clone on the same filesystem.
         isShallow
             Over the files of this table, which are not copied. They must outlive the clone: a VACUUM of this table
-            does not know of it.
+            does not know of it. Else deep: all files are copied, and the clone is a table of its own.
         replace
-            Whether it may take the place of a table without rows.
+            Whether it may take the place of a table: a shallow clone that of one without rows. A deep clone of the
+            same table is brought up to date: only files that it does not have are copied.
         properties
             Table properties to set over those of this table.
 
@@ -760,7 +761,7 @@ class DeltaTable(TableDescription, Shown):
         TableExistsError
             There is a table, or there are files, at the target.
         UnsupportedOperationError
-            A deep clone; or the table in whose place it shall come has rows.
+            The table in whose place a shallow clone shall come has rows.
 
         Examples
         --------

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _COMMENT = "comment"
 # What holds for the source's history and files only.
-_NOT_TAKEN = frozenset([
+NOT_TAKEN = frozenset([
     ICT_ENABLEMENT_VERSION.name, ICT_ENABLEMENT_TIMESTAMP.name, ROW_ID_COLUMN.name,
     ROW_COMMIT_VERSION_COLUMN.name, CHECKPOINT_PROTECTION_BEFORE_VERSION.name,
 ])  # fmt: skip
@@ -120,16 +120,16 @@ def shallow_clone(
     ConcurrentWriteException, ProtocolChangedException
         Another commit at the target came first.
     """
-    inputs = _inputs(properties or {})
+    inputs = parse_inputs(properties or {})
     snapshot = snapshot_at(source, version, timestamp, timezone)
     check_reachable(snapshot.storage.address, target.storage)
     txn = target.start_transaction(create=True)
     check_target(txn, replace_existing)
-    state = _description(snapshot, txn.snapshot, inputs, target.storage.url)
+    state = description(snapshot, txn.snapshot, inputs, target.storage.url)
     adds = list(_adds(snapshot))
     txn.read_whole_table()
     txn.set_metadata(state.metadata).set_protocol(state.protocol).add_all(adds)
-    _put_clustering(txn, snapshot)
+    put_clustering(txn, snapshot)
     size = sum(add["size"] for add in adds)
     result = CloneResult(size, len(adds), 0, 0, 0, 0, -1)
     where = address_text(snapshot.storage.address)
@@ -152,7 +152,7 @@ def clone_metrics(result: CloneResult) -> dict[str, int]:
 # --- checks
 
 
-def _inputs(properties: Mapping[str, str]) -> PropertyInputs:
+def parse_inputs(properties: Mapping[str, str]) -> PropertyInputs:
     inputs = parse_properties({str(name): as_text(value) for name, value in properties.items()})
     constraints = [name for name in inputs.given if name.startswith(CONSTRAINT_PREFIX)]
     if constraints:
@@ -183,14 +183,14 @@ def check_target(txn: Transaction, replace_existing: bool) -> None:
 # --- description
 
 
-def _description(
+def description(
     source: Snapshot, replaced: Snapshot | None, inputs: PropertyInputs, table: str
 ) -> TableState:
     """The protocol and metadata of the clone."""
     old = replaced.metadata if replaced is not None else None
     stored = dict(inputs.stored)
     description = stored.pop(_COMMENT, old.description if old is not None else None)
-    configuration = {k: v for k, v in source.metadata.configuration.items() if k not in _NOT_TAKEN}
+    configuration = {k: v for k, v in source.metadata.configuration.items() if k not in NOT_TAKEN}
     schema = source.schema if old is None else with_highest_marks(source.schema, old.schema)
     wanted = replace(
         source.metadata,
@@ -224,7 +224,7 @@ def _with_highest_id(metadata: Metadata, replaced: Metadata) -> Metadata:
     return replace(metadata, configuration={**metadata.configuration, COLUMN_MAPPING_MAX_ID.name: highest})
 
 
-def _put_clustering(txn: Transaction, source: Snapshot) -> None:
+def put_clustering(txn: Transaction, source: Snapshot) -> None:
     clustering = source.domains.get(CLUSTERING_DOMAIN)
     if clustering is not None:
         txn.set_domain_metadata(CLUSTERING_DOMAIN, clustering)

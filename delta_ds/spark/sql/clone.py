@@ -1,11 +1,11 @@
-"""CREATE TABLE ... SHALLOW CLONE, into a path or a name of the catalog."""
+"""CREATE TABLE ... SHALLOW CLONE and DEEP CLONE, into a path or a name of the catalog."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import CREATE_TABLE_SET_LOCATION
-from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS
+from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS, UNSUPPORTED_DEEP_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.spark.catalog.names import foreign_entry
@@ -39,13 +39,15 @@ def clone(spark: SparkSession, said: Clone) -> DataFrame:
     how: dict[str, Any] = {"version": said.version, "timestamp": said.timestamp}
     parquet = _parquet_source(spark, said)
     if parquet is not None:
+        if not said.shallow:
+            raise UNSUPPORTED_DEEP_CLONE(table=dotted(said.source), target=target.path)
         path, partitions = parquet
         counts = clone_parquet(
             spark, path, partitions, target.path, said.mode != CREATE, said.properties, **how
         )
     else:
         source = open_name(spark, dotted(said.source))
-        counts = clone_table(source, target.path, True, said.mode != CREATE, said.properties, **how)
+        counts = clone_table(source, target.path, said.shallow, said.mode != CREATE, said.properties, **how)
     target.register(spark)
     return frame(spark, [counts], dict.fromkeys(RESULT_COLUMNS, "long"))
 

@@ -284,14 +284,15 @@ def _clone(mode: Literal["create", "replace", "create_or_replace"]) -> Callable[
     def rest(tokens: _Statement) -> Clone | None:
         if_not_exists = mode == "create" and tokens.take("IF", "NOT", "EXISTS")
         target = tokens.name()
-        if not tokens.take("SHALLOW", "CLONE"):
+        shallow = tokens.take("SHALLOW", "CLONE")
+        if not shallow and not tokens.take("DEEP", "CLONE"):
             return None
         tokens.ours = True
         source = tokens.table()
         version, timestamp = _time_travel(tokens)
         properties = _properties(tokens) if tokens.take("TBLPROPERTIES") else {}
         location = tokens.string() if tokens.take("LOCATION") else None
-        return Clone(target, source, version, timestamp, mode, if_not_exists, properties, location)
+        return Clone(target, source, version, timestamp, mode, if_not_exists, properties, location, shallow)
 
     return rest
 

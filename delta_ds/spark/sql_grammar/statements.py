@@ -92,7 +92,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """`CREATE TABLE t SHALLOW CLONE s`, with a version or a timestamp of the source or neither."""
+    """`CREATE TABLE t SHALLOW CLONE s` or `DEEP CLONE s`, with a version or a timestamp of the source or neither."""
 
     target: Name
     source: Name
@@ -102,6 +102,7 @@ class Clone:
     if_not_exists: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
+    shallow: bool = True
 
 
 @dataclass(frozen=True, slots=True)

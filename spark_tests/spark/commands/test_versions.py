@@ -148,7 +148,6 @@ def test_shallow_clones_stand_on_the_files_of_their_source(spark: SparkSession, 
     assert entry.operationParameters["sourceVersion"] == "1"
     assert clone.detail().collect()[0].properties["k"] == "v"
     for arguments, kind, words in (
-        ((str(tmp_path / "d"),), UnsupportedOperationError, "DELTA_UNSUPPORTED_DEEP_CLONE"),
         ((str(tmp_path / "c"), True), TableExistsError, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"),
         ((str(tmp_path / "c"), True, True), UnsupportedOperationError, "DELTA_UNSUPPORTED_NON_EMPTY_CLONE"),
         ((1, True), InvalidOptionError, "'target' of clone needs to be str"),
@@ -162,3 +161,24 @@ def test_shallow_clones_stand_on_the_files_of_their_source(spark: SparkSession, 
         with pytest.raises(kind, match=words):
             source.clone(*arguments)
     assert not (tmp_path / "d").exists()
+
+
+def test_deep_clones_are_brought_up_to_date_by_copying_what_is_new(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(spark, tmp_path / "s", 1)
+    append(spark, tmp_path / "s", 2)
+    source = DeltaTable.forPath(spark, str(tmp_path / "s"))
+    clone = source.clone(str(tmp_path / "c"))
+    append(spark, tmp_path / "s", 3)
+    source.delete("id = 1")
+    again = spark.sql(
+        f"CREATE OR REPLACE TABLE delta.`{tmp_path / 'c'}` DEEP CLONE delta.`{tmp_path / 's'}`"
+    ).first()
+    assert (again.num_copied_files, again.num_removed_files) == (1, 1)
+    assert (ids(clone), ids(source)) == ([2, 3], [2, 3])
+    old = spark.sql(
+        f"CREATE TABLE delta.`{tmp_path / 'old'}` DEEP CLONE delta.`{tmp_path / 's'}` VERSION AS OF 0"
+    )
+    assert old.first().num_copied_files == 1
+    assert ids(DeltaTable.forPath(spark, str(tmp_path / "old"))) == [1]

@@ -1,0 +1,342 @@
+"""Deep CLONE: a table of its own, with copies of the data files of another one; done again, it copies what is new.
+
+The description is that of a shallow clone (`clone`). Each copy says in its tags what it was made of, so that the next
+clone of the same source knows it again. Files and deletion vectors that were changed in the clone meanwhile are
+replaced: the clone has the rows of the source's version, no others.
+
+Source: PROTOCOL.md, "Add File and Remove File" (`tags`), "Deletion Vectors"; docs of Databricks, "Clone".
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, BinaryIO
+
+from delta_ds.conditions.commands import CLONE_INTO_ITSELF, CREATE_TABLE_WITH_NON_EMPTY_LOCATION
+from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST
+from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.actions import AddFile, DeletionVector, vector_id
+from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.commands.clone import (
+    NOT_TAKEN,
+    CloneResult,
+    address_text,
+    clone_metrics,
+    description,
+    parse_inputs,
+    put_clustering,
+)
+from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
+from delta_ds.kernel.data.read.ahead import threads_for
+from delta_ds.kernel.data.values.deletion_vector import z85_encode
+from delta_ds.kernel.data.write.paths import list_written_files
+from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.operations import CLONE
+from delta_ds.kernel.scan.scan import vector_descriptor
+from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.records import dataclass, replace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.table_state import TableState
+    from delta_ds.kernel.transaction.transaction import Transaction
+
+# In `tags` of an `add`: id of the source, path and vector there, and the vector here, as a JSON list.
+COPY_TAG = "pydelta.copyOf"
+
+_CHUNK_BYTES = 8 << 20
+_OWN_FIELDS = ("baseRowId", "defaultRowCommitVersion")
+
+
+def deep_clone(
+    source: DeltaLog,
+    target: DeltaLog,
+    *,
+    version: int | None = None,
+    timestamp: Timestamp | None = None,
+    timezone: str = "UTC",
+    replace_existing: bool = False,
+    properties: Mapping[str, str] | None = None,
+) -> CloneResult:
+    """Make a table at another place, on any store, with copies of the files of a version of this one.
+
+    Parameters
+    ----------
+    source, target
+        The table, and where its clone shall be.
+    version, timestamp, timezone
+        Of the source, see `time_travel.snapshot_at`; neither: its latest version.
+    replace_existing
+        Whether the clone may take the place of a table. Files that an earlier clone of the same source has brought,
+        and that are unchanged on both sides, stay; all others of that table go.
+    properties
+        Table properties to set over those of the source.
+
+    Returns
+    -------
+    CloneResult
+        Of a clone that has nothing to do, the version that is there.
+
+    Raises
+    ------
+    TableExistsError
+        There is a table, or there are files, at the target and `replace_existing` is False.
+    InvalidOptionError, UnsupportedFeatureError
+        A property is unknown, wrong or cannot be set; the target is the source.
+    DataFileError, StorageError
+        A file of the source is missing or has another size than the log says; a copy could not be written. What was
+        copied is deleted.
+    ConcurrentWriteException, ProtocolChangedException
+        Another commit at the target came first.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> from delta_ds import DeltaLog
+    >>> orders, backup = DeltaLog(tempfile.mkdtemp()), DeltaLog(tempfile.mkdtemp() + "/backup")
+    >>> orders.write(pa.table({"id": [1, 2]}))
+    0
+    >>> deep_clone(orders, backup).num_copied_files
+    1
+    >>> orders.write(pa.table({"id": [3]}))
+    1
+    >>> deep_clone(orders, backup, replace_existing=True).num_copied_files
+    1
+    """
+    inputs = parse_inputs(properties or {})
+    snapshot = snapshot_at(source, version, timestamp, timezone)
+    if source.storage.url == target.storage.url:
+        raise CLONE_INTO_ITSELF(table=target.storage.url)
+    txn = target.start_transaction(create=True)
+    taken = {path for path, _, _ in list_written_files(target.storage, "")}
+    if not replace_existing and (txn.snapshot is not None or taken):
+        what = "a table" if txn.snapshot is not None else "files that belong to no table"
+        url = target.storage.url
+        raise CREATE_TABLE_WITH_NON_EMPTY_LOCATION(tableId=url, what=what, tableLocation=url)
+    known = _Known(txn.snapshot, snapshot.metadata.id)
+    state = description(snapshot, txn.snapshot, inputs, target.storage.url)
+    if txn.snapshot is not None and known.is_same_source:
+        state = _as_before(state, txn.snapshot.table_state)
+    with StagedFiles(target.storage) as staged:
+        copies = _Copies(snapshot, target.storage, taken, staged)
+        adds = copies.make([body for body in _bodies(snapshot) if not known.keeps(body)])
+        return _commit(txn, snapshot, state, known, adds, staged)
+
+
+def _commit(
+    txn: Transaction,
+    source: Snapshot,
+    state: TableState,
+    known: _Known,
+    adds: Sequence[AddFile],
+    staged: StagedFiles,
+) -> CloneResult:
+    gone = known.gone()
+    before = txn.snapshot
+    sizes = source.live_files().table["size"].to_pylist()
+    removed = before.live_files().table["size"].take(integers(gone)).to_pylist() if before is not None else []
+    result = CloneResult(
+        sum(sizes), len(sizes), len(removed), len(adds), sum(removed), sum(add["size"] for add in adds), -1
+    )
+    changed = before is None or (state.protocol, state.metadata) != (before.protocol, before.metadata)
+    if before is not None and not (changed or adds or gone):
+        return replace(result, version=before.version)
+    txn.read_whole_table()
+    if changed:
+        txn.set_metadata(state.metadata)
+        if before is None or state.protocol != before.protocol:
+            txn.set_protocol(state.protocol)
+    if gone:
+        txn.remove_live(integers(gone))
+    txn.add_all(adds)
+    put_clustering(txn, source)
+    where = address_text(source.storage.address)
+    parameters = {"source": f"delta.`{where}`", "sourceVersion": source.version, "isShallow": False}
+    committed = txn.commit(CLONE, parameters, clone_metrics(result), staged=staged)
+    return replace(result, version=committed)
+
+
+def _as_before(state: TableState, before: TableState) -> TableState:
+    """The description of a clone that is brought up to date: the same table, with names of its own for row ids."""
+    own = {k: v for k, v in before.metadata.configuration.items() if k in NOT_TAKEN}
+    metadata = replace(
+        state.metadata,
+        id=before.metadata.id,
+        created_time=before.metadata.created_time,
+        configuration={**state.metadata.configuration, **own},
+    )
+    return replace(state, metadata=metadata)
+
+
+def _bodies(snapshot: Snapshot) -> Iterator[AddFile]:
+    for table in live_adds(snapshot):
+        yield from add_bodies(table)
+
+
+# --- what is there
+
+
+class _Known:
+    """The files of the target that are copies of files of the source.
+
+    Parameters
+    ----------
+    snapshot
+        The target; None without a table.
+    source_id
+        The id of the source's metadata.
+
+    Attributes
+    ----------
+    is_same_source
+        Whether the target has any of them.
+    """
+
+    def __init__(self, snapshot: Snapshot | None, source_id: str) -> None:
+        self._snapshot = snapshot
+        self._paths: dict[tuple[str, str | None], str] = {}
+        self._kept: set[str] = set()
+        for body in _bodies(snapshot) if snapshot is not None else ():
+            found = _copied_from(body)
+            if found is not None and found.source_id == source_id:
+                self._paths[found.path, found.vector] = body["path"]
+        self.is_same_source = bool(self._paths)
+
+    def keeps(self, body: AddFile) -> bool:
+        """Whether a file of the source need not be copied; it stays then."""
+        path = self._paths.get((body["path"], vector_id(body.get("deletionVector"))))
+        if path is not None:
+            self._kept.add(path)
+        return path is not None
+
+    def gone(self) -> list[int]:
+        """The row numbers of the target's files that do not stay."""
+        if self._snapshot is None:
+            return []
+        paths = self._snapshot.live_files().table["path"].to_pylist()
+        return [row for row, path in enumerate(paths) if path not in self._kept]
+
+
+@dataclass(frozen=True, slots=True)
+class _CopyOf:
+    """What a copy was made of: the source's id, path and vector there."""
+
+    source_id: str
+    path: str
+    vector: str | None
+
+
+def _copied_from(body: AddFile) -> _CopyOf | None:
+    """What a file is an unchanged copy of; None where it is none, or rows of it were deleted since."""
+    text = (body.get("tags") or {}).get(COPY_TAG)
+    if text is None:
+        return None
+    source_id, path, vector, own_vector = json.loads(text)
+    if own_vector != vector_id(body.get("deletionVector")):
+        return None
+    return _CopyOf(source_id, path, vector)
+
+
+# --- copies
+
+
+class _Copies:
+    """Copies of files into the target.
+
+    Parameters
+    ----------
+    source
+        Where they come from.
+    storage
+        The target's.
+    taken
+        Files that are there, which are never written over.
+    staged
+        Becomes the owner of what is written.
+    """
+
+    def __init__(self, source: Snapshot, storage: Storage, taken: set[str], staged: StagedFiles) -> None:
+        self._source, self._storage = source, storage
+        self._taken = taken
+        self._staged = staged
+        self._vectors: dict[str, uuid.UUID] = {}
+        self._lock = threading.Lock()
+
+    def make(self, bodies: Sequence[AddFile]) -> list[AddFile]:
+        """Copy files with their deletion vectors; their `add` actions at the target."""
+        copies = [self._copy_of(body) for body in bodies]
+        work = [(body["path"], copy["path"], body["size"]) for body, copy in zip(bodies, copies, strict=True)]
+        vectors = [(path, f"deletion_vector_{name}.bin", None) for path, name in self._vectors.items()]
+        self._staged.add([there for _, there, _ in (*work, *vectors)])
+        with ThreadPoolExecutor(threads_for(self._storage)) as pool:
+            done = [pool.submit(self._copy, *each) for each in (*work, *vectors)]
+            try:
+                for future in done:
+                    future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+        self._storage.fsync([self._storage.resolve(there) for _, there, _ in (*work, *vectors)])
+        return copies
+
+    def _copy_of(self, body: AddFile) -> AddFile:
+        vector = self._vector_here(body.get("deletionVector"))
+        said = [
+            self._source.metadata.id, body["path"], vector_id(body.get("deletionVector")), vector_id(vector),
+        ]  # fmt: skip
+        copy: AddFile = {**body, "path": self._free_path(body["path"]), "dataChange": True}
+        copy["tags"] = {**(body.get("tags") or {}), COPY_TAG: json.dumps(said, ensure_ascii=False)}
+        if vector is not None:
+            copy["deletionVector"] = vector
+        for name in _OWN_FIELDS:
+            copy.pop(name, None)  # type: ignore[misc]
+        return copy
+
+    def _free_path(self, path: str) -> str:
+        """The path of a copy: that of the file in its own table, unless it lies elsewhere or the name is taken."""
+        relative = path if ":" not in path.partition("/")[0] and not path.startswith("/") else None
+        if relative is not None and self._storage.resolve(relative) not in self._taken:
+            return relative
+        folder, _, name = (relative or path.rpartition("/")[2]).rpartition("/")
+        return f"{folder}/{uuid.uuid4()}-{name}" if folder else f"{uuid.uuid4()}-{name}"
+
+    def _vector_here(self, vector: DeletionVector | None) -> DeletionVector | None:
+        """The descriptor of a deletion vector in a copy of its file, which several files may share."""
+        descriptor = vector_descriptor(vector)
+        if vector is None or descriptor is None or descriptor.path is None:
+            return vector
+        name = self._vectors.setdefault(descriptor.path, uuid.uuid4())
+        return {**vector, "storageType": "u", "pathOrInlineDv": z85_encode(name.bytes)}
+
+    def _opened(self, path: str) -> BinaryIO | pa.NativeFile:
+        storage = self._source.storage
+        try:
+            return storage.open(storage.resolve(path))
+        except FileNotFoundError as error:
+            place = f"file {path} of version {self._source.version} of {storage.url}"
+            parameters = {"path": path, "table": storage.url, "version": self._source.version}
+            raise FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place) from error
+
+    def _copy(self, path: str, there: str, size: int | None) -> None:
+        source = self._source.storage
+        copied = 0
+        with (
+            self._opened(path) as data,
+            self._storage.open_output(self._storage.resolve(there)) as output,
+        ):
+            while chunk := data.read(_CHUNK_BYTES):
+                output.write(chunk)
+                copied += len(chunk)
+        if size is not None and copied != size:
+            raise DataFileError(
+                f"data file {path} of version {self._source.version} of {source.url} has {copied} bytes, and the log "
+                f"says {size}. Nothing was cloned; see what `pydelta fsck` says of the table",
+                parameters={"path": path, "table": source.url, "version": self._source.version},
+            )

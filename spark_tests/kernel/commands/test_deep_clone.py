@@ -1,0 +1,219 @@
+"""Deep clones: tables of their own, brought up to date by copying what is new."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_ds.exceptions import (
+    ConcurrentWriteException,
+    DataFileError,
+    DeltaConcurrentModificationException,
+    InvalidOptionError,
+    TableExistsError,
+)
+from delta_ds.kernel.alter.create import create_table
+from delta_ds.kernel.commands.clone import shallow_clone
+from delta_ds.kernel.commands.deep_clone import deep_clone
+from delta_ds.kernel.commands.dml.delete import delete
+from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.vacuum.command import vacuum
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.schema.types import LONG, StructField, StructType
+from spark_tests.kernel.commands.whole_tables import bodies, commit_before, ids, rows, with_vector
+
+COLUMNS = StructType((StructField("id", LONG),))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> DeltaLog:
+    """0: nothing; 1: row 1; 2: rows 1, 2."""
+    log = DeltaLog(tmp_path / "the source ä%")
+    create_table(log, COLUMNS, properties={"delta.enableDeletionVectors": "true", "k": "source"})
+    log.write(ids(1))
+    log.write(ids(2))
+    return log
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> DeltaLog:
+    return DeltaLog(tmp_path / "a clone#")
+
+
+def data_files(log: DeltaLog) -> set[str]:
+    root = Path(log.storage.url)
+    return {
+        str(p.relative_to(root)) for p in root.rglob("*") if p.suffix in (".parquet", ".bin") and p.is_file()
+    }
+
+
+def test_the_clone_outlives_its_source(source: DeltaLog, clone: DeltaLog) -> None:
+    done = deep_clone(source, clone)
+    shutil.rmtree(source.storage.url)
+    assert (done.version, done.num_copied_files, done.source_num_of_files) == (0, 2, 2)
+    assert rows(clone) == [1, 2]
+    (info,) = bodies(clone, 0, "commitInfo")
+    assert info["operation"] == "CLONE"
+    assert info["operationParameters"]["sourceVersion"] == 2
+    assert info["operationMetrics"]["numCopiedFiles"] == "2"
+    assert clone.snapshot().metadata.configuration["k"] == "source"
+
+
+def test_an_earlier_version_is_cloned(source: DeltaLog, clone: DeltaLog) -> None:
+    deep_clone(source, clone, version=1, properties={"k": "clone"})
+    assert rows(clone) == [1]
+    assert clone.snapshot().metadata.configuration["k"] == "clone"
+
+
+def test_what_is_new_is_copied_and_what_is_gone_goes(source: DeltaLog, clone: DeltaLog) -> None:
+    deep_clone(source, clone)
+    first = clone.snapshot().metadata.id
+    source.write(ids(3, 4))
+    delete(source, "id = 1")
+    again = deep_clone(source, clone, replace_existing=True)
+    assert (again.version, again.num_copied_files, again.num_removed_files) == (1, 1, 1)
+    assert rows(clone) == rows(source) == [2, 3, 4]
+    assert rows(clone, 0) == [1, 2]
+    assert clone.snapshot().metadata.id == first
+    assert deep_clone(source, clone, replace_existing=True).version == 1, "nothing to do is no version"
+
+
+def test_deletion_vectors_are_copied_and_followed(tmp_path: Path, clone: DeltaLog) -> None:
+    table, source = with_vector(tmp_path / "s")
+    assert table
+    deep_clone(source, clone)
+    assert rows(clone) == [2, 3]
+    delete(source, "id = 2")
+    done = deep_clone(source, clone, replace_existing=True)
+    assert (rows(clone), rows(clone, 0)) == ([3], [2, 3])
+    assert done.num_copied_files == 1
+    shutil.rmtree(source.storage.url)
+    assert rows(clone) == [3]
+
+
+def test_what_was_changed_in_the_clone_is_undone(source: DeltaLog, clone: DeltaLog) -> None:
+    deep_clone(source, clone)
+    clone.write(ids(9))
+    delete(clone, "id = 1")
+    done = deep_clone(source, clone, replace_existing=True)
+    assert rows(clone) == [1, 2]
+    assert (done.num_copied_files, done.num_removed_files) == (1, 1)
+
+
+def test_rows_deleted_by_a_vector_in_the_clone_come_back(tmp_path: Path, clone: DeltaLog) -> None:
+    _, source = with_vector(tmp_path / "s")
+    deep_clone(source, clone)
+    delete(clone, "id = 2")
+    assert rows(clone) == [3]
+    done = deep_clone(source, clone, replace_existing=True)
+    assert (rows(clone), done.num_copied_files, done.num_removed_files) == ([2, 3], 1, 1)
+
+
+def test_the_clone_is_a_table_of_its_own_after_vacuum_and_check(source: DeltaLog, clone: DeltaLog) -> None:
+    deep_clone(source, clone)
+    source.write(ids(3))
+    delete(source, "id = 2")
+    deep_clone(source, clone, replace_existing=True)
+    vacuum(clone, 0, retention_check=False)
+    vacuum(source, 0, retention_check=False)
+    assert rows(clone) == rows(source) == [1, 3]
+    assert list(check(clone)) == []
+    assert len(data_files(clone)) == 2
+
+
+def test_a_clone_of_a_shallow_clone_has_all_files(tmp_path: Path, source: DeltaLog, clone: DeltaLog) -> None:
+    between = DeltaLog(tmp_path / "between")
+    shallow_clone(source, between)
+    between.write(ids(7))
+    deep_clone(between, clone)
+    shutil.rmtree(source.storage.url)
+    shutil.rmtree(between.storage.url)
+    assert rows(clone) == [1, 2, 7]
+
+
+def test_partitions_and_row_ids(tmp_path: Path, clone: DeltaLog) -> None:
+    source = DeltaLog(tmp_path / "p")
+    options = {"partitionBy": "p", "delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
+    source.write(pa.table({"id": [1, 2], "p": ["a b", "c/d"]}), options=options)
+    deep_clone(source, clone)
+    source.write(pa.table({"id": [3], "p": ["a b"]}))
+    deep_clone(source, clone, replace_existing=True)
+    clone.write(pa.table({"id": [4], "p": pa.array([None], pa.string())}))
+    found = clone.snapshot().scan("p = 'a b' OR p IS NULL", metadata_columns=("row_id",)).to_arrow()
+    row_ids = found["_metadata"].combine_chunks().field("row_id").to_pylist()
+    assert sorted(found["id"].to_pylist()) == [1, 3, 4]
+    assert len({*row_ids}) == 3
+    assert None not in row_ids
+
+
+def test_a_table_in_the_way_is_replaced_only_if_asked_for(source: DeltaLog, clone: DeltaLog) -> None:
+    clone.write(ids(8, 9))
+    with pytest.raises(TableExistsError, match="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"):
+        deep_clone(source, clone)
+    done = deep_clone(source, clone, replace_existing=True)
+    assert (rows(clone), rows(clone, 0)) == ([1, 2], [8, 9])
+    assert (done.num_copied_files, done.num_removed_files) == (2, 1)
+
+
+def test_files_that_are_there_are_never_written_over(source: DeltaLog, clone: DeltaLog) -> None:
+    name = bodies(source, 1, "add")[0]["path"]
+    clone.write(ids(8))
+    there = Path(clone.storage.url) / name
+    there.write_bytes(b"somebody's")
+    deep_clone(source, clone, replace_existing=True)
+    assert there.read_bytes() == b"somebody's"
+    assert rows(clone) == [1, 2]
+
+
+def test_a_table_is_not_cloned_into_itself(source: DeltaLog) -> None:
+    with pytest.raises(InvalidOptionError, match="DELTA_CLONE_INTO_ITSELF"):
+        deep_clone(source, DeltaLog(source.storage.url), version=1, replace_existing=True)
+    assert rows(source) == [1, 2]
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut off"])
+def test_a_damaged_source_leaves_nothing_behind(source: DeltaLog, clone: DeltaLog, damage: str) -> None:
+    file = Path(source.storage.url) / bodies(source, 1, "add")[0]["path"]
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DataFileError, match="the source"):
+        deep_clone(source, clone)
+    assert data_files(clone) == set()
+    assert not (Path(clone.storage.url) / "_delta_log").exists()
+
+
+def test_another_commit_at_the_target_wins_and_the_copies_go(
+    source: DeltaLog, clone: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone.write(ids(5))
+    before = data_files(clone)
+    commit_before(monkeypatch, DeltaLog(clone.storage.url), ids(6))
+    with pytest.raises((ConcurrentWriteException, DeltaConcurrentModificationException)):
+        deep_clone(source, clone, replace_existing=True)
+    assert rows(clone) == [5, 6]
+    assert len(data_files(clone)) == len(before) + 1
+
+
+def test_column_mapping_follows_the_source(tmp_path: Path, clone: DeltaLog) -> None:
+    from delta_ds.kernel.alter.columns import rename_column
+
+    source = DeltaLog(tmp_path / "mapped")
+    source.write(ids(1), options={"delta.columnMapping.mode": "name"})
+    deep_clone(source, clone)
+    rename_column(source, "id", "key")
+    source.write(pa.table({"key": [2]}))
+    deep_clone(source, clone, replace_existing=True)
+    assert sorted(clone.snapshot().scan().to_arrow()["key"].to_pylist()) == [1, 2]
+
+
+def test_stores_differ(source: DeltaLog) -> None:
+    clone = DeltaLog("memory://deep-clone/table")
+    deep_clone(source, clone)
+    source.write(ids(3))
+    deep_clone(source, clone, replace_existing=True)
+    assert rows(clone) == [1, 2, 3]
