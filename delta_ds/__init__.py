@@ -109,10 +109,19 @@ if TYPE_CHECKING:
     )
     from delta_ds.kernel.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
+    from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
     from delta_ds.kernel.delta_log import DeltaLog as DeltaLog
     from delta_ds.kernel.scan.scan import Scan as Scan
     from delta_ds.kernel.snapshot import Snapshot as Snapshot
     from delta_ds.kernel.transaction.transaction import Transaction as Transaction
+    from delta_ds.reporting.listeners import Listening as Listening
+    from delta_ds.reporting.listeners import add_listener as add_listener
+    from delta_ds.reporting.listeners import remove_listener as remove_listener
+    from delta_ds.reporting.reports import CommandReport as CommandReport
+    from delta_ds.reporting.reports import CommitReport as CommitReport
+    from delta_ds.reporting.reports import ProgressReport as ProgressReport
+    from delta_ds.reporting.reports import ScanReport as ScanReport
+    from delta_ds.reporting.reports import SnapshotReport as SnapshotReport
     from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
     from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
@@ -141,6 +150,14 @@ _HOMES = {
     "ChangeFeed": "delta_ds.kernel.changes",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.kernel.delta_log",
+    "Maintenance": "delta_ds.kernel.commands.maintain",
+    "add_listener": "delta_ds.reporting.listeners",
+    "remove_listener": "delta_ds.reporting.listeners",
+    "Listening": "delta_ds.reporting.listeners",
+    **dict.fromkeys(
+        ["CommandReport", "CommitReport", "ProgressReport", "ScanReport", "SnapshotReport"],
+        "delta_ds.reporting.reports",
+    ),
     "Scan": "delta_ds.kernel.scan.scan",
     "Snapshot": "delta_ds.kernel.snapshot",
     "Transaction": "delta_ds.kernel.transaction.transaction",

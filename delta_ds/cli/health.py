@@ -49,7 +49,8 @@ def maintain(
     """Do what is due: compaction, purge of deleted rows, statistics, VACUUM, checkpoint; status 1 after a conflict."""
     from delta_ds.kernel.commands.maintain import maintain as run
 
-    done = run(open_log(table, option), vacuum=vacuum, dry_run=dry_run)
+    with progress_bar(json):
+        done = run(open_log(table, option), vacuum=vacuum, dry_run=dry_run)
     if json:
         output.print_json({"table": done.table, "dryRun": done.dry_run, "steps": done.rows})
     else:
@@ -70,8 +71,8 @@ def fsck(
     """Look for damage: missing files, gaps in the log, wrong checkpoints; exit status 1 where there is any."""
     from delta_ds.kernel.commands.fsck.command import check
 
-    with progress_bar(json) as progress:
-        found = list(check(open_log(table, option), contents=contents, progress=progress))
+    with progress_bar(json):
+        found = list(check(open_log(table, option), contents=contents))
     damage = sum(finding.kind.damage for finding in found)
     if json:
         output.print_json(

@@ -57,14 +57,13 @@ def vacuum(
     """Delete the files that no version within the retention needs."""
     from delta_ds.kernel.commands.vacuum.command import vacuum as run
 
-    with progress_bar(json) as progress:
+    with progress_bar(json):
         done = run(
             open_log(table, option),
             retain_hours,
             dry_run=dry_run,
             mode="lite" if lite else "full",
             retention_check=not force,
-            progress=progress,
         )
     paths = done.paths.to_pylist()
     if json:
@@ -135,12 +134,13 @@ def convert(
     """Make a table of a folder of Parquet files, in place: CONVERT TO DELTA."""
     from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 
-    done = convert_to_delta(
-        open_log(folder, option),
-        None if partition_by is None else _partition_schema(partition_by),
-        collect_statistics=not no_statistics,
-        timezone=zone,
-    )
+    with progress_bar(json):
+        done = convert_to_delta(
+            open_log(folder, option),
+            None if partition_by is None else _partition_schema(partition_by),
+            collect_statistics=not no_statistics,
+            timezone=zone,
+        )
     if done is None:
         _tell({"version": None}, "nothing to do: it is a table already", json)
         return

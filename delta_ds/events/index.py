@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from delta_ds.events import commands, log, reading, spark, storage, streaming, transactions
+from delta_ds.events import commands, listeners, log, reading, spark, storage, streaming, transactions
 from delta_ds.events.record import Event
 
 # What each of the modules is about, in the order of the documentation.
@@ -16,6 +16,7 @@ SUBJECTS: dict[str, ModuleType] = {
     "Commands": commands,
     "Streams": streaming,
     "Spark": spark,
+    "Listeners": listeners,
 }
 
 

@@ -50,5 +50,10 @@ CACHE_HOME = EnvironmentVariable(
 TIME_ZONE = EnvironmentVariable(
     "TZ", "", "the time zone of this machine, where a session's is not known; else it is asked of the system"
 )  # fmt: skip
+PROGRESS = EnvironmentVariable(
+    "DELTA_DS_PROGRESS", "auto",
+    "progress of long work as a line on a terminal: `off` shows none; whatever else it is, it is shown where the error "
+    "stream is a terminal",
+)  # fmt: skip
 
-VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE)
+VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE, PROGRESS)

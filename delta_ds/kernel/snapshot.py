@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,8 @@ from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field, replace
+from delta_ds.reporting import listeners
+from delta_ds.reporting.reports import SnapshotReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,9 +158,12 @@ class Snapshot(Shown):
         LogError
             A file of the log is damaged, or a checksum file contradicts the log.
         """
+        started, base = time.perf_counter(), self._opened.base
         state = self._replay()
         self._check_description(state.table)
         self._report_checksum(state)
+        if listeners.is_wanted(SnapshotReport):
+            _report(self, state.files.num_rows, base, started)
         return state
 
     def _check_description(self, replayed: TableState) -> None:
@@ -482,8 +488,28 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
     DeltaError
         See `DeltaLog.snapshot`.
     """
+    started = time.perf_counter()
     segment, opened = _with_fallback(storage, find_segment(storage, version), lambda s: _open(storage, s))
-    return Snapshot(storage, segment, opened)
+    snapshot = Snapshot(storage, segment, opened)
+    if listeners.is_wanted(SnapshotReport):
+        _report(snapshot, None, opened.base, started)
+    return snapshot
+
+
+def _report(snapshot: Snapshot, files: int | None, base: Base | None, started: float) -> None:
+    segment = snapshot.segment
+    since = -1 if base is None else base.version
+    listeners.report(
+        SnapshotReport(
+            table=snapshot.storage.url,
+            version=snapshot.version,
+            files=files,
+            checkpoint_version=None if segment.checkpoint is None else segment.checkpoint.version,
+            commits=sum(file.end > since for file in segment.commits),
+            from_cache=base is not None,
+            seconds=time.perf_counter() - started,
+        )
+    )
 
 
 def _with_fallback(

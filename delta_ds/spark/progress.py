@@ -1,9 +1,13 @@
-"""One line of progress per phase of long work on the driver, in interactive sessions."""
+"""Progress of commands on the driver: told to listeners, and shown where Spark shows its own."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from delta_ds.kernel import terminal
+from delta_ds.kernel.work import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -11,15 +15,15 @@ if TYPE_CHECKING:
 _SETTING = "spark.ui.showConsoleProgress"
 
 
-def phase(spark: SparkSession, text: str) -> None:
-    """Print the start of a phase, on a terminal where Spark shows its progress too.
+@contextmanager
+def progress_of(spark: SparkSession) -> Iterator[None]:
+    """Show progress in a block only where the session shows that of Spark's jobs."""
+    with terminal.silence(str(spark.conf.get(_SETTING, "false")).lower() != "true"):
+        yield
 
-    Parameters
-    ----------
-    spark
-        The session.
-    text
-        `OPTIMIZE /path: looking at 12000 files`.
-    """
-    if sys.stderr.isatty() and str(spark.conf.get(_SETTING, "false")).lower() == "true":
-        print(f"[delta_ds] {text}", file=sys.stderr, flush=True)
+
+@contextmanager
+def work_of(spark: SparkSession, command: str, table: str) -> Iterator[Work]:
+    """A command of a session, from its first phase to its report."""
+    with progress_of(spark), Work(command, table) as work:
+        yield work

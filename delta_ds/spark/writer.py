@@ -20,6 +20,7 @@ from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapsh
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
+from delta_ds.reporting.mailbox import leave_reports
 from delta_ds.spark.engine import engine_info
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
@@ -107,7 +108,8 @@ class DeltaWriter(DataSourceArrowWriter):
         plan = self._plan
         version = finish_write(plan, results, engine_info=engine_info())
         if version is not None and plan.options.data_change:
-            compact_as_planned(plan, results)
+            with leave_reports(plan.options.report_folder):
+                compact_as_planned(plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""

@@ -360,7 +360,7 @@ class TestDeltaTable:
             return found.num_rows, [each.command for each in found.due]
 
         rows = DeltaLog(SALES).snapshot().scan().count()
-        assert client(program) == (rows, ["OPTIMIZE"])
+        assert client(program) == (rows, ["REORG"])
 
     def test_maintenance_does_what_is_due_and_then_nothing(self, client: Client, tmp_path: Path) -> None:
         def program(spark: SparkSession, path: str) -> list[Any]:

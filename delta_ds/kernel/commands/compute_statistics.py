@@ -23,6 +23,7 @@ from delta_ds.kernel.data.write.write_spec import write_spec
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import COMPUTE_STATS
 from delta_ds.kernel.scan.skipping import row_numbers
+from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ def compute_statistics(
     UnsupportedFeatureError
         The table needs something of writers that is not supported.
     """
+    with Work(COMPUTE_STATS.name, log.storage.url) as work:
+        return _computed(log, work, engine_info, files_a_commit)
+
+
+def _computed(log: DeltaLog, work: Work, engine_info: str | None, files_a_commit: int) -> ComputedStatistics:
     version, total, counted = None, 0, 0
     while True:
         txn = log.start_transaction(engine_info=engine_info)
@@ -84,8 +90,9 @@ def compute_statistics(
         if not bodies:
             return ComputedStatistics(version, total, counted)
         reader = _Reader(txn.snapshot)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(reader.statistics, bodies))
+        reading = work.phase("reading footers", total=len(bodies))
+        with reading as phase, ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = list(phase.each(pool.map(reader.statistics, bodies)))
         txn.read_files(body["path"] for body in bodies)
         txn.add_all(
             cast("AddFile", {**body, "stats": text}) for body, (text, _) in zip(bodies, found, strict=True)

@@ -41,6 +41,7 @@ from delta_ds.kernel.operations import CONVERT
 from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
+from delta_ds.kernel.work import Phase, Work
 from delta_ds.kernel.write.add_from_parquet import unescape
 from delta_ds.records import dataclass, field
 
@@ -107,12 +108,17 @@ def convert_to_delta(
     if txn.snapshot is not None:
         CONVERT_SKIPPED.log(table=log.storage.url, version=txn.read_version)
         return None
-    files = source_files(log.storage)
-    conversion = plan_conversion(log.storage, files, partition_schema, timezone, properties)
-    if collect is not None and collect_statistics:
-        adds = collect(conversion, files)
-    else:
-        adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
+    with Work(CONVERT.name, log.storage.url) as work:
+        with work.phase("listing") as phase:
+            files = source_files(log.storage)
+            phase.advance(len(files))
+        with work.phase("reading footers", total=len(files)) as phase:
+            conversion = plan_conversion(log.storage, files, partition_schema, timezone, properties, phase)
+        with work.phase("collecting statistics", total=len(files)):
+            if collect is not None and collect_statistics:
+                adds = collect(conversion, files)
+            else:
+                adds = conversion.adds(log.storage, files, collect_statistics=collect_statistics)
     txn.read_whole_table()
     conversion.definition.put_into(txn)
     txn.add_all(adds)
@@ -154,6 +160,7 @@ def plan_conversion(
     partition_schema: StructType | None,
     timezone: str = "UTC",
     properties: Mapping[str, str] | None = None,
+    phase: Phase | None = None,
 ) -> Conversion:
     """Decide the schema and protocol of the table; the footers of all files are read, in threads.
 
@@ -164,7 +171,8 @@ def plan_conversion(
     """
     partitions = partition_schema or StructType()
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        found = list(pool.map(lambda file: _look(storage, file), files))
+        looks = pool.map(lambda file: _look(storage, file), files)
+        found = list(looks if phase is None else phase.each(looks))
     first: dict[str, tuple[str, StructType]] = {}
     for (path, _, _), (key, _, schema) in zip(files, found, strict=True):
         first.setdefault(key, (path, schema))
@@ -173,8 +181,8 @@ def plan_conversion(
     definition = new_table(schema, partitions.names, properties, table=storage.url)
     _check_names(definition, storage.url)
     schemas = {key: found for key, (_, found) in first.items()}
-    looks = tuple((key, rows) for key, rows, _ in found)
-    return Conversion(storage.url, definition, timezone, schemas, looks)
+    counts = tuple((key, rows) for key, rows, _ in found)
+    return Conversion(storage.url, definition, timezone, schemas, counts)
 
 
 def _check_names(definition: TableDefinition, table: str) -> None:

@@ -14,6 +14,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
 from delta_ds.kernel.operations import OPTIMIZE, REORG
+from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -244,6 +245,13 @@ def course(look: Callable[[], Health], runners: Runners, *, vacuum: bool, dry_ru
         As for `maintain`.
     """
     found = look()
+    with Work("MAINTAIN", found.table) as work:
+        return Maintenance(found.table, dry_run, tuple(_steps(look, found, runners, work, vacuum, dry_run)))
+
+
+def _steps(
+    look: Callable[[], Health], found: Health, runners: Runners, work: Work, vacuum: bool, dry_run: bool
+) -> list[Step]:
     first = {each.command: each.reason for each in found.due}
     steps: list[Step] = []
     for command in ORDER:
@@ -258,11 +266,12 @@ def course(look: Callable[[], Health], runners: Runners, *, vacuum: bool, dry_ru
         elif dry_run:
             steps.append(Step(command, due[command], "planned"))
         else:
-            steps.append(_run(command, due[command], runners[command]))
+            with work.phase(command, unit="commands"):
+                steps.append(_run(command, due[command], runners[command]))
             found = look()
             if steps[-1].outcome == "done":
                 steps[-1] = replace(steps[-1], version=found.version)
-    return Maintenance(found.table, dry_run, tuple(steps))
+    return steps
 
 
 def _run(command: str, reason: str, runner: Callable[[], Mapping[str, Any]]) -> Step:

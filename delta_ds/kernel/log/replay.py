@@ -8,7 +8,7 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
@@ -41,6 +41,7 @@ from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 # Commits read at once, to look for protocol and metadata from the newest one back.
 _HEADER_COMMITS = 64
+# From so many commits on a replay is work that is told of.
+_LONG_LOG = 500
 
 
 # By path: the actions of a commit that are not file actions.
@@ -294,11 +297,27 @@ def _read_checkpoint_head(
 def _read_newer(
     storage: Storage, newer: Sequence[LogFile], single: SingleActions, found: FoundActions
 ) -> list[pa.Table]:
-    parsed: list[pa.Table] = []
+    if len(newer) < _LONG_LOG:
+        return list(_parse_newer(storage, newer, single, found, None))
+    with (
+        Work("REPLAY", storage.url) as work,
+        work.phase("commits", total=len(newer), unit="commits") as phase,
+    ):
+        return list(_parse_newer(storage, newer, single, found, phase))
+
+
+def _parse_newer(
+    storage: Storage,
+    newer: Sequence[LogFile],
+    single: SingleActions,
+    found: FoundActions,
+    phase: Phase | None,
+) -> Iterator[pa.Table]:
     for commits in read_in_batches(storage, newer):
         _take_in(commits, single, found)
-        parsed += parse_commits(commits, actions_schema(single.partition_columns))
-    return parsed
+        yield from parse_commits(commits, actions_schema(single.partition_columns))
+        if phase is not None:
+            phase.advance(len(commits))
 
 
 def _take_in(commits: Sequence[Commit], single: SingleActions, found: FoundActions) -> None:

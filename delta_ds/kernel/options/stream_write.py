@@ -20,6 +20,7 @@ BATCH_ONLY = {
     "txnVersion": "the query id and the batch id take its place",
     "dataChange": "a stream brings new rows",
     "ifExists": "a stream adds to the table that is there",
+    "reportFolder": "whoever made the folder has gone on",
     "replaceTable": "a stream adds to the table that is there",
 }
 

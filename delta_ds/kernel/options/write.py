@@ -22,6 +22,7 @@ from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 
 ERROR, IGNORE = "error", "ignore"
+REPORT_FOLDER_OPTION = "reportFolder"
 DEFINITION_OPTION = "newTable"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
 
@@ -108,6 +109,8 @@ class WriteOptions:
         What the session says of new tables and of auto compaction; see `session_settings`.
     definition
         What a statement says of the table that it makes with these rows; None for a write by any other way.
+    report_folder
+        Where reports of the commit are left for the listeners of another process; None for nowhere.
     """
 
     path: str = field(repr=False)
@@ -131,6 +134,7 @@ class WriteOptions:
     replace_table: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     definition: NewTableOptions | None = None
+    report_folder: str | None = None
 
     @property
     def txn(self) -> tuple[str, int] | None:
@@ -243,6 +247,11 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         SETTINGS_OPTION, "JSON", None, "settings of delta-spark by their names, for processes without a session",
         "settings", parse_settings,
+    ),
+    Option(
+        REPORT_FOLDER_OPTION, "path", None,
+        "a folder of this machine in which the commit leaves its report, for listeners of the process that made it",
+        "report_folder", text_as_it_is,
     ),
 )  # fmt: skip
 

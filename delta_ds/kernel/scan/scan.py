@@ -16,6 +16,7 @@ from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression
+from delta_ds.kernel.scan.scan_course import ScanCourse
 from delta_ds.kernel.scan.skipping import Pruning, SkippingRules, row_numbers, skipping_rules
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructField, StructType
@@ -90,9 +91,14 @@ class Scan:
     @cached_property
     def pruning(self) -> Pruning:
         """Of all live files, those that may hold matching rows, and the rule that skips each of the others."""
-        files = self.snapshot.live_files()
         rules = self._rules
-        return Pruning(row_numbers(files.num_rows)) if rules is None else rules.apply(files)
+        if rules is None:
+            return Pruning(row_numbers(self.snapshot.live_files().num_rows))
+        course = ScanCourse()
+        files = self.snapshot.live_files()
+        pruning = course.noted(rules.apply(files))
+        course.tell(self.snapshot, files.table["size"].take(pruning.rows))
+        return pruning
 
     @cached_property
     def _rules(self) -> SkippingRules | None:
@@ -116,7 +122,10 @@ class Scan:
             return self.snapshot.live_files()
         if "pruning" in self.__dict__:
             return self.snapshot.live_files().take(self.pruning.rows)
-        return self.snapshot.select_files(lambda files: rules.apply(files).rows)
+        course = ScanCourse()
+        found = self.snapshot.select_files(lambda files: course.noted(rules.apply(files)).rows)
+        course.tell(self.snapshot, found.table["size"])
+        return found
 
     def files(self) -> pa.Table:
         """The files that may hold matching rows.

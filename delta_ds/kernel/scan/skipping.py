@@ -38,15 +38,18 @@ if TYPE_CHECKING:
 
 # A rule names its conjunct; a list of a thousand values is not worth a thousand lines.
 _MOST_LETTERS = 200
+# What files are skipped by.
+PARTITION_VALUES, STATISTICS = "partition values", "statistics"
 _NO_RECORDS = scalar_of(0, LONG)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A rule and the files it speaks of, as ascending row numbers into `LiveFiles.table`."""
+    """A rule, the files it speaks of, as ascending row numbers into `LiveFiles.table`, and what it goes by."""
 
     rule: str
     rows: pa.Int64Array
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,13 @@ class SkippingRules:
         per file: cost is linear in files, a few vector operations a node of the predicate.
         """
         tuples = partition_tuples(files, self.partitions, self.opaque, self.timezone)
-        first = _Steps(row_numbers(files.num_rows))
+        first = _Steps(row_numbers(files.num_rows), PARTITION_VALUES)
         first.apply(self.by_partition, FilePruning(tuples))
         left = first.kept_rows()
         if not self.by_data or len(left) == 0:
             return Pruning(left, tuple(first.reasons))
         statistics = load_statistics(files, left, [(leaf.path, leaf.type) for leaf in self.leaves.values()])
-        second = _Steps(left)
+        second = _Steps(left, STATISTICS)
         second.drop(pc.equal(statistics.num_records, _NO_RECORDS).fill_null(FALSE), "numRecords = 0")
         numbers = frozenset[tuple[str, ...]]().union(*map(without_nan, self.by_data))
         evidence = FilePruning(
@@ -237,8 +240,9 @@ def row_numbers(length: int) -> pa.Int64Array:
 class _Steps:
     """The files still in, and what has dropped the others."""
 
-    def __init__(self, rows: pa.Int64Array) -> None:
+    def __init__(self, rows: pa.Int64Array, source: str) -> None:
         self.rows = rows
+        self.source = source
         self.kept = same_for_all(True, len(rows))
         self.reasons: list[Reason] = []
 
@@ -255,7 +259,7 @@ class _Steps:
     def drop(self, mask: pa.BooleanArray, rule: str) -> None:
         newly = pc.and_(self.kept, mask)
         if newly.true_count:
-            self.reasons.append(Reason(rule, self.rows.filter(newly)))
+            self.reasons.append(Reason(rule, self.rows.filter(newly), self.source))
             self.kept = pc.and_not(self.kept, mask)
 
     def undecided(self, parts: Sequence[Expression], evidence: FilePruning) -> tuple[Reason, ...]:

@@ -18,6 +18,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import log_store_for
 from delta_ds.kernel.storage.staging import Outcome, Staging
 from delta_ds.kernel.transaction import conflicts
+from delta_ds.kernel.transaction.commit_course import CommitCourse
 from delta_ds.kernel.transaction.commit_info import not_json
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winning_commits
@@ -26,13 +27,23 @@ from delta_ds.kernel.transaction.winning_commit import WinningCommit, read_winni
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
 
 
-def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool, max_attempts: int) -> int:
+def publish(
+    storage: Storage,
+    pending: Pending,
+    staged: Staging,
+    course: CommitCourse,
+    *,
+    retry: bool,
+    max_attempts: int,
+) -> int:
     """Commit at the next free version, which `pending.version` is afterwards.
 
     Parameters
     ----------
     staged
         What was written for the commit; hears what becomes of it.
+    course
+        Notes attempts and times.
     retry
         Whether another version than the first one will do.
     max_attempts
@@ -56,14 +67,18 @@ def publish(storage: Storage, pending: Pending, staged: Staging, *, retry: bool,
     store = log_store_for(storage)
     for attempt in range(1, max_attempts + 1):
         data = serialise(pending)
+        if attempt == 1:
+            course.is_prepared()
+        course.attempts, course.size = attempt, len(data)
         try:
-            with staged.publishing():
+            with course.timed("publish"), staged.publishing():
                 store.publish(pending.version, data)
             return len(data)
         except FileExistsError:
-            if attempt > 1:
-                time.sleep(_pause(attempt))
-            own = _catch_up(storage, pending, staged, retry)
+            with course.timed("conflict"):
+                if attempt > 1:
+                    time.sleep(_pause(attempt))
+                own = _catch_up(storage, pending, staged, course, retry)
         if own is not None:
             # An attempt whose answer was lost had worked after all.
             COMMIT_FOUND_AFTER_LOST_ANSWER.log(table=pending.table, version=own.version)
@@ -83,7 +98,9 @@ def _pause(attempt: int) -> float:
     return random.uniform(0, longest)
 
 
-def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) -> WinningCommit | None:
+def _catch_up(
+    storage: Storage, pending: Pending, staged: Staging, course: CommitCourse, retry: bool
+) -> WinningCommit | None:
     """Check and rebase on every commit that came first; returns the one that was this transaction's own."""
     columns = pending.snapshot.physical_partition_columns if pending.snapshot is not None else ()
     for winning_commit in read_winning_commits(storage, pending.version, columns):
@@ -95,6 +112,7 @@ def _catch_up(storage: Storage, pending: Pending, staged: Staging, retry: bool) 
         if not retry:
             raise conflicts.cannot_repeat(pending, winning_commit)
         conflicts.check_and_rebase(pending, winning_commit)
+        course.rebased_on.append((winning_commit.version, str(winning_commit.operation)))
         COMMIT_REBASED.log(table=pending.table, version=pending.version, winner=winning_commit.operation)
     return None
 

@@ -30,7 +30,15 @@ from delta_ds.kernel.operations import Operation, operation_named
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction import commit_info, in_commit_time, isolation, row_ids, validation
+from delta_ds.kernel.transaction import (
+    commit_course,
+    commit_info,
+    in_commit_time,
+    isolation,
+    row_ids,
+    validation,
+)
+from delta_ds.kernel.transaction.commit_course import CommitCourse
 from delta_ds.kernel.transaction.commit_loop import publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
 from delta_ds.kernel.transaction.pending import Pending
@@ -598,22 +606,28 @@ class Transaction:
         """
         if self._finished is not None:
             raise TRANSACTION_FINISHED(table=self.storage.url, finished=self._finished)
+        course = CommitCourse()
         known = operation if isinstance(operation, Operation) else operation_named(operation)
         pending = self._pending(known)
         validation.check_actions(pending)
         self._finished = "has failed"
-        row_ids.assign(pending)
-        self._choose_isolation_level(pending, changes_data)
-        now = _now()
-        pending.commit_info = commit_info.build(
-            pending, timestamp=now, txn_id=self.txn_id, engine_info=self.engine_info or commit_info.default_engine(),
-            parameters=parameters, metrics=metrics, user_metadata=user_metadata, tags=tags,
-        )  # fmt: skip
-        in_commit_time.stamp(pending, now)
-        staged = staged or Staging(self.storage.url)
-        if retry is None:
-            retry = known.rebased if known is operation else True
-        size = publish(self.storage, pending, staged, retry=retry, max_attempts=max_attempts)
+        try:
+            row_ids.assign(pending)
+            self._choose_isolation_level(pending, changes_data)
+            now = _now()
+            pending.commit_info = commit_info.build(
+                pending, timestamp=now, txn_id=self.txn_id,
+                engine_info=self.engine_info or commit_info.default_engine(),
+                parameters=parameters, metrics=metrics, user_metadata=user_metadata, tags=tags,
+            )  # fmt: skip
+            in_commit_time.stamp(pending, now)
+            if retry is None:
+                retry = known.rebased if known is operation else True
+            staged = staged or Staging(self.storage.url)
+            size = publish(self.storage, pending, staged, course, retry=retry, max_attempts=max_attempts)
+        except Exception as error:
+            commit_course.tell(course, pending, self.read_version, error)
+            raise
         self._finished = f"is committed as version {pending.version}"
         actions = list(pending.actions())
         if self._current is not None:
@@ -621,7 +635,9 @@ class Transaction:
         if post_commit:
             from delta_ds.kernel.transaction.post_commit import Committed, run
 
-            run(self.storage, Committed.of(pending, actions))
+            with course.timed("post_commit"):
+                run(self.storage, Committed.of(pending, actions))
+        commit_course.tell(course, pending, self.read_version)
         return pending.version
 
     def _pending(self, operation: Operation) -> Pending:

@@ -23,6 +23,7 @@ from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
+from delta_ds.reporting.mailbox import leave_reports
 
 # Spark's save modes, as delta-spark's history shows them.
 _MODES = {None: "Append", ERROR: "ErrorIfExists", IGNORE: "Ignore"}
@@ -86,6 +87,18 @@ def finish_write(
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
+    with leave_reports(plan.options.report_folder):
+        return _finish(plan, results, transaction, engine_info, operation, staged)
+
+
+def _finish(
+    plan: WritePlan,
+    results: Sequence[TaskResult],
+    transaction: Transaction | None,
+    engine_info: str | None,
+    operation: OperationDetails | None,
+    staged: StagedFiles | None,
+) -> int | None:
     zone = next((r.timezone for r in results if r.timezone is not None), None)
     if zone is not None:
         plan = plan.in_time_zone(zone)

@@ -30,6 +30,7 @@ from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame_of, map_in_arrow
 from delta_ds.spark.native.jvm import Jvm
+from delta_ds.spark.progress import progress_of
 from delta_ds.spark.session_conf import has_catalog, is_set, time_zone
 from delta_ds.spark.table_names import format_and_path, is_ours
 
@@ -88,7 +89,8 @@ def run_convert(
         }
         if isinstance(log, DeltaLog):
             how["collect"] = _Job(spark, log.storage)
-        run(log, convert_to_delta, _columns(partition_schema), **how)
+        with progress_of(spark):
+            run(log, convert_to_delta, _columns(partition_schema), **how)
         if entry is not None:
             Metastore(Jvm.of(spark)).become_ours([entry.schema], entry.name)
     return open_handle(spark, path, {})

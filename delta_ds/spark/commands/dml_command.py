@@ -32,6 +32,7 @@ from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
+from delta_ds.spark.progress import work_of
 from delta_ds.spark.session_conf import BY_FILES, BY_ROWS, conflict_detection
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
         self._guard = staging(handle.where)
-        self._pinned_snapshots = ExitStack()
+        self._pinned_snapshots, self._reported = ExitStack(), ExitStack()
         self._versions: CommandSnapshots | None = None
 
     def plan_rows(
@@ -116,6 +117,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         return plan
 
     def __enter__(self) -> DmlExecution:
+        self._work = self._reported.enter_context(
+            work_of(self.target.spark, self.operation, self.target.handle.where)
+        )
         self._staged = self._guard.__enter__()
         if not self.target.is_connect:
             from delta_ds.spark.native.snapshot_isolation import pin_snapshots
@@ -134,6 +138,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             handled = self._guard.__exit__(kind, error, trace)
         finally:
             self._pinned_snapshots.close()
+            self._reported.__exit__(kind, error, trace)
         if self._committed and not self.target.is_connect:
             from delta_ds.spark.native.writer import refresh_cached_rows
 
@@ -149,7 +154,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         if self._results:
             # Spark's writer makes the folder that it writes to.
             plan = replace(plan, folder=f"{plan.folder}/{len(self._results)}")
-        results = write_rows(frame, plan, self.target, lambda: self._portable_plan)
+        with self._work.phase("writing"):
+            results = write_rows(frame, plan, self.target, lambda: self._portable_plan)
         self._results += results
         return results
 
@@ -163,7 +169,10 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     ) -> Rewritten:
         """Rewrite the files in which rows change; see `file_rewrite.rewrite_files`."""
         self._begin_to_write()
-        found = rewrite_files(self.target, self._portable_plan, rows_of, files, actions, repeated=repeated)
+        with self._work.phase("rewriting"):
+            found = rewrite_files(
+                self.target, self._portable_plan, rows_of, files, actions, repeated=repeated
+            )
         self._results.append(found.result)
         return found
 
@@ -233,7 +242,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             **said,
         )
         settings = settings_of(self.target.spark)
-        with self._staged.publishing():
+        with self._work.phase("committing", unit="commits"), self._staged.publishing():
             self.target.run(_commit, change, self.plan.write.state.metadata, settings)
         self._committed = True
 

@@ -21,6 +21,7 @@ from delta_ds.spark.commands.optimize import optimize_files, session_request
 from delta_ds.spark.commands.vacuum import run_vacuum
 from delta_ds.spark.connect_bridge import ask, fetch, run
 from delta_ds.spark.engine import engine_info
+from delta_ds.spark.progress import progress_of
 
 if TYPE_CHECKING:
     from delta_ds.spark.commands.handle import Handle
@@ -33,9 +34,10 @@ def run_maintenance(handle: Handle, vacuum: bool, dry_run: bool) -> Maintenance:
         **file_runners(partial(optimize_files, handle), request),
         **{command: partial(_run_log_step, handle, command) for command in (STATISTICS, VACUUM, CHECKPOINT)},
     }
-    return course(
-        lambda: fetch(handle.log, examine, request, vacuum), runners, vacuum=vacuum, dry_run=dry_run
-    )
+    with progress_of(handle.spark):
+        return course(
+            lambda: fetch(handle.log, examine, request, vacuum), runners, vacuum=vacuum, dry_run=dry_run
+        )
 
 
 _IN_HISTORY = {STATISTICS: COMPUTE_STATS.name, VACUUM: VACUUM_END.name}

@@ -29,6 +29,7 @@ from delta_ds.kernel.commands.optimize.request import (
 )
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import USER_METADATA
+from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import replace
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
@@ -38,7 +39,7 @@ from delta_ds.spark.engine import engine_info, is_connect
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
-from delta_ds.spark.progress import phase
+from delta_ds.spark.progress import work_of
 from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
 
 if TYPE_CHECKING:
@@ -249,42 +250,53 @@ def optimize_files(handle: Handle, request: OptimizeRequest) -> dict[str, Any]:
     """Run an OPTIMIZE, and tell what it did: `metrics` of the row that users get."""
     spark, log = handle.spark, handle.log
     started = time_ns() // 1_000_000
-    phase(spark, f"OPTIMIZE {handle.where}: planning")
-    plan, server_cores = fetch(log, _plan_on_server, request)
+    with work_of(spark, operations.OPTIMIZE.name, handle.where) as work:
+        with work.phase("planning"):
+            plan, server_cores = fetch(log, _plan_on_server, request)
+        cores, adds = _carry_out(handle, plan, server_cores, work)
+    return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
+
+
+def _carry_out(
+    handle: Handle, plan: OptimizePlan, server_cores: int, work: Work
+) -> tuple[int, list[AddFile]]:
+    """Rewrite and commit; how many tasks can run at a time, and the new files."""
+    spark, log = handle.spark, handle.log
     cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
     adds: list[AddFile] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         with staging(handle.where) as staged:
             staged.deleted_by(partial(run, log, discard_staged, plan.rewrite.folder))
-            with _job_description(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins"):
-                adds = _rewrite(spark, plan, cores) if plan.bins else []
-            phase(spark, f"OPTIMIZE {handle.where}: committing {len(adds)} files")
+            described = _job_description(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins")
+            with described, work.phase("rewriting", total=len(plan.bins), unit="bins") as phase:
+                adds = _rewrite(spark, plan, cores, phase) if plan.bins else []
             user_metadata = spark.conf.get(USER_METADATA.full_name, None)
-            with staged.publishing():
+            with work.phase("committing", unit="commits"), staged.publishing():
                 run(log, commit_optimize, plan, adds, engine_info=engine_info(), user_metadata=user_metadata)
-    return result_metrics(plan, adds, started, time_ns() // 1_000_000, cores)
+    return cores, adds
 
 
 def _plan_on_server(log: DeltaLog, request: OptimizeRequest) -> tuple[OptimizePlan, int]:
     return plan_optimize(log, request), os.cpu_count() or 1
 
 
-def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int) -> list[AddFile]:
+def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) -> list[AddFile]:
     large = [
         number
         for number, files in enumerate(plan.bins)
         if plan.curve is not None and files.size > clustering_sort.IN_MEMORY_BYTES
     ]
     if not large and (_is_local(spark, plan) or not _can_tasks(spark, plan)):
-        return rewrite_all(plan, os.cpu_count() or 1)
+        return rewrite_all(plan, os.cpu_count() or 1, phase)
     if large and (problem := tasks_problem(spark)) is not None:
         raise EXECUTORS_WITHOUT_PACKAGE(
             operation=operations.OPTIMIZE.name, table=plan.rewrite.storage.url, reason=problem
         )
     small = sorted(set(range(len(plan.bins))) - set(large))
     adds = rewrite_small(spark, plan, small) if small else []
-    for number in large:
+    phase.advance(len(small))
+    for number in phase.each(large):
         adds += arrange(spark, plan, number, cores)
     return adds
 

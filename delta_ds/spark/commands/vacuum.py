@@ -14,7 +14,7 @@ from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import frame, nothing
 from delta_ds.spark.large_tables.needed_files import find_needed_files
-from delta_ds.spark.progress import phase
+from delta_ds.spark.progress import progress_of
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import is_set
 
@@ -55,15 +55,9 @@ def run_vacuum(
         root = f"file:{handle.where}" if handle.where.startswith("/") else handle.where
         rows = [{"path": f"{root.rstrip('/')}/{path}"} for path in found]
         return frame(spark, rows, {"path": "string"})
-    if isinstance(handle.log, DeltaLog):
-        # What the kernel does in another process nobody here can watch.
-        how["progress"] = partial(_tell, handle)
-    run(handle.log, log_calls.vacuum_table, **how)
+    with progress_of(spark):
+        run(handle.log, log_calls.vacuum_table, **how)
     return nothing(spark)
-
-
-def _tell(handle: Handle, step: str, done: int, total: int | None) -> None:
-    phase(handle.spark, f"VACUUM {handle.where}: {step} {done}" + ("" if total is None else f" of {total}"))
 
 
 def _pack(inventory: DataFrame) -> bytes:

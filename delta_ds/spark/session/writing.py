@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
@@ -21,7 +21,8 @@ from delta_ds.kernel.options.settings import (
     TXN_VERSION,
     USER_METADATA,
 )
-from delta_ds.kernel.options.write import ERROR, IGNORE
+from delta_ds.kernel.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION
+from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark import settings
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
@@ -193,7 +194,10 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
             PORTABLE_WRITE.log(reason=why.reason)
     options = with_session_settings(spark, options)
     writer = df.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
-    with delta_errors():
+    # The commit is made in a process of its own; on Spark Connect on another machine, with listeners of its own.
+    with nullcontext() if is_connect(spark) else take_reports() as folder, delta_errors():
+        if folder is not None:
+            writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_ds import DeltaLog
+from delta_ds import DeltaLog, ProgressReport, add_listener
 from delta_ds.exceptions import DataFileError, InvalidOptionError, StorageError, UnsupportedFeatureError
-from delta_ds.kernel.commands.vacuum import vacuum
+from delta_ds.kernel.commands.vacuum import command, vacuum
+from delta_ds.kernel.commands.vacuum.candidates import find_candidates
 from delta_ds.testing import TableBuilder
 from spark_tests.kernel.commands.vacuum_tables import (
     NOW,
@@ -272,18 +273,21 @@ def test_a_file_that_was_restored_stays(tmp_path: Path) -> None:
     assert run(table) == set()
 
 
-def test_a_commit_that_brings_a_file_back_while_vacuum_looks_saves_it(tmp_path: Path) -> None:
+def test_a_commit_that_brings_a_file_back_while_vacuum_looks_saves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = new_table(tmp_path)
     put(tmp_path, "back")
     put(tmp_path, "gone")
     commit(table, 900, add("back"), add("gone"))
     commit(table, 800, remove("back", 800), remove("gone", 800))
 
-    def restore(what: str, done: int, total: int | None) -> None:
-        if what == "listing":
-            DeltaLog(tmp_path).start_transaction().add(add("back")["add"]).commit("RESTORE")
+    def restore(*listed: Any) -> Any:
+        DeltaLog(tmp_path).start_transaction().add(add("back")["add"]).commit("RESTORE")
+        return find_candidates(*listed)
 
-    result = vacuum(DeltaLog(tmp_path), now_ms=NOW, progress=restore)
+    monkeypatch.setattr(command, "find_candidates", restore)
+    result = vacuum(DeltaLog(tmp_path), now_ms=NOW)
     assert texts_of(result.paths) == {"gone"}
     assert files(tmp_path) == {"back"}
     assert operations(tmp_path)[-1][2]["numDeletedFiles"] == "1"
@@ -383,13 +387,13 @@ def test_progress_is_told(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for number in range(2500):
         put(tmp_path, f"p={number % 3}/{number}")
-    told: list[tuple[str, int, int | None]] = []
-    run(table, progress=lambda *what: told.append(what))
-    assert told[0][0] == "listing" and told[0][1] > 2500 and told[0][2] is None
-    assert told[-1] == ("deleting", 2500, 2500)
-    assert [done for what, done, _ in told if what == "deleting"] == sorted(
-        done for what, done, _ in told if what == "deleting"
-    )
+    told: list[Any] = []
+    with add_listener(lambda report: told.append(report) if isinstance(report, ProgressReport) else None):
+        run(table)
+    listing, deleting = ([each for each in told if each.phase == name] for name in ("listing", "deleting"))
+    assert listing[-1].done > 2500 and listing[-1].total is None and listing[-1].finished
+    assert (deleting[-1].done, deleting[-1].total, deleting[-1].finished) == (2500, 2500, True)
+    assert [each.done for each in deleting] == sorted(each.done for each in deleting)
 
 
 def test_a_table_in_an_object_store_is_vacuumed(tmp_path: Path) -> None:

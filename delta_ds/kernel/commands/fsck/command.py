@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import LogError, NotADeltaTableError
-from delta_ds.kernel.commands.fsck.data_files import Progress, check_contents, check_files
+from delta_ds.kernel.commands.fsck.data_files import check_contents, check_files
 from delta_ds.kernel.commands.fsck.findings import UNREADABLE_VERSION, Finding
 from delta_ds.kernel.commands.fsck.log_files import check_log, check_newest
+from delta_ds.kernel.work import Work
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
 
 
-def check(log: DeltaLog, *, contents: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
+def check(log: DeltaLog, *, contents: bool = False) -> Iterator[Finding]:
     """Look for what is wrong with a table, and change nothing.
 
     Parameters
@@ -23,8 +24,6 @@ def check(log: DeltaLog, *, contents: bool = False, progress: Progress | None = 
         The table.
     contents
         Also read the footer of each data file, and hold every checkpoint against the log without it.
-    progress
-        Is called now and then with what is done, how much of it, and of how much.
 
     Yields
     ------
@@ -38,7 +37,11 @@ def check(log: DeltaLog, *, contents: bool = False, progress: Progress | None = 
     UnsupportedFeatureError
         It needs something of readers that this package does not have.
     """
-    tell = progress or _tell_nobody
+    with Work("FSCK", log.storage.url) as work:
+        yield from _findings(log, contents, work)
+
+
+def _findings(log: DeltaLog, contents: bool, work: Work) -> Iterator[Finding]:
     try:
         snapshot = log.snapshot()
         snapshot.live_files()
@@ -48,12 +51,11 @@ def check(log: DeltaLog, *, contents: bool = False, progress: Progress | None = 
         yield Finding(UNREADABLE_VERSION, "", error.text)
         yield from check_log(log.storage, every_checkpoint=contents)
         return
-    yield from check_log(log.storage, every_checkpoint=contents)
-    yield from check_newest(snapshot)
-    yield from check_files(snapshot, tell)
+    with work.phase("checking the log", unit="commits"):
+        yield from check_log(log.storage, every_checkpoint=contents)
+        yield from check_newest(snapshot)
+    with work.phase("listing") as phase:
+        yield from check_files(snapshot, phase)
     if contents:
-        yield from check_contents(snapshot, tell)
-
-
-def _tell_nobody(what: str, done: int, total: int | None) -> None:
-    """Say nothing."""
+        with work.phase("reading footers", total=snapshot.live_files().num_rows) as phase:
+            yield from check_contents(snapshot, phase)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,24 +31,21 @@ from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
-
-Progress = Callable[[str, int, int | None], None]
+from delta_ds.kernel.work import Phase
 
 _AT_ONCE = 16
 # Of no file: all that the log names is kept, whenever it was removed, and no file is too young to be told.
 _ALWAYS, _NEVER = 0, 1 << 62
 
 
-def check_files(snapshot: Snapshot, tell: Progress) -> Iterator[Finding]:
+def check_files(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
     """Live files and vectors that are missing or of another size; files that nothing in the log names."""
     storage = snapshot.storage
     hidden = Hidden(snapshot.table_state)
     batches = []
-    seen = 0
     for batch in storage.list_below("", lambda folder: folder not in hidden):
         batches.append(batch)
-        seen += batch.num_rows
-        tell("listing", seen, None)
+        phase.advance(batch.num_rows)
     # The log is read after the listing: what was committed meanwhile is named in it.
     listing = list_log(storage)
     live = snapshot.live_files().table
@@ -97,15 +94,14 @@ def _size(storage: Storage, path: str) -> int | None:
         return None
 
 
-def check_contents(snapshot: Snapshot, tell: Progress) -> Iterator[Finding]:
+def check_contents(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
     """Live files whose footers cannot be read or count other rows than their statistics."""
     files = snapshot.live_files()
     texts = files.stats_json().to_pylist()
     paths, sizes = files.table["path"].to_pylist(), files.table["size"].to_pylist()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         rows = pool.map(lambda path, size: _rows(snapshot.storage, path, size), paths, sizes)
-        for number, (path, text, found) in enumerate(zip(paths, texts, rows, strict=True)):
-            tell("footers", number + 1, len(paths))
+        for path, text, found in phase.each(zip(paths, texts, rows, strict=True)):
             if isinstance(found, str):
                 yield Finding(UNREADABLE_FILE, path, found)
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,10 @@ from delta_ds.kernel.commands.optimize.planning import OptimizePlan, plan_optimi
 from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_files
 from delta_ds.kernel.commands.optimize.zorder_curve import ClusteringCurve
+from delta_ds.kernel.operations import OPTIMIZE
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.storage.write_errors import NOTHING_COMMITTED, cannot_write
+from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -80,15 +82,26 @@ def optimize(
     2
     """
     started = time_ns() // 1_000_000
-    plan = plan_optimize(log, request or OptimizeRequest())
     cores = threads or os.cpu_count() or 1
-    adds = rewrite_all(plan, cores)
-    version = commit_optimize(log, plan, adds, engine_info=engine_info)
+    with Work(OPTIMIZE.name, log.storage.url) as work:
+        with work.phase("planning"):
+            plan = plan_optimize(log, request or OptimizeRequest())
+        with work.phase("rewriting", total=len(plan.bins), unit="bins") as phase:
+            adds = rewrite_all(plan, cores, phase)
+        with work.phase("committing", unit="commits"):
+            version = commit_optimize(log, plan, adds, engine_info=engine_info)
     return OptimizeResult(version, result_metrics(plan, adds, started, time_ns() // 1_000_000, cores))
 
 
-def rewrite_all(plan: OptimizePlan, threads: int) -> list[AddFile]:
+def rewrite_all(plan: OptimizePlan, threads: int, phase: Phase | None = None) -> list[AddFile]:
     """Rewrite the files of all bins.
+
+    Parameters
+    ----------
+    threads
+        As for `optimize`.
+    phase
+        Is told of each bin that is done.
 
     Returns
     -------
@@ -106,6 +119,9 @@ def rewrite_all(plan: OptimizePlan, threads: int) -> list[AddFile]:
             pool.submit(rewrite_bin, plan.rewrite, plan.curve, files, number, threads // at_a_time)
             for number, files in enumerate(plan.bins)
         ]
+        for _ in as_completed(work):
+            if phase is not None:
+                phase.advance()
     problem = next((error for future in work if (error := future.exception())), None)
     adds = [add for future in work if future.exception() is None for add in future.result()]
     with StagedFiles(plan.rewrite.storage, [add["path"] for add in adds]) as staged:

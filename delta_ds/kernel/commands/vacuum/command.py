@@ -30,6 +30,7 @@ from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.uri import unambiguous
+from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["full", "lite"]
-# What is done, how much of it is done, and how much there is (None: not known yet): `listing` and `deleting` files.
-Progress = Callable[[str, int, int | None], None]
 # Finds the files that must stay: of the newest version, a listing of the log made after it, and the horizon.
 FindNeeded = Callable[[Snapshot, LogListing, int], Needed]
 
@@ -86,7 +85,6 @@ def vacuum(
     inventory: Inventory | None = None,
     retention_check: bool = True,
     record: bool = True,
-    progress: Progress | None = None,
     now_ms: int | None = None,
     find_needed: FindNeeded | None = None,
 ) -> VacuumResult:
@@ -112,8 +110,6 @@ def vacuum(
         (`spark.databricks.delta.retentionDurationCheck.enabled`).
     record
         Whether to commit VACUUM START and VACUUM END to the history.
-    progress
-        Is called now and then with `listing` or `deleting`, the files so far, and of how many.
     now_ms
         The timestamp that the retention is counted back from, ms since 1970; None: now.
     find_needed
@@ -141,14 +137,17 @@ def vacuum(
     configuration = snapshot.metadata.configuration
     snapshot.table_state.check_writable()
     horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
-    tell = progress or _report_nothing
-    found, reached = _candidates(snapshot, horizon, mode, inventory, tell, find_needed or exactly_needed)
-    if dry_run:
-        return _result(found, dry_run=True)
-    result = _delete(log, snapshot.version, found, horizon, record, tell)
-    if inventory is None:  # which may lack files
-        lite.write_mark(log.storage, reached)
-    return result
+    with Work("VACUUM", log.storage.url) as work:
+        with work.phase("listing") as phase:
+            found, reached = _candidates(
+                snapshot, horizon, mode, inventory, phase, find_needed or exactly_needed
+            )
+        if dry_run:
+            return _result(found, dry_run=True)
+        result = _delete(log, snapshot.version, found, horizon, record, work)
+        if inventory is None:  # which may lack files
+            lite.write_mark(log.storage, reached)
+        return result
 
 
 def removed_files(snapshot: Snapshot) -> pa.Table:
@@ -167,11 +166,7 @@ def removed_files(snapshot: Snapshot) -> pa.Table:
     snapshot.table_state.check_writable()
     configuration, now = snapshot.metadata.configuration, time.time_ns() // 1_000_000
     horizon = horizon_of(configuration, snapshot.storage.url, None, checked=True, now_ms=now)
-    return _candidates(snapshot, horizon, "lite", None, _report_nothing, exactly_needed)[0].files
-
-
-def _report_nothing(what: str, done: int, total: int | None) -> None:
-    """Say nothing."""
+    return _candidates(snapshot, horizon, "lite", None, None, exactly_needed)[0].files
 
 
 def exactly_needed(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> Needed:
@@ -184,7 +179,7 @@ def _candidates(
     horizon: Horizon,
     mode: Mode,
     inventory: Inventory | None,
-    tell: Progress,
+    listing_phase: Phase | None,
     find_needed: FindNeeded,
 ) -> tuple[Candidates, int | None]:
     """The files that can be deleted, and the newest version committed before the horizon."""
@@ -201,14 +196,13 @@ def _candidates(
     else:
         batches = storage.list_below("", lambda folder: folder not in hidden)
     needed = find_needed(snapshot, listing, horizon.cutoff_ms)
-    return find_candidates(_report_progress(batches, tell), needed, hidden, horizon.cutoff_ms), last
+    return find_candidates(_counted(batches, listing_phase), needed, hidden, horizon.cutoff_ms), last
 
 
-def _report_progress(batches: Iterator[pa.RecordBatch], tell: Progress) -> Iterator[pa.RecordBatch]:
-    seen = 0
+def _counted(batches: Iterator[pa.RecordBatch], phase: Phase | None) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        seen += batch.num_rows
-        tell("listing", seen, None)
+        if phase is not None:
+            phase.advance(batch.num_rows)
         yield batch
 
 
@@ -223,7 +217,7 @@ def _bytes(found: Candidates) -> int:
 
 
 def _delete(
-    log: DeltaLog, read: int, found: Candidates, horizon: Horizon, record: bool, tell: Progress
+    log: DeltaLog, read: int, found: Candidates, horizon: Horizon, record: bool, work: Work
 ) -> VacuumResult:
     started = None
     if record:
@@ -240,9 +234,10 @@ def _delete(
             found, files=exclude_paths(found.files, paths_added_since(log.storage, read, started))
         )
         # Checksums first: without its file nothing would tell that one is not needed any more.
-        delete_files(log.storage, found.checksums, lambda done, total: None)
-        delete_files(log.storage, found.files["path"], lambda done, total: tell("deleting", done, total))
-        folders = log.storage.delete_empty_folders(found.folders) if found.folders else []
+        delete_files(log.storage, found.checksums)
+        with work.phase("deleting", total=found.files.num_rows) as phase:
+            delete_files(log.storage, found.files["path"], phase)
+            folders = log.storage.delete_empty_folders(found.folders) if found.folders else []
     except Exception:
         if record:
             _record_failure(log)
@@ -275,15 +270,15 @@ _FILES_A_REQUEST = 1_000
 _REQUESTS_AT_ONCE = 4
 
 
-def delete_files(storage: Storage, paths: pa.ChunkedArray, tell: Callable[[int, int], None]) -> None:
+def delete_files(storage: Storage, paths: pa.ChunkedArray, phase: Phase | None = None) -> None:
     """Delete files; missing ones are fine.
 
     Parameters
     ----------
     paths
         Relative to the table and not encoded.
-    tell
-        Is called with the files deleted so far, and of how many.
+    phase
+        Is told of the files that are deleted.
 
     Raises
     ------
@@ -296,7 +291,7 @@ def delete_files(storage: Storage, paths: pa.ChunkedArray, tell: Callable[[int, 
         storage.delete([unambiguous(name) for name in names])
         return len(names)
 
-    total, done = len(paths), 0
+    total = len(paths)
     problem: Exception | None = None
     with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
         waiting = [pool.submit(delete, start) for start in range(0, total, _FILES_A_REQUEST)]
@@ -304,8 +299,7 @@ def delete_files(storage: Storage, paths: pa.ChunkedArray, tell: Callable[[int, 
             failure = future.exception()
             if isinstance(failure, Exception):
                 problem = problem or failure
-            else:
-                done += future.result()
-            tell(done, total)
+            elif phase is not None:
+                phase.advance(future.result())
     if problem is not None:
         raise problem

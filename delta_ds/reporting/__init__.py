@@ -1,0 +1,1 @@
+"""Reports of what was done, and who listens to them."""
