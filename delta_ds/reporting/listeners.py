@@ -11,7 +11,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from delta_ds.events.listeners import LISTENER_BEHIND, LISTENER_FAILED
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.reporting.reports import (
     CommandReport,
@@ -100,6 +99,8 @@ class Listening:
         except BaseException:  # noqa: BLE001 - whatever it is, it is the listener's own matter
             if not self._failed:
                 self._failed = True
+                from delta_ds.events.listeners import LISTENER_FAILED
+
                 LISTENER_FAILED.log_traceback(listener=repr(self.listener), report=type(report).__name__)
 
 
@@ -195,6 +196,8 @@ def report(found: Report) -> None:
     except queue.Full:
         if not _behind:
             _behind = True
+            from delta_ds.events.listeners import LISTENER_BEHIND
+
             LISTENER_BEHIND.log(waiting=_MOST_WAITING)
 
 

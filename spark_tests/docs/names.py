@@ -34,9 +34,13 @@ def check_names(block: Block) -> None:
             foreign |= _import_from(block, node)
         elif isinstance(node, ast.Import):
             foreign |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    foreign -= {"delta_ds"}
+    for node in ast.walk(tree):  # what theirs make is theirs
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _root(node.value) in foreign:
+            foreign |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            _call(block, node, node.func, foreign - {"delta_ds"})
+            _call(block, node, node.func, foreign)
 
 
 def _import_from(block: Block, node: ast.ImportFrom) -> set[str]:
@@ -51,11 +55,15 @@ def _import_from(block: Block, node: ast.ImportFrom) -> set[str]:
     return set()
 
 
+def _root(found: ast.expr) -> str | None:
+    """The name at the beginning of calls and attributes."""
+    while isinstance(found, ast.Attribute | ast.Call):
+        found = found.value if isinstance(found, ast.Attribute) else found.func
+    return found.id if isinstance(found, ast.Name) else None
+
+
 def _call(block: Block, node: ast.Call, method: ast.Attribute, foreign: set[str]) -> None:
-    root: ast.expr = method
-    while isinstance(root, ast.Attribute | ast.Call):
-        root = root.value if isinstance(root, ast.Attribute) else root.func
-    if isinstance(root, ast.Name) and root.id in foreign:
+    if _root(method) in foreign:
         return
     if method.attr not in _methods():
         raise UnknownName(f"{block.where}: nothing has a method {method.attr}")

@@ -41,7 +41,6 @@ from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.log.checkpoint import CheckpointFiles
     from delta_ds.kernel.log.filenames import LogFile
+    from delta_ds.kernel.work import Phase
 
 
 # Commits read at once, to look for protocol and metadata from the newest one back.
@@ -299,6 +299,8 @@ def _read_newer(
 ) -> list[pa.Table]:
     if len(newer) < _LONG_LOG:
         return list(_parse_newer(storage, newer, single, found, None))
+    from delta_ds.kernel.work import Work
+
     with (
         Work("REPLAY", storage.url) as work,
         work.phase("commits", total=len(newer), unit="commits") as phase,
