@@ -43,6 +43,8 @@ _behind = False
 class Listening:
     """A listener that was added; as a context manager it is removed at the end of the block.
 
+    Examples
+    --------
     >>> import delta_ds
     >>> reports = []
     >>> with delta_ds.add_listener(reports.append) as listening:
@@ -56,8 +58,7 @@ class Listening:
         self._handlers = handlers
         self._failed = False
 
-    def wants(self, kind: type) -> bool:
-        """Whether it takes reports of a class."""
+    def _wants(self, kind: type) -> bool:
         return kind in self._handlers
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -72,11 +73,25 @@ class Listening:
         -------
         bool
             Whether it is.
+
+        Examples
+        --------
+        >>> import delta_ds
+        >>> with delta_ds.add_listener(print) as listening:
+        ...     listening.wait(10)
+        True
         """
         return _flush(timeout)
 
     def remove(self) -> None:
-        """Listen no more; what was reported before is still delivered. Removing twice does nothing."""
+        """Listen no more; what was reported before is still delivered. Removing twice does nothing.
+
+        Examples
+        --------
+        >>> import delta_ds
+        >>> listening = delta_ds.add_listener(print)
+        >>> listening.remove()
+        """
         global _listening
         with _lock:
             _listening = tuple(each for each in _listening if each is not self)
@@ -127,6 +142,8 @@ def add_listener(listener: object) -> Listening:
     InvalidArgumentError
         It is neither.
 
+    Examples
+    --------
     >>> import tempfile, pyarrow as pa, delta_ds
     >>> class Rows:
     ...     def on_commit(self, report):
@@ -155,13 +172,20 @@ def add_listener(listener: object) -> Listening:
 
 
 def remove_listener(listener: object) -> None:
-    """Remove a listener that was added, by itself or by what `add_listener` returned.
+    """Remove a listener that was added.
+
+    Parameters
+    ----------
+    listener
+        The listener itself, or what `add_listener` returned.
 
     Raises
     ------
     InvalidArgumentError
         It was not added, or is removed already.
 
+    Examples
+    --------
     >>> import delta_ds
     >>> listening = delta_ds.add_listener(print)
     >>> delta_ds.remove_listener(print)
@@ -181,7 +205,7 @@ def is_wanted(kind: type) -> bool:
     return (
         bool(_listening)
         and threading.current_thread() is not _thread
-        and any(each.wants(kind) for each in _listening)
+        and any(each._wants(kind) for each in _listening)
     )
 
 

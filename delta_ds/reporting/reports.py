@@ -42,6 +42,15 @@ class CommitReport:
         Files of the change data feed.
     metrics
         `operationMetrics` of the history, as text.
+
+    Examples
+    --------
+    >>> import delta_ds, pyarrow as pa, tempfile
+    >>> reports = []
+    >>> with delta_ds.add_listener(reports.append):
+    ...     version = delta_ds.DeltaLog(tempfile.mkdtemp()).write(pa.table({"id": [1, 2]}))
+    >>> [(r.operation, r.attempts, r.rows_added) for r in reports if isinstance(r, delta_ds.CommitReport)]
+    [('WRITE', 1, 2)]
     """
 
     table: str
@@ -85,6 +94,15 @@ class SnapshotReport:
         Whether an earlier version was at hand, in memory or on disk, and only what followed was read.
     seconds
         The listing of the log included, where there was one.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> reports = []
+    >>> with delta_ds.add_listener(reports.append):
+    ...     snapshot = delta_ds.DeltaLog("examples/data/sales").snapshot()
+    >>> [(r.version == snapshot.version, r.files) for r in reports if isinstance(r, delta_ds.SnapshotReport)]
+    [(True, None)]
     """
 
     table: str
@@ -113,6 +131,15 @@ class ScanReport:
         the predicate are in it.
     seconds
         How long it took; reading the log included where that was not read yet.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> reports = []
+    >>> with delta_ds.add_listener(reports.append):
+    ...     files = delta_ds.DeltaLog("/data/orders").snapshot().files("country = 'DE'")
+    >>> [(r.files, r.files_kept, r.skipped) for r in reports if isinstance(r, delta_ds.ScanReport)]
+    [(4, 2, {'partition values': 2})]
     """
 
     table: str
@@ -131,13 +158,23 @@ class CommandReport:
     Attributes
     ----------
     table, command
-        `OPTIMIZE`, `VACUUM`, `CONVERT`, `FSCK`, `MAINTAIN`.
+        `OPTIMIZE`, `VACUUM`, `CONVERT`, `COMPUTE STATS`, `FSCK`, `MAINTAIN`, `DELETE`, `UPDATE`, `MERGE`, ....
     seconds
         All of it.
     phases
         Seconds by phase, in order.
     error
         The condition, or class, of the error where it failed.
+
+    Examples
+    --------
+    >>> import delta_ds
+    >>> from delta_ds.kernel.commands.maintain import maintain
+    >>> reports = []
+    >>> with delta_ds.add_listener(reports.append):
+    ...     planned = maintain(delta_ds.DeltaLog("/data/orders"), dry_run=True)
+    >>> [(r.command, r.error) for r in reports if isinstance(r, delta_ds.CommandReport)]
+    [('MAINTAIN', None)]
     """
 
     table: str
@@ -165,6 +202,13 @@ class ProgressReport:
         Since the phase began.
     finished
         Whether the phase is over.
+
+    Examples
+    --------
+    >>> from delta_ds import ProgressReport
+    >>> report = ProgressReport("/data/orders", "VACUUM", "deleting", 50, 200, "files", seconds=5.0)
+    >>> report.rate, report.remaining_seconds
+    (10.0, 15.0)
     """
 
     table: str
