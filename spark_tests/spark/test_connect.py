@@ -726,6 +726,36 @@ def test_commands_on_whole_tables_run_at_the_server(client: Client) -> None:
     assert not (client.folder / "commanded").exists()
 
 
+def test_tables_are_shown_by_the_client_and_drawn_of_what_the_server_counts(client: Client) -> None:
+    path = str(OWN / "pictured")
+
+    def program(spark: SparkSession) -> list[Any]:
+        write(spark.range(0, 5).coalesce(1), path)
+        write(spark.range(5, 10).coalesce(1), path)
+        table = DeltaTable.forPath(spark, path)
+        html = table._repr_html_()
+        layout = table.plot.layout("id", versions=(0, 1))
+        skipping = table.plot.skipping("id > 7")
+        wrong = refused(lambda: table.plot.layout("no_such"))
+        return [
+            [text in html for text in ("Spark Connect", "version 1", "id")],
+            "WRITE" in table.history()._repr_html_(),
+            table.plot.history().axes[0].lines[0].get_ydata().tolist(),
+            [axes.get_title().splitlines()[0] for axes in layout.axes[:2]],
+            [bar.get_width() for bar in skipping.axes[0].patches],
+            None if wrong is None else wrong[0],
+        ]
+
+    assert client(program) == [
+        [True] * 3,
+        True,
+        [1, 2],
+        ["version 0", "version 1"],
+        [2, 1, 1],
+        exceptions.SchemaError,
+    ]
+
+
 def test_commands_refused_at_the_server_say_what_they_say_elsewhere(client: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> list[Any]:
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "true")

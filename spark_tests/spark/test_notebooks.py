@@ -58,3 +58,17 @@ def test_the_registration_is_shown_as_a_table(spark: SparkSession) -> None:
     html = registration._repr_html_()
     for name in ("native scan", "workers", "session integration", f"Spark {spark.version} (classic)"):
         assert name in html
+
+
+def test_pictures_are_those_of_the_kernel_and_errors_are_of_spark(spark: SparkSession, sales: str) -> None:
+    from pyspark.errors import PySparkException
+
+    table = DeltaTable.forPath(spark, sales)
+    before = jobs(spark)
+    titles = [figure.axes[0].get_title() for figure in (table.plot.history(), table.plot.layout("amount"))]
+    assert jobs(spark) == before
+    kernel = delta_ds.DeltaLog(sales).plot
+    assert titles == [each.axes[0].get_title() for each in (kernel.history(), kernel.layout("amount"))]
+    with pytest.raises(delta_ds.SchemaError, match="did you mean 'amount'") as raised:
+        table.plot.layout("amont")
+    assert isinstance(raised.value, PySparkException)
