@@ -1,8 +1,12 @@
 """Delta Lake for PySpark as a plain Python package.
 
-The public names. They are loaded on first use, so that `import delta_ds` itself costs next to nothing:
-every Python worker that Spark starts pays for it.
+With Spark: `delta_ds.register(spark)`, then `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta")`
+and `DeltaTable.forPath(spark, path)`. Without: `DeltaLog(path).snapshot().scan("country = 'DE'").to_arrow()`.
+`help(delta_ds.DeltaTable.merge)` shows each method with an example.
 """
+
+# The public names. They are loaded on first use, so that `import delta_ds` itself costs next to nothing: every Python
+# worker that Spark starts pays for it.
 
 from __future__ import annotations
 

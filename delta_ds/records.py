@@ -101,6 +101,7 @@ def _members(shape: _Shape, frozen: bool, slots: bool) -> dict[str, Any]:
     members = {
         _SHAPE: shape,
         "__dataclass_fields__": _StandardFields(),
+        "__signature__": _StandardSignature(),
         "__match_args__": tuple(name for name, said in shape.fields.items() if said.init),
         "__init__": None,
         "__repr__": _repr,
@@ -144,6 +145,7 @@ def _first_init(cls: Any, shape: _Shape) -> Callable[..., None]:
         init = cls.__init__ = _compiled_init(cls, shape)
         init(self, *args, **values)
 
+    setattr(__init__, _SHAPE, shape)
     return __init__
 
 
@@ -170,6 +172,7 @@ def _compiled_init(cls: Any, shape: _Shape) -> Any:
     exec(f"def __init__({', '.join(parameters)}):{body}", known)
     init = known["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
+    setattr(init, _SHAPE, shape)
     return init
 
 
@@ -245,6 +248,41 @@ class _StandardFields:
         made: Any = make_dataclass(owner.__name__, described, slots=True)
         owner.__dataclass_fields__ = made.__dataclass_fields__
         return owner.__dataclass_fields__  # type: ignore[no-any-return]
+
+
+class _StandardSignature:
+    """`__signature__` of a class, for `help` and editors."""
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        from inspect import Parameter, Signature
+
+        shape = getattr(owner.__init__, _SHAPE, None)
+        if shape is None:
+            raise AttributeError("__signature__")  # a plain subclass with an `__init__` of its own
+        annotations = {
+            name: text
+            for base in owner.__mro__[::-1]
+            for name, text in vars(base).get("__annotations__", {}).items()
+        }
+        parameters = []
+        for name, said in shape.fields.items():
+            if said.init:
+                default = _FACTORY if said.default_factory is not _MISSING else said.default
+                default = Parameter.empty if default is _MISSING else default
+                kind = Parameter.POSITIONAL_OR_KEYWORD
+                annotation = annotations.get(name, Parameter.empty)
+                parameters.append(Parameter(name, kind, default=default, annotation=annotation))
+        return Signature(parameters)
+
+
+class _Factory:
+    """What stands for a default that is made anew for each value."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()
 
 
 if TYPE_CHECKING:

@@ -177,3 +177,19 @@ def test_a_default_that_can_change_is_refused():
             """One list for all."""
 
             items: list[int] = []  # noqa: RUF012
+
+
+def test_help_shows_the_fields_as_arguments() -> None:
+    import inspect
+
+    from delta_ds import IdentityGenerator
+
+    assert str(inspect.signature(IdentityGenerator)) == "(start: 'int' = 1, step: 'int' = 1)"
+    IdentityGenerator(3)
+    assert str(inspect.signature(IdentityGenerator)) == "(start: 'int' = 1, step: 'int' = 1)"
+
+    class Own(IdentityGenerator):
+        def __init__(self, only: str) -> None:
+            super().__init__(int(only))
+
+    assert str(inspect.signature(Own)) == "(only: 'str') -> 'None'"

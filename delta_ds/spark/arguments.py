@@ -77,9 +77,10 @@ def check_arguments(
             values = (value,)
         for one in values:
             if not _fits(one, hint):
+                meant = [other for other in hints if other not in bound and _fits(one, hints[other])]
                 raise InvalidArgumentError(
-                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {one!r} is "
-                    f"{type(one).__name__}",
+                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {_misfit(one, hint)}"
+                    + (f"; it is one for {meant[0]!r}: {meant[0]}=..." if meant else ""),
                     parameters={
                         "arg_name": name,
                         "expected_type": _type_label(hint),
@@ -125,6 +126,19 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is not None and issubclass(origin, Sequence):
         return isinstance(value, (list, tuple)) and all(_fits(one, inner[0]) for one in value)
     return _is(value, origin or hint)
+
+
+def _misfit(value: Any, hint: Any) -> str:
+    """What of a value is of another type than its annotation says."""
+    for one in typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,):
+        origin, inner = typing.get_origin(one), typing.get_args(one)
+        if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
+            for key, found in value.items():
+                if not _fits(key, inner[0]):
+                    return f"its key {key!r} is {type(key).__name__}"
+                if not _fits(found, inner[1]):
+                    return f"its {key!r} is {found!r}, {type(found).__name__}"
+    return f"{value!r} is {type(value).__name__}"
 
 
 def _is(value: Any, kind: Any) -> bool:

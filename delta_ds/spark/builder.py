@@ -349,6 +349,8 @@ class DeltaTableBuilder(Generic[_Table]):
     if not TYPE_CHECKING:  # which would let every name pass
 
         def __getattr__(self, name):
+            if not name.startswith("_"):
+                self._unfinished.done()  # this error says enough
             raise missing_attribute(
                 self, name, "first call execute(), which makes the table; its rows are toDF()"
             )

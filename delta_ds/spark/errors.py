@@ -23,6 +23,8 @@ from delta_ds.conditions.index import family as family_of
 from delta_ds.conditions.record import Family
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.spark.environment import explain_failure
+from delta_ds.spark.java_errors import shorten, without_logged_java
+from delta_ds.spark.read_failures import find_read_failure
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -178,7 +180,7 @@ def as_delta_error(exception: BaseException) -> DeltaError | None:
         known = isinstance(kind, type) and issubclass(kind, DeltaError)
         message = text[raised.end() : end.start()]
         found = (kind if known else DeltaError)(message, condition=raised["condition"], parameters=parameters)
-    return found or _find_row_error(exception) or explain_failure(exception)
+    return found or _find_row_error(exception) or find_read_failure(exception) or explain_failure(exception)
 
 
 def _parameters(text: str, start: int) -> tuple[dict[str, Any], int]:
@@ -265,14 +267,18 @@ def delta_errors() -> Iterator[None]:
         Of both classes. What Spark reported is its cause.
     """
     try:
-        yield
+        with without_logged_java():
+            yield
     except Exception as error:
         ours = as_delta_error(error)
         if ours is None:
             raise
         if ours is error:
             as_spark_error(ours)
+            if ours.__cause__ is not None:
+                shorten(ours.__cause__)
             raise
+        shorten(error)
         raise as_spark_error(ours, _stream_class(error)) from error
 
 

@@ -261,3 +261,17 @@ class TestClassicSession:
             spark.range(-1, 1).write.format("pydelta").mode("append").save(path)
         assert caught.value.condition == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
         assert caught.value.text.endswith("positive (id >= 0) violated by row with values:\n - id : -1")
+
+
+def test_causes_of_spark_connect_tell_no_java() -> None:
+    class Reported(Exception):
+        _display_stacktrace = False
+
+        def __str__(self) -> str:
+            return "no column" + ("\n\tat org.apache.spark" if self._display_stacktrace else "")
+
+    reported = Reported()
+    reported._display_stacktrace = True
+    with pytest.raises(SchemaError) as caught, delta_errors():
+        raise SchemaError("there is no such column") from reported
+    assert str(caught.value.__cause__) == "no column"

@@ -84,6 +84,17 @@ def test_a_call_that_lacks_an_argument_is_answered_with_how_it_is_called() -> No
         DeltaTable(handle()).renameColumn("a")  # type: ignore[call-arg]
 
 
+def test_a_value_of_another_type_is_named_and_its_place_too() -> None:
+    nothing: Any = None
+    said = r"'set' of update needs to be a dict .*, and its 'amount' is 1, int$"
+    with pytest.raises(InvalidArgumentError, match=said):
+        DeltaTable(handle()).update("id = 1", {"amount": 1})  # type: ignore[dict-item]
+    with pytest.raises(InvalidArgumentError, match=r"is dict; it is one for 'set': set=...$"):
+        DeltaTable(handle()).update({"amount": "1"})  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="'spark' is str$|is str; it is one for"):
+        DeltaTable.forPath("spark", nothing)
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [

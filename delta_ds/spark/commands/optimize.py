@@ -218,6 +218,8 @@ class DeltaOptimizeBuilder:
     if not TYPE_CHECKING:  # which would let every name pass
 
         def __getattr__(self, name):
+            if not name.startswith("_"):
+                self._unfinished.done()  # this error says enough
             raise missing_attribute(self, name, "first call one of execute...(), whose answer is a DataFrame")
 
     def _execute(self, kind: str, columns: Sequence[str] = ()) -> DataFrame:

@@ -6,8 +6,10 @@ what is listed satisfies them exactly; data filters are a hint.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -35,6 +37,7 @@ from delta_ds.spark.native.file_groups import FileGroups, group_files
 from delta_ds.spark.native.file_listing import list_files, path_bytes
 from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
+from delta_ds.spark.read_failures import TableFile, finds_files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -133,6 +136,23 @@ class DeltaFileIndex:
     def of_identity(cls, text: str) -> DeltaFileIndex | None:
         """The index of an identity; None if it is gone."""
         return cls._alive.get(text)
+
+    def file_at(self, address: str) -> TableFile | None:
+        """The file of an address as Spark writes it; None if it is none of the version's.
+
+        Files of large tables are not all known: there the table's folder decides.
+        """
+        import pyarrow.compute as pc
+
+        found, root = _plain(address), _plain(self._root)
+        inside = found.startswith(root)
+        if not self.large:
+            paths = self.live.table["path"]
+            here = paths.filter(pc.match_substring(paths, address.rpartition("/")[2]))
+            inside = any(found.endswith(_plain(path)) for path in here.to_pylist())
+        if not inside:
+            return None
+        return TableFile(found.removeprefix(root), self.snapshot.storage.url, self.snapshot.version)
 
     def _identify(self) -> str:
         snapshot = self.snapshot
@@ -374,3 +394,17 @@ def _bitmap(positions: npt.NDArray[np.uint64]) -> bytes | None:
     bits = np.zeros((last // 64 + 1) * 64, np.uint8)
     bits[positions.astype(np.int64)] = 1
     return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _plain(address: str) -> str:
+    """An address without its scheme, as it is decoded: Hadoop has `file:/a` and `file:///a` for one file."""
+    return "/" + unquote(re.sub(r"^\w+:", "", address)).lstrip("/")
+
+
+@finds_files
+def _find_file(address: str) -> TableFile | None:
+    for index in reversed(list(DeltaFileIndex._alive.values())):
+        found = index.file_at(address)
+        if found is not None:
+            return found
+    return None

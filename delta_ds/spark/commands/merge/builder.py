@@ -238,6 +238,8 @@ class DeltaMergeBuilder:
     if not TYPE_CHECKING:  # which would let every name pass
 
         def __getattr__(self, name):
+            if not name.startswith("_"):
+                self._unfinished.done()  # this error says enough
             raise missing_attribute(self, name, "first call execute(), whose answer is a DataFrame")
 
     def _with(

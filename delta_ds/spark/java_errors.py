@@ -1,0 +1,86 @@
+"""Exceptions of Java in few words: py4j tells one in a hundred lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_DEEPEST = 20
+_LONGEST = 500
+
+
+# Where pyspark logs each error of analysis, with all of its Java, before it raises it.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def without_logged_java() -> Iterator[None]:
+    """Let pyspark not log the errors of analysis of the block: they are raised, and say it in a line."""
+    _filter_loggers()
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def _filter_loggers() -> None:
+    from pyspark.logger import PySparkLogger
+
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_is_to_be_logged)  # a filter that is there is not added again
+
+
+def _is_to_be_logged(record: object) -> bool:
+    return not _quiet.get()
+
+
+def shorten(error: BaseException) -> None:
+    """Let an error of Spark tell no Java, where it goes on as the cause of another.
+
+    The rest stays in `java_exception` of an error of py4j, and in `getStackTrace()` of one of Spark Connect.
+    """
+    if getattr(error, "_display_stacktrace", False):
+        vars(error)["_display_stacktrace"] = False
+    if type(error).__name__ == "Py4JJavaError" and not hasattr(error, "_is_short"):
+        error.__class__ = _short(type(error))
+
+
+def _short(py4j: Any) -> Any:
+    def text(error: Any) -> str:
+        return f"{error.errmsg}: {first_line(error.java_exception)}"
+
+    members = {"__str__": text, "__module__": py4j.__module__, "_is_short": True}
+    return type(py4j.__name__, (py4j,), members)
+
+
+def chain(java: Any) -> Iterator[Any]:
+    """An exception of Java, then its causes; as far as the JVM still answers."""
+    for _ in range(_DEEPEST):
+        if java is None:
+            return
+        yield java
+        try:
+            java = java.getCause()
+        except _py4j_error():
+            return
+
+
+def first_line(java: Any) -> str:
+    """The class of an exception, and the first line of its message."""
+    try:
+        text = str(java.toString()).strip().splitlines()[0]
+    except (_py4j_error(), IndexError):
+        return "the JVM does not answer any more"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _py4j_error() -> type[Exception]:
+    # Not every client of Spark Connect has it.
+    from py4j.protocol import Py4JError
+
+    found: type[Exception] = Py4JError
+    return found
