@@ -107,7 +107,7 @@ test-matrix: check-java $(MATRIX:%=.venv-%/.installed) ## Reading, writing, comm
 test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the quick tests, on each of PYTHONS that is here
 
 try-dist: check-java ## The same with the files that are in dist/
-	$(PYTHON) scripts/try_pythons.py $(PYTHONS) $(ARGS)
+	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
 nightly: test test-pythons test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \

@@ -1,6 +1,6 @@
 """Try what `dist/` holds on other Pythons, each in a bare environment, and then the quick tests: `make test-pythons`.
 
-    scripts/try_pythons.py [--require] [--no-spark] [--record] 3.10 3.11 3.12
+    scripts/try_pythons.py --tests "-m 'not spark'" [--require] [--no-spark] [--record] 3.10 3.11 3.12
 
 For each: the wheel with nothing but what it declares, every example and command in it (`try_wheel.py`, needs Java), a
 wheel built of the sdist and compared with the one there, then the quick tests of this checkout with what they need.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,11 +22,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-NO_JVM = (
-    "not spark and not connect and not stores and not interop and not dbt and not cluster and not browser "
-    "and not slow"
-)
-NOT_QUICK = ("--ignore", "spark_tests/concurrency", "--ignore", "spark_tests/benchmarks")
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 
 
@@ -77,7 +73,7 @@ def compare(built: Path, known: Path) -> None:
         raise SystemExit(f"{built.name} differs from {known.name} in {', '.join(different[:20])}")
 
 
-def try_python(version: str, found: str, spark: bool, record: bool) -> None:
+def try_python(version: str, found: str, tests: list[str], spark: bool, record: bool) -> None:
     """Go through all of it with one Python.
 
     Raises
@@ -105,10 +101,9 @@ def try_python(version: str, found: str, spark: bool, record: bool) -> None:
     # Where the package `delta` is, some tests find it that ask what is said without.
     run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "delta-ds-names"], env)
     run([python, *PIP, "--editable", f"{ROOT}[dev]"], env)
-    run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", os.environ.get("WORKERS", "auto"), "-m", NO_JVM,
-         *NOT_QUICK], {**env, "DELTA_DS_QUICK": "1"})  # fmt: skip
+    run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], {**env, "DELTA_DS_QUICK": "1"})
     if record:
-        run([python, str(ROOT / "scripts" / "tested_versions.py"), f"test-pythons {version}"], env)
+        run([python, str(ROOT / "scripts" / "tested_versions.py"), "make test-pythons"], env)
 
 
 def run(command: list[str], env: dict[str, str] | None = None, folder: Path = ROOT) -> None:
@@ -125,6 +120,7 @@ def run(command: list[str], env: dict[str, str] | None = None, folder: Path = RO
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("versions", nargs="+", help="such as 3.12")
+    parser.add_argument("--tests", required=True, help="arguments of pytest for the quick tests")
     parser.add_argument("--require", action="store_true", help="a Python that is not here is an error")
     parser.add_argument("--no-spark", action="store_true", help="without try_wheel.py")
     parser.add_argument("--record", action="store_true", help="into docs/tested-versions.json")
@@ -139,7 +135,7 @@ def main() -> int:
             continue
         print(f"== Python {version}: {found}", flush=True)
         try:
-            try_python(version, found, not given.no_spark, given.record)
+            try_python(version, found, shlex.split(given.tests), not given.no_spark, given.record)
         except subprocess.CalledProcessError as error:
             print(f"== Python {version}: FAILED: {' '.join(error.cmd[:4])} ...", flush=True)
             failed += 1
