@@ -178,10 +178,11 @@ def _same_scale(
         if layout.num_files:
             whole_numbers(ax.yaxis)
             ax.set_ylim(-1, max(1, rows))
+    drawn = [ax.dataLim.ymax for ax in below]  # infinite where nothing is drawn
+    deepest = max([1.0, *(height for height in drawn if np.isfinite(height))])
     for ax in below:
         whole_numbers(ax.yaxis)
-        most = ax.dataLim.ymax  # infinite where nothing is drawn
-        ax.set_ylim(0, 1.15 * max(1.0, most if np.isfinite(most) else 1.0))
+        ax.set_ylim(0, 1.15 * deepest)
 
 
 def _ticks(axes: Sequence[Axes], layouts: Sequence[ColumnLayout], places: Sequence[tuple[Any, Any]]) -> None:

@@ -147,6 +147,7 @@ class TestLayout:
         assert (len(ranges_in(left)), len(ranges_in(right))) == (8, 4)
         assert left.get_xlim() == right.get_xlim() == below_left.get_xlim()
         assert left.get_ylim() == right.get_ylim() and below_left.get_ylim() == below_right.get_ylim()
+        assert below_left.get_ylim()[1] > 8, "the deeper of the two is seen whole"
         assert [each.get_title().splitlines()[0] for each in (left, right)] == ["version 1", "version 2"]
 
     @pytest.mark.parametrize(
