@@ -48,8 +48,8 @@ def _outcome(step: Any) -> Any:
         return type(error), str(error).split("__init__()")[-1]
 
 
-_VALUES = st.sampled_from([1, 1.0, True, float("nan"), "a", None, (1, 2)])
-_NAN = float("nan")
+# Not NaN, which equals itself in a tuple: the standard library compares fields one by one since Python 3.13.
+_VALUES = st.sampled_from([1, 1.0, True, "a", None, (1, 2)])
 
 
 @given(
@@ -57,8 +57,8 @@ _NAN = float("nan")
     more=_definitions(),
     options=st.fixed_dictionaries({"frozen": st.booleans(), "slots": st.booleans()}),
     inherits=st.booleans(),
-    values=st.lists(_VALUES | st.just(_NAN), max_size=4),
-    others=st.lists(_VALUES | st.just(_NAN), max_size=4),
+    values=st.lists(_VALUES, max_size=4),
+    others=st.lists(_VALUES, max_size=4),
     unhashable=st.booleans(),
 )
 @settings(max_examples=examples(300), deadline=None)
