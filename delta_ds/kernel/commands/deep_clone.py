@@ -10,7 +10,7 @@ Source: PROTOCOL.md, "Add File and Remove File" (`tags`), "Deletion Vectors"; do
 from __future__ import annotations
 
 import json
-import threading
+import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from delta_ds.conditions.commands import CLONE_INTO_ITSELF, CREATE_TABLE_WITH_NON_EMPTY_LOCATION
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.actions import AddFile, DeletionVector, vector_id
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.clone import (
     NOT_TAKEN,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.storage.uri import Address
     from delta_ds.kernel.table_state import TableState
     from delta_ds.kernel.transaction.transaction import Transaction
 
@@ -113,11 +114,10 @@ def deep_clone(
     """
     inputs = parse_inputs(properties or {})
     snapshot = snapshot_at(source, version, timestamp, timezone)
-    if source.storage.url == target.storage.url:
+    if _overlap(source.storage.address, target.storage.address):
         raise CLONE_INTO_ITSELF(table=target.storage.url)
     txn = target.start_transaction(create=True)
-    taken = {path for path, _, _ in list_written_files(target.storage, "")}
-    if not replace_existing and (txn.snapshot is not None or taken):
+    if not replace_existing and (txn.snapshot is not None or list_written_files(target.storage, "")):
         what = "a table" if txn.snapshot is not None else "files that belong to no table"
         url = target.storage.url
         raise CREATE_TABLE_WITH_NON_EMPTY_LOCATION(tableId=url, what=what, tableLocation=url)
@@ -126,9 +126,17 @@ def deep_clone(
     if txn.snapshot is not None and known.is_same_source:
         state = _as_before(state, txn.snapshot.table_state)
     with StagedFiles(target.storage) as staged:
-        copies = _Copies(snapshot, target.storage, taken, staged)
+        copies = _Copies(snapshot, target.storage, staged)
         adds = copies.make([body for body in _bodies(snapshot) if not known.keeps(body)])
         return _commit(txn, snapshot, state, known, adds, staged)
+
+
+def _overlap(source: Address, target: Address) -> bool:
+    """Whether a table lies at, or below, the other: VACUUM of the outer one would delete the inner one's files."""
+    if (source.scheme, source.authority) != (target.scheme, target.authority):
+        return False
+    paths = [f"{os.path.realpath(a.path) if a.scheme == 'file' else a.path}/" for a in (source, target)]
+    return paths[0].startswith(paths[1]) or paths[1].startswith(paths[0])
 
 
 def _commit(
@@ -147,7 +155,8 @@ def _commit(
         sum(sizes), len(sizes), len(removed), len(adds), sum(removed), sum(add["size"] for add in adds), -1
     )
     changed = before is None or (state.protocol, state.metadata) != (before.protocol, before.metadata)
-    if before is not None and not (changed or adds or gone):
+    clustered = before is not None and _clustering(before) != _clustering(source)
+    if before is not None and not (changed or adds or gone or clustered):
         return replace(result, version=before.version)
     txn.read_whole_table()
     if changed:
@@ -162,6 +171,11 @@ def _commit(
     parameters = {"source": f"delta.`{where}`", "sourceVersion": source.version, "isShallow": False}
     committed = txn.commit(CLONE, parameters, clone_metrics(result), staged=staged)
     return replace(result, version=committed)
+
+
+def _clustering(snapshot: Snapshot) -> object:
+    body = snapshot.domains.get(CLUSTERING_DOMAIN)
+    return body if body is None else json.loads(body) if isinstance(body, str) else body
 
 
 def _as_before(state: TableState, before: TableState) -> TableState:
@@ -235,14 +249,26 @@ class _CopyOf:
 
 
 def _copied_from(body: AddFile) -> _CopyOf | None:
-    """What a file is an unchanged copy of; None where it is none, or rows of it were deleted since."""
+    """What a file is an unchanged copy of; None where it is none, or rows of it were deleted since.
+
+    A shallow clone of a clone has the tags, and the files lie elsewhere.
+    """
     text = (body.get("tags") or {}).get(COPY_TAG)
-    if text is None:
+    if text is None or _lies_elsewhere(body["path"]) or _vector_lies_elsewhere(body):
         return None
     source_id, path, vector, own_vector = json.loads(text)
     if own_vector != vector_id(body.get("deletionVector")):
         return None
     return _CopyOf(source_id, path, vector)
+
+
+def _lies_elsewhere(path: str) -> bool:
+    return ":" in path.partition("/")[0] or path.startswith("/")
+
+
+def _vector_lies_elsewhere(body: AddFile) -> bool:
+    vector = body.get("deletionVector")
+    return vector is not None and vector["storageType"] == "p"
 
 
 # --- copies
@@ -257,18 +283,14 @@ class _Copies:
         Where they come from.
     storage
         The target's.
-    taken
-        Files that are there, which are never written over.
     staged
         Becomes the owner of what is written.
     """
 
-    def __init__(self, source: Snapshot, storage: Storage, taken: set[str], staged: StagedFiles) -> None:
+    def __init__(self, source: Snapshot, storage: Storage, staged: StagedFiles) -> None:
         self._source, self._storage = source, storage
-        self._taken = taken
         self._staged = staged
         self._vectors: dict[str, uuid.UUID] = {}
-        self._lock = threading.Lock()
 
     def make(self, bodies: Sequence[AddFile]) -> list[AddFile]:
         """Copy files with their deletion vectors; their `add` actions at the target."""
@@ -300,12 +322,13 @@ class _Copies:
         return copy
 
     def _free_path(self, path: str) -> str:
-        """The path of a copy: that of the file in its own table, unless it lies elsewhere or the name is taken."""
-        relative = path if ":" not in path.partition("/")[0] and not path.startswith("/") else None
-        if relative is not None and self._storage.resolve(relative) not in self._taken:
-            return relative
-        folder, _, name = (relative or path.rpartition("/")[2]).rpartition("/")
-        return f"{folder}/{uuid.uuid4()}-{name}" if folder else f"{uuid.uuid4()}-{name}"
+        """A name that nobody else has, in the folder of the file in its own table.
+
+        Clones that run at once must not share a name: the one that fails deletes what it has copied.
+        """
+        folder = "" if _lies_elsewhere(path) else path.rpartition("/")[0]
+        name = f"part-{uuid.uuid4()}.parquet"
+        return f"{folder}/{name}" if folder else name
 
     def _vector_here(self, vector: DeletionVector | None) -> DeletionVector | None:
         """The descriptor of a deletion vector in a copy of its file, which several files may share."""

@@ -15,7 +15,9 @@ from delta_ds.exceptions import (
     InvalidOptionError,
     TableExistsError,
 )
+from delta_ds.kernel.alter.clustering import cluster_by
 from delta_ds.kernel.alter.create import create_table
+from delta_ds.kernel.commands import deep_clone as deep_clone_module
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.delete import delete
@@ -217,3 +219,65 @@ def test_stores_differ(source: DeltaLog) -> None:
     source.write(ids(3))
     deep_clone(source, clone, replace_existing=True)
     assert rows(clone) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("version", [2, 1])
+@pytest.mark.parametrize("fails", [True, False])
+def test_clones_that_run_at_once_leave_each_others_files_alone(
+    source: DeltaLog, clone: DeltaLog, monkeypatch: pytest.MonkeyPatch, version: int, fails: bool
+) -> None:
+    """Both see an empty target; the one that comes second deletes what it has copied, and nothing else."""
+    listed, copy = deep_clone_module.list_written_files, deep_clone_module._Copies._copy
+    left = [1]
+
+    def late(self: object, *args: object) -> None:
+        copy(self, *args)
+        if left and left.pop():
+            with monkeypatch.context() as other:
+                other.setattr(deep_clone_module, "list_written_files", lambda *args: [])
+                deep_clone(source, DeltaLog(clone.storage.url), version=version)
+            if fails:
+                raise OSError("no space left on device")
+
+    monkeypatch.setattr(deep_clone_module._Copies, "_copy", late)
+    source.write(ids(3))
+    with pytest.raises(OSError if fails else ConcurrentWriteException):
+        deep_clone(source, clone)
+    assert listed is deep_clone_module.list_written_files
+    assert rows(DeltaLog(clone.storage.url)) == [1, 2][:version]
+
+
+def test_files_that_a_shallow_clone_names_elsewhere_are_copied(
+    tmp_path: Path, source: DeltaLog, clone: DeltaLog
+) -> None:
+    first = DeltaLog(tmp_path / "first")
+    deep_clone(source, first)
+    shallow_clone(first, clone)
+    assert deep_clone(source, clone, replace_existing=True).num_copied_files == 2
+    shutil.rmtree(first.storage.url)
+    assert rows(clone) == [1, 2]
+
+
+def test_clustering_alone_is_followed(tmp_path: Path, clone: DeltaLog) -> None:
+    source = DeltaLog(tmp_path / "clustered")
+    create_table(source, StructType((*COLUMNS, StructField("b", LONG))), cluster_by=["id"])
+    source.write(pa.table({"id": [1], "b": [2]}))
+    deep_clone(source, clone)
+    cluster_by(source, ["b"])
+    deep_clone(source, clone, replace_existing=True)
+    assert clone.snapshot().domains == source.snapshot().domains
+    assert deep_clone(source, clone, replace_existing=True).version == 1
+
+
+@pytest.mark.parametrize("where", ["below", "above", "link"])
+def test_tables_do_not_lie_in_each_other(tmp_path: Path, where: str) -> None:
+    source = DeltaLog(tmp_path / "outer" / "source")
+    source.write(ids(1))
+    (tmp_path / "link").symlink_to(source.storage.url)
+    target = {
+        "below": tmp_path / "outer" / "source" / "t",
+        "above": tmp_path / "outer",
+        "link": tmp_path / "link",
+    }
+    with pytest.raises(InvalidOptionError, match="DELTA_CLONE_INTO_ITSELF"):
+        deep_clone(source, DeltaLog(target[where]), replace_existing=True)

@@ -5,12 +5,15 @@ Source: conflict-matrix section 11.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import (
@@ -18,9 +21,12 @@ from delta_ds.exceptions import (
     ConcurrentDeleteReadException,
     DeltaConcurrentModificationException,
 )
+from delta_ds.kernel.alter.create import create_table
 from delta_ds.kernel.commands.dml import commit as dml_commit
 from delta_ds.kernel.commands.restore import restore
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.schema.types import STRING, StructField, StructType
+from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.row_level import wanted_rows
 from spark_tests.concurrency import row_commands
 from spark_tests.concurrency.row_model import APPEND, DELETE, MERGE, OPTIMIZE, UPDATE, Command, Rows, row_of
@@ -209,3 +215,62 @@ def test_more_than_is_worth_reading_is_a_conflict(log: DeltaLog, monkeypatch: py
     monkeypatch.setattr(wanted_rows, "MOST_BYTES", 1)
     with pytest.raises(ConcurrentAppendException, match="added rows that"):
         race(log, GROW_2, GROW_6)
+
+
+@pytest.mark.parametrize("level", ["Serializable", "WriteSerializable"])
+@pytest.mark.parametrize(
+    "winner", [Command(DELETE, modulus=1000, rest=0), Command(UPDATE, modulus=1000, rest=0)]
+)
+def test_a_row_that_was_moved_and_then_taken_away_is_missed(
+    tmp_path: Path, level: str, winner: Command
+) -> None:
+    """Row 0 matches and stays as it is, so that only what the merge looked for says that it counts."""
+    log = table(tmp_path, level=level)
+    merge = Command(MERGE, rows=(row_of(0, 0), row_of(1, 5)))
+    winners = [Command(APPEND, rows=(row_of(1_001, 5),)), Command(OPTIMIZE), winner]
+    with pytest.raises((ConcurrentDeleteReadException, ConcurrentAppendException)):
+        race(log, merge, *winners)
+    assert rows(log).get(0) == (None if winner.kind == DELETE else (0, 0, 1))
+    assert 1 not in rows(log)
+
+
+def test_rows_of_unseen_files_are_not_asked_for_more_than_the_commit_says(tmp_path: Path) -> None:
+    """A foreign `remove` without partition values: nobody knows what its rows were."""
+    log = table(tmp_path, partitioned=True)
+    merge = Command(MERGE, rows=(row_of(0, 0), row_of(1, 5)))
+
+    def winners() -> None:
+        for command in (
+            Command(APPEND, rows=(row_of(1_002, 5),)),
+            Command(OPTIMIZE),
+            Command(DELETE, modulus=2),
+        ):
+            row_commands.run(DeltaLog(log.storage.url), command, "winner")
+        last = max((Path(log.storage.url) / "_delta_log").glob("*.json"))
+        actions = [json.loads(line) for line in last.read_text().splitlines()]
+        for action in actions:
+            action.get("remove", {}).pop("partitionValues", None)
+        last.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+    with (
+        pytest.raises(ConcurrentDeleteReadException, match="does not tell the partition|rows? that this"),
+        first(winners),
+    ):
+        row_commands.run(DeltaLog(log.storage.url), merge, "loser")
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}, {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}]
+)
+def test_texts_that_the_kernel_compares_otherwise_count_as_wanted(
+    tmp_path: Path, metadata: dict[str, Any]
+) -> None:
+    log = DeltaLog(tmp_path / "texts")
+    create_table(log, StructType((StructField("c", STRING, True, metadata),)))
+    log.write(pa.table({"c": ["abc  "]}))
+    snapshot = log.snapshot()
+    read = bound_predicate(snapshot, "c = 'ABC'", "UTC")
+    wanted = wanted_rows.WantedRows(
+        SimpleNamespace(storage=snapshot.storage, state=snapshot.table_state), read
+    )
+    assert wanted.first(snapshot.scan().slices()) is not None

@@ -171,7 +171,7 @@ class _RowCheck:
     # --- 3. rows that are missed
 
     def _check_taken(self) -> None:
-        """Files that the transaction has not seen hold none: rows that came after its version were looked at before."""
+        """Of files that the transaction has not seen all rows count: OPTIMIZE may have moved there what it read."""
         import pyarrow.compute as pc
 
         live = self._snapshot.live_files()
@@ -182,11 +182,26 @@ class _RowCheck:
             (piece,) = pieces_of(live, [row], self._snapshot.physical_partition_columns)
             if path in self._rows.added:
                 piece = selected(piece, self._rows.changed_vector(path).gone)
-            hit = self._wanted.first([piece])
-            if hit is not None:
-                raise self._deleted_read(
-                    path, f"deleted or changed {_some_rows(hit[1])} that this transaction has read"
-                )
+            self._refuse_taken(piece)
+        seen = set(
+            live.canonical_paths.filter(
+                pc.is_in(live.canonical_paths, value_set=texts(list(self._rows.removed)))
+            ).to_pylist()
+        )
+        for path in [path for path in self._rows.removed if path not in seen]:
+            unseen = self._rows.removed_piece(path, self._snapshot.physical_partition_columns)
+            if unseen is None:
+                raise self._deleted_read(path, "removed a file of which it does not tell the partition")
+            if path in self._rows.added:
+                unseen = selected(unseen, self._rows.changed_vector(path).gone)
+            self._refuse_taken(unseen)
+
+    def _refuse_taken(self, piece: FileSlice) -> None:
+        hit = self._wanted.first([piece])
+        if hit is not None:
+            raise self._deleted_read(
+                piece.path, f"deleted or changed {_some_rows(hit[1])} that this transaction has read"
+            )
 
     # --- rows that were moved
 

@@ -12,7 +12,8 @@ from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.read.matching import Matching
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
-from delta_ds.kernel.expressions.tree import conjunction
+from delta_ds.kernel.expressions.tree import columns, conjunction
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.transaction.append_conflicts import is_widened
 
@@ -45,7 +46,22 @@ class WantedRows:
         self._storage = pending.storage
         self._state: TableState = pending.state
         self._timezone = wanted.timezone
-        self.predicate: Expression | None = conjunction([p for p in wanted.parts if not is_widened(p)])
+        self.predicate: Expression | None = conjunction(
+            [p for p in wanted.parts if not is_widened(p) and self._compares_by_bytes(p)]
+        )
+
+    def _compares_by_bytes(self, part: Expression) -> bool:
+        """Whether the kernel compares its columns as Spark does: not those padded or with a collation."""
+        for column in columns(part):
+            level: object = self._state.schema
+            for name in column.path:
+                field = level.find(name) if isinstance(level, StructType) else None
+                if field is None:
+                    break
+                if not compares_by_bytes(field):
+                    return False
+                level = field.type
+        return True
 
     def candidates(self, files: LiveFiles) -> pa.Int64Array:
         """The row numbers of the files that partition values and statistics do not rule out."""

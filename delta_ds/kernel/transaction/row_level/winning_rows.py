@@ -15,13 +15,14 @@ from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
 from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.paths import canonical_paths
-from delta_ds.kernel.scan.scan import vector_descriptor
-from delta_ds.records import dataclass
+from delta_ds.kernel.scan.scan import file_slices, vector_descriptor
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.actions import DeletionVector
+    from delta_ds.kernel.data.read.plan import FileSlice
     from delta_ds.kernel.data.values.deletion_vector import Positions
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.transaction.winning_commit import WinningCommit
@@ -90,6 +91,13 @@ class WinningRows:
     def had_vector(self, path: str) -> bool:
         """Whether rows of a removed file were deleted already, so that some could be back."""
         return self._vector(self._removes, self.removed[path]) is not None
+
+    def removed_piece(self, path: str, physical_partition_columns: tuple[str, ...]) -> FileSlice | None:
+        """The rows of a removed file that counted until then; None where its partition values are not told."""
+        (piece,) = file_slices(self._removes.slice(self.removed[path], 1), physical_partition_columns)
+        if physical_partition_columns and not self._removes["partitionValues"][self.removed[path]].is_valid:
+            return None
+        return piece if piece.size is not None else replace(piece, size=0)
 
     def _positions(self, files: pa.Table, row: int) -> Positions:
         descriptor = vector_descriptor(self._vector(files, row))
