@@ -269,8 +269,7 @@ def test_texts_that_the_kernel_compares_otherwise_count_as_wanted(
     create_table(log, StructType((StructField("c", STRING, True, metadata),)))
     log.write(pa.table({"c": ["abc  "]}))
     snapshot = log.snapshot()
+    pending: Any = SimpleNamespace(storage=snapshot.storage, state=snapshot.table_state)
     read = bound_predicate(snapshot, "c = 'ABC'", "UTC")
-    wanted = wanted_rows.WantedRows(
-        SimpleNamespace(storage=snapshot.storage, state=snapshot.table_state), read
-    )
+    wanted = wanted_rows.WantedRows(pending, read)
     assert wanted.first(snapshot.scan().slices()) is not None
