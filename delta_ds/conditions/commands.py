@@ -230,7 +230,8 @@ CLONE_INTO_ITSELF = ErrorCondition(
     "DELTA_CLONE_INTO_ITSELF",
     InvalidOptionError,
     "22023",
-    "{table} cannot be cloned to where it lies. Nothing was written; RESTORE brings an earlier version of it back",
+    "a table cannot be cloned to {table}, where it lies itself, or into its own folder or one above it: VACUUM of "
+    "the outer table would delete the files of the inner one. Nothing was written; choose a folder beside it",
     parameters=("table",),
     family="argument",
 )

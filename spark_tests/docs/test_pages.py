@@ -26,8 +26,8 @@ from spark_tests.docs.runner import Page
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-# Seconds that a page may wait for its streams.
-LONGEST = 60
+# Seconds that a block may wait for its streams, on a machine that is busy.
+LONGEST = 300
 
 
 def _known(name: str) -> list[Block]:
@@ -46,18 +46,21 @@ def run(name: str, folder: Path, names: dict[str, Any]) -> None:
     if name in PREPARED:
         names = {**names, **PREPARED[name](folder, names.get("spark"))}
     page = Page(folder, names)
-    watch = threading.Timer(LONGEST, _stop_queries, [names.get("spark")])
-    watch.start()
-    try:
-        for block in blocks(ROOT / name):
+    for block in blocks(ROOT / name):
+        stopped: list[str] = []
+        watch = threading.Timer(LONGEST, _stop_queries, [names.get("spark"), stopped])
+        watch.start()
+        try:
             page.run(block)
-    finally:
-        watch.cancel()
+        finally:
+            watch.cancel()
+            assert not stopped, f"{block.where}: after {LONGEST} s these queries had not ended: {stopped}"
 
 
-def _stop_queries(spark: SparkSession | None) -> None:
-    """A page that waits for a query that does not end goes on, and fails."""
+def _stop_queries(spark: SparkSession | None, stopped: list[str]) -> None:
+    """A block that waits for a query that does not end goes on, and fails."""
     for query in spark.streams.active if spark is not None else ():
+        stopped.append(str(query.id))
         query.stop()
 
 

@@ -38,6 +38,7 @@ from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def deep_clone(
         There is a table, or there are files, at the target and `replace_existing` is False.
     InvalidOptionError, UnsupportedFeatureError
         A property is unknown, wrong or cannot be set; the target is the source.
+    AppendOnlyError
+        The table in whose place it should come is append-only, and no clone of this source.
     DataFileError, StorageError
         A file of the source is missing or has another size than the log says; a copy could not be written. What was
         copied is deleted.
@@ -163,7 +166,9 @@ def _commit(
         txn.set_metadata(state.metadata)
         if before is None or state.protocol != before.protocol:
             txn.set_protocol(state.protocol)
-    if gone:
+    if gone and before is not None:
+        if not known.is_same_source:
+            check_may_remove(before, CLONE.name)
         txn.remove_live(integers(gone))
     txn.add_all(adds)
     put_clustering(txn, source)

@@ -28,6 +28,7 @@ from delta_ds.kernel.actions import AddFile, RemoveFile, vector_id
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.features import DELETION_VECTORS, DOMAIN_METADATA, ROW_TRACKING
 from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.properties import (
     APPEND_ONLY,
     SYMLINK_MANIFEST_ENABLED,
@@ -149,8 +150,8 @@ def _duplicate(kind: str, path: str, table: str) -> CommitFailedError:
 
 
 def _check_append_only(pending: Pending) -> None:
-    if pending.snapshot is None:
-        return
+    if pending.snapshot is None or pending.operation == CLONE:
+        return  # a clone that is brought up to date looks for itself
     loses = any(body.get("dataChange", False) for body in pending.removes)
     loses |= any(removes.data_change for removes in pending.live_removes if removes)
     if loses:

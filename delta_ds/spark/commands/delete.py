@@ -47,7 +47,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
     """
 
     def work(change: DmlExecution) -> int | None:
-        change.repeatable = True  # a condition holds no subquery
+        change.repeatable = not change.target.is_connect  # and a condition holds no subquery
         change.plan_rows()
         if condition is None:
             return _remove(change, change.target.all_files, None, "true")

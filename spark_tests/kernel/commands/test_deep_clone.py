@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds.exceptions import (
+    AppendOnlyError,
     ConcurrentWriteException,
     DataFileError,
     DeltaConcurrentModificationException,
@@ -23,6 +24,8 @@ from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
 from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.fsck.command import check
+from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.schema.types import LONG, StructField, StructType
@@ -281,3 +284,20 @@ def test_tables_do_not_lie_in_each_other(tmp_path: Path, where: str) -> None:
     }
     with pytest.raises(InvalidOptionError, match="DELTA_CLONE_INTO_ITSELF"):
         deep_clone(source, DeltaLog(target[where]), replace_existing=True)
+
+
+def test_a_clone_of_an_append_only_table_follows_its_compaction(tmp_path: Path, clone: DeltaLog) -> None:
+    source = DeltaLog(tmp_path / "s")
+    create_table(source, COLUMNS, properties={"delta.appendOnly": "true"})
+    for n in range(3):
+        source.write(ids(n))
+    deep_clone(source, clone)
+    optimize(source, OptimizeRequest())
+    deep_clone(source, clone, replace_existing=True)
+    assert rows(clone) == [0, 1, 2]
+    assert clone.snapshot().live_files().num_rows == 1
+    other = DeltaLog(tmp_path / "other")
+    other.write(ids(7))
+    with pytest.raises(AppendOnlyError):
+        deep_clone(other, clone, replace_existing=True)
+    assert rows(clone) == [0, 1, 2]
