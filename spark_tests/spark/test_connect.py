@@ -688,6 +688,7 @@ def test_commands_on_whole_tables_run_at_the_server(client: Client) -> None:
         table = DeltaTable.forPath(spark, path)
         clone = table.cloneAtVersion(0, path + "-clone", True, properties={"k": "v"})
         cloned = [clone.toDF().count(), clone.detail().first()["properties"]["k"]]
+        cloned.append(table.clone(path + "-copy").toDF().count())
         restored = table.restoreToVersion(1)
         nothing = table.restoreToVersion(3)
         table.generate("symlink_format_manifest")
@@ -714,7 +715,7 @@ def test_commands_on_whole_tables_run_at_the_server(client: Client) -> None:
 
     folder = client.server_folder
     assert client(program) == [
-        [2, "v"],
+        [2, "v", 1],
         ["num_restored_files", [2, 1, 2], []],
         [9],
         3,
