@@ -53,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Loggers of pyspark write JSON, and make every handler that they are given do so: pytest's among them."""
+    logs = item.config.pluginmanager.get_plugin("logging-plugin")
+    if logs is not None:
+        logs.caplog_handler.setFormatter(logs.formatter)
+
+
 _sessions: list[SparkSession] = []
 
 

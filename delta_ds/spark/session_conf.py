@@ -36,7 +36,7 @@ BY_ROWS, BY_STATISTICS, BY_FILES = "rows", "statistics", "files"
 
 # How often a command that is a pure function of the table is done again after a conflict.
 RETRIES_CONF = "spark.pydelta.retries"
-RETRIES = 3
+RETRIES = 0
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 

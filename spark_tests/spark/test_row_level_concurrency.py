@@ -132,6 +132,7 @@ def test_statistics_decide_about_new_files_of_tables_that_do_not_track_rows(
     path = str(tmp_path / "untracked")
     spark.range(10, numPartitions=1).selectExpr("id", "id AS value").write.format("pydelta").save(path)
     table = DeltaTable.forPath(spark, path)
+    spark.conf.set("spark.pydelta.conflictDetection", "statistics")
 
     def append(first_id: int) -> Callable[[], None]:
         rows = spark.range(first_id, first_id + 5).selectExpr("id", "id AS value")
@@ -145,6 +146,9 @@ def test_statistics_decide_about_new_files_of_tables_that_do_not_track_rows(
         update("id >= 300 OR id = 1")(table)
     assert values(table)[1] == 1001
     assert set(values(table)) == {*range(10), 50, *range(100, 105), *range(200, 205), *range(300, 305)}
+    spark.conf.unset("spark.pydelta.conflictDetection")
+    with pytest.raises(exceptions.ConcurrentAppendException), first(append(400)):
+        update("id = 1")(table)
 
 
 def test_another_word_for_what_decides_is_refused(table: DeltaTable, spark: SparkSession) -> None:

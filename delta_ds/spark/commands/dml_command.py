@@ -18,6 +18,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
@@ -33,7 +34,7 @@ from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import work_of
-from delta_ds.spark.session_conf import BY_FILES, BY_ROWS, conflict_detection
+from delta_ds.spark.session_conf import BY_ROWS, BY_STATISTICS, conflict_detection
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -212,8 +213,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         versions, snapshot = self._versions, self.target.snapshot
         if rows is None or versions is None or snapshot is None or versions.reads(snapshot.storage):
             return None
-        by = conflict_detection(self.target.spark)
-        return None if by == BY_FILES else replace(rows, by_rows=by == BY_ROWS)
+        by, state = conflict_detection(self.target.spark), self.target.state
+        by_rows = state.enabled(DELETION_VECTORS) and state.enabled(ROW_TRACKING)
+        return rows if by == BY_STATISTICS or (by == BY_ROWS and by_rows) else None
 
     def commit(
         self,

@@ -48,14 +48,10 @@ class RowScope:
         What every row meets that the outcome depends on; None: any row may.
     misses_count
         Whether it matters too that such a row is not there, as where a MERGE inserts.
-    by_rows
-        Whether the change may follow commits that touched other rows of the same files. False: the files have to be
-        as they were, and only of new ones the statistics may show that they hold no such row.
     """
 
     wanted: Expression | None
     misses_count: bool = False
-    by_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +158,7 @@ def commit_dml(snapshot: Snapshot, change: DmlCommand) -> int:
 
 def _row_changes(snapshot: Snapshot, change: DmlCommand, staged: StagedFiles) -> RowChanges | None:
     scope = change.rows
-    if scope is None or not scope.by_rows or change.removed:
+    if scope is None or change.removed:
         return None
     wanted = bound_predicate(snapshot, scope.wanted, change.timezone)
     return RowChanges(change.deleted, wanted, scope.misses_count, staged)
