@@ -38,6 +38,7 @@ from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.storage.uri import has_scheme
 from delta_ds.kernel.transaction.validation import check_may_remove
 from delta_ds.records import dataclass, replace
 
@@ -179,8 +180,8 @@ def _commit(
 
 
 def _clustering(snapshot: Snapshot) -> object:
-    body = snapshot.domains.get(CLUSTERING_DOMAIN)
-    return body if body is None else json.loads(body) if isinstance(body, str) else body
+    text = snapshot.domains.get(CLUSTERING_DOMAIN)
+    return None if text is None else json.loads(text)
 
 
 def _as_before(state: TableState, before: TableState) -> TableState:
@@ -268,7 +269,7 @@ def _copied_from(body: AddFile) -> _CopyOf | None:
 
 
 def _lies_elsewhere(path: str) -> bool:
-    return ":" in path.partition("/")[0] or path.startswith("/")
+    return has_scheme(path) or path.startswith("/")
 
 
 def _vector_lies_elsewhere(body: AddFile) -> bool:

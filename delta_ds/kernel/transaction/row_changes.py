@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.transaction.reads import ReadPredicate
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
     from delta_ds.kernel.data.values.deletion_vector import Positions
     from delta_ds.kernel.storage.staging import StagedFiles
+    from delta_ds.kernel.table_state import TableState
+
+
+def tracks_rows(state: TableState) -> bool:
+    """Whether rows of a table can be told apart in a commit: by deletion vectors, and by ids where they are moved."""
+    return state.enabled(DELETION_VECTORS) and state.enabled(ROW_TRACKING)
 
 
 @dataclass(slots=True)

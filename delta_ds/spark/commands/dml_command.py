@@ -18,10 +18,10 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
-from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
+from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import replace
@@ -34,7 +34,7 @@ from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import work_of
-from delta_ds.spark.session_conf import BY_ROWS, BY_STATISTICS, conflict_detection
+from delta_ds.spark.session_conf import BY_FILES, BY_ROWS, conflict_detection
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -208,14 +208,18 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         """Milliseconds since the command began."""
         return int((time.monotonic() - self._started) * 1000)
 
+    @property
+    def is_checked_by_files(self) -> bool:
+        """Whether files alone decide what contradicts the command, by the session and the table."""
+        by = conflict_detection(self.target.spark)
+        return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
+
     def _scope(self, rows: RowScope | None) -> RowScope | None:
-        """What others must leave alone, as the session decides it; None where the command read more of the table."""
+        """What others must leave alone; None where that is files, or the command read more of the table."""
         versions, snapshot = self._versions, self.target.snapshot
         if rows is None or versions is None or snapshot is None or versions.reads(snapshot.storage):
             return None
-        by, state = conflict_detection(self.target.spark), self.target.state
-        by_rows = state.enabled(DELETION_VECTORS) and state.enabled(ROW_TRACKING)
-        return rows if by == BY_STATISTICS or (by == BY_ROWS and by_rows) else None
+        return None if self.is_checked_by_files else rows
 
     def commit(
         self,

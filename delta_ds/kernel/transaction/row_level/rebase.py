@@ -25,12 +25,12 @@ from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.statistics_json import with_wide_bounds
 from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positions, write_vectors
-from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.conflict_errors import file_conflict
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.reads import partition_values
+from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.kernel.transaction.row_ids import num_records
 from delta_ds.kernel.transaction.row_level.moved_rows import find_moved
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of, selected
@@ -53,15 +53,13 @@ def goes_by_rows(pending: Pending, winning_commit: WinningCommit) -> bool:
 
     It has to know its rows, on a table with deletion vectors and row tracking, whose description it leaves alone.
     """
-    state = pending.state
     return (
         pending.rows is not None
         and pending.snapshot is not None
         and pending.new_metadata is None
         and not pending.reads.whole_table
         and winning_commit.checked_for_appends
-        and state.enabled(DELETION_VECTORS)
-        and state.enabled(ROW_TRACKING)
+        and tracks_rows(pending.state)
     )
 
 
@@ -177,17 +175,15 @@ class _RowCheck:
         live = self._snapshot.live_files()
         rows = self._wanted.candidates(live)
         paths = live.canonical_paths.take(rows)
-        known = pc.is_in(paths, value_set=texts(list(self._rows.removed)))
+        removed = texts(list(self._rows.removed))
+        known = pc.is_in(paths, value_set=removed)
         for row, path in zip(rows.filter(known).to_pylist(), paths.filter(known).to_pylist(), strict=True):
             (piece,) = pieces_of(live, [row], self._snapshot.physical_partition_columns)
             if path in self._rows.added:
                 piece = selected(piece, self._rows.changed_vector(path).gone)
             self._refuse_taken(piece)
-        seen = set(
-            live.canonical_paths.filter(
-                pc.is_in(live.canonical_paths, value_set=texts(list(self._rows.removed)))
-            ).to_pylist()
-        )
+        every = live.canonical_paths
+        seen = set(every.filter(pc.is_in(every, value_set=removed)).to_pylist())
         for path in [path for path in self._rows.removed if path not in seen]:
             unseen = self._rows.removed_piece(path, self._snapshot.physical_partition_columns)
             if unseen is None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.expressions.tree import Column as KernelColumn
-from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
 from delta_ds.spark.native.jvm import Jvm
 
@@ -52,13 +52,11 @@ def row_scope(
     source_rows
         How many rows the source has.
     """
-    state = target.state
     if target.is_connect or has_subqueries(sides) or _reads_by_python(given):
         return None
-    by_rows = state.enabled(DELETION_VECTORS) and state.enabled(ROW_TRACKING)
     parts = list(demands)
     plain = [(field, value) for field, value in keys if compares_by_bytes(field)]
-    if by_rows and plain and source_rows <= _MOST_KEYS:
+    if plain and tracks_rows(target.state) and source_rows <= _MOST_KEYS:
         parts += _one_of(sides.source, plain)
     clauses = sides.plan.clauses
     return RowScope(target.understood(parts), misses_count=any(clause.inserts for clause in clauses))

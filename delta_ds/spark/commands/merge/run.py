@@ -258,7 +258,7 @@ class _Merge:
             demands += between(field.name, field.type, low, high)
         narrowed = target.understood(demands)
         scope = None
-        if not self._by_source:
+        if not (self._by_source or self._change.is_checked_by_files):
             scope = row_scope(target, self._given, sample, demands, usable, stats.rows)
         return read, target.files(narrowed), stats, scope
 
