@@ -53,11 +53,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a fixture logs is captured as text."""
+    _capture_logs_as_text(item.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """What a test logs is captured as text: pytest gives its handlers to loggers before each phase anew."""
+    _capture_logs_as_text(item.config)
+
+
+def _capture_logs_as_text(config: pytest.Config) -> None:
     """Loggers of pyspark write JSON, and make every handler that they are given do so: pytest's among them."""
-    logs = item.config.pluginmanager.get_plugin("logging-plugin")
+    logs = config.pluginmanager.get_plugin("logging-plugin")
     if logs is not None:
-        logs.caplog_handler.setFormatter(logs.formatter)
+        for handler in (logs.caplog_handler, logs.report_handler):
+            handler.setFormatter(logs.formatter)
 
 
 _sessions: list[SparkSession] = []
