@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import delta_ds
 from delta_ds import testing
+from delta_ds.kernel.blame.blame import Blame
 from delta_ds.kernel.commands.health import Due
 from delta_ds.kernel.commands.maintain import Maintenance, Step
 from delta_ds.kernel.layout.column import ColumnLayout
@@ -18,7 +19,7 @@ from delta_ds.kernel.plot.plots import Plots
 from delta_ds.kernel.scan.explain import Explanation
 
 # What public methods hand out and what has no name of its own in `delta_ds`.
-_HANDED_OUT = (ColumnLayout, Due, Explanation, History, Maintenance, Plots, Step, Timeline)
+_HANDED_OUT = (Blame, ColumnLayout, Due, Explanation, History, Maintenance, Plots, Step, Timeline)
 # Values without methods of their own for users.
 RECORDS = {"Action", "FileSlice", "Metadata", "Protocol", "StructType"}
 

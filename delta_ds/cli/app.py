@@ -19,7 +19,7 @@ _MORE = (
     "Two more need pyspark: run (a program, with Delta in its sessions) and connect-server; see run --help."
 )
 _LOOK = (
-    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes,
+    tables.detail, tables.history, tables.properties, tables.files, tables.log, rows.show, rows.changes, rows.blame,
     differences.diff, health.health, health.fsck, ui.ui, bench.bench,
 )  # fmt: skip
 _CARE = (

@@ -1,4 +1,4 @@
-"""Commands that show rows: `show`, `changes`."""
+"""Commands that show rows: `show`, `changes`, `blame`."""
 
 from __future__ import annotations
 
@@ -63,12 +63,55 @@ def changes(
     _print(feed.schema.names, feed.to_batches(), limit, json)
 
 
+# What people see of the commits; programs get all of it.
+_SHOWN_FACTS = {
+    "_commit_version": "version",
+    "_commit_timestamp": "timestamp",
+    "_commit_operation": "operation",
+    "_commit_user_name": "user",
+    "_commit_user_metadata": "user metadata",
+}
+
+
+def blame(
+    table: Table,
+    where: Where = None,
+    columns: Columns = None,
+    limit: Rows = _SHOWN_ROWS,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    zone: Zone = "UTC",
+    option: StorageOption = None,
+    json: Json = False,
+) -> None:
+    """Rows, each with the commit that last wrote it; the table must track rows."""
+    _, snapshot = open_at(table, option, version, timestamp, zone)
+    found = snapshot.blame(
+        where, None if columns is None else column_names(columns, "--columns"), timezone=zone
+    )
+    rows, more = first_rows(found.to_batches(), limit)
+    if json:
+        output.print_json(rows)
+        return
+    own = found.scan.schema.names
+    for row in rows:
+        moment = row["_commit_timestamp"]
+        row["_commit_timestamp"] = None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
+    shown = [[row[name] for name in (*own, *_SHOWN_FACTS)] for row in rows]
+    output.print_table((*own, *_SHOWN_FACTS.values()), shown, right=("version",))
+    _tell_of_more(more, limit)
+
+
 def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json: bool) -> None:
     rows, more = first_rows(batches, limit)
     if json:
         output.print_json(rows)
         return
     output.print_table(names, [list(row.values()) for row in rows])
+    _tell_of_more(more, limit)
+
+
+def _tell_of_more(more: bool, limit: int) -> None:
     if more:
         output.console.print(f"... only the first {limit} rows: --limit shows more", style="dim")
 

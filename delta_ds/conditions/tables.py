@@ -143,6 +143,24 @@ ROW_TRACKING_ENABLED_AND_SUSPENDED = ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION.a
     "written. Unset one of them",
     error=UnsupportedOperationError,
 )
+ROW_TRACKING_NOT_ENABLED = ErrorCondition(
+    "DELTA_ROW_TRACKING_NOT_ENABLED",
+    UnsupportedOperationError,
+    "55000",
+    "{table} does not track rows in version {version}, so it is not known which commit wrote them. Set the table "
+    "property delta.enableRowTracking to true: from then on it is known; rows of before count as written by the commit "
+    "ROW TRACKING BACKFILL, which gives them their ids",
+    parameters=("version",),
+    family="state",
+)
+BLAME_COLUMNS_TAKEN = ErrorCondition(
+    "DELTA_BLAME_COLUMNS_TAKEN",
+    SchemaError,
+    "42711",
+    "{table} has the column(s) {columns:list}, which blame gives names of its own: choose others by `columns`",
+    parameters=("columns",),
+    family="state",
+)
 SCHEMA_NOT_PROVIDED = ErrorCondition(
     "DELTA_SCHEMA_NOT_PROVIDED",
     SchemaError,

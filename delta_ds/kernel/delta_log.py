@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,9 @@ from delta_ds.kernel.storage.open import open_storage
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.blame.blame import Blame
     from delta_ds.kernel.changes import ChangeFeed
+    from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.layout.timeline import Timeline
     from delta_ds.kernel.log.history import History
     from delta_ds.kernel.plot.plots import Plots
@@ -198,6 +200,42 @@ class DeltaLog:
             None if ending_timestamp is None else _milliseconds(ending_timestamp),
             timezone,
         )
+
+    def blame(
+        self,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        version: int | None = None,
+        timestamp: datetime | int | None = None,
+        timezone: str = "UTC",
+    ) -> Blame:
+        """The rows of the table, each with the commit that last wrote it; see `Snapshot.blame`.
+
+        Parameters
+        ----------
+        predicate, columns, timezone
+            As in `Snapshot.blame`.
+        version, timestamp
+            As in `snapshot`: the table as it was then.
+
+        Raises
+        ------
+        DeltaError
+            As `snapshot` and `Snapshot.blame`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/tracked")
+        >>> version = log.write(pa.table({"id": [1]}), options={"delta.enableRowTracking": "true"})
+        >>> version = log.write(pa.table({"id": [2]}))
+        >>> log.blame().to_arrow()["_commit_version"].to_pylist()
+        [0, 1]
+        >>> log.blame(version=0).to_arrow()["_commit_version"].to_pylist()
+        [0]
+        """
+        return self.snapshot(version, timestamp).blame(predicate, columns, timezone=timezone)
 
     def start_transaction(
         self,

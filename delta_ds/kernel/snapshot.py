@@ -32,6 +32,7 @@ from delta_ds.reporting.reports import SnapshotReport
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.blame.blame import Blame
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.kernel.layout.column import ColumnLayout
     from delta_ds.kernel.layout.timeline import Timeline
@@ -321,6 +322,50 @@ class Snapshot(Shown):
         from delta_ds.kernel.scan.scan import Scan
 
         return Scan(self, predicate, columns, timezone, tuple(metadata_columns))
+
+    def blame(
+        self,
+        predicate: str | Expression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        timezone: str = "UTC",
+    ) -> Blame:
+        """The rows of this version, each with the commit that last wrote it: version, time, operation, user, job.
+
+        Copying a row is not writing it: rows that OPTIMIZE moves, or that a command leaves as they are in a file that
+        it rewrites, keep their commit. Of commits that the log no longer has only the version is known.
+
+        Parameters
+        ----------
+        predicate
+            As in `scan`.
+        columns
+            Top-level columns to return, in order; None for all.
+        timezone
+            As in `scan`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The table does not track rows.
+        SchemaError
+            A column does not exist, or has a name that is one of this answer's own.
+        PredicateError
+            As in `scan`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = DeltaLog("/data/tracked")
+        >>> version = log.write(pa.table({"id": [1]}), options={"delta.enableRowTracking": "true"})
+        >>> version = log.write(pa.table({"id": [2]}), options={"userMetadata": "late rows"})
+        >>> rows = log.snapshot().blame("id = 2").to_arrow()
+        >>> rows.select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()
+        [{'id': 2, '_commit_version': 1, '_commit_user_metadata': 'late rows'}]
+        """
+        from delta_ds.kernel.blame.blame import Blame
+
+        return Blame(self, predicate, columns, timezone)
 
     def column_layout(self, column: str, *, timezone: str = "UTC") -> ColumnLayout:
         """The range of a column's values in each file, and how many files lookups by it read.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from delta_ds.kernel.alter import constraints, identity
 from delta_ds.kernel.card import Card
 from delta_ds.kernel.commands.clone import CloneResult, shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
+from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.commands.vacuum import VacuumResult, vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import read_commit_info
@@ -106,6 +107,24 @@ def add_checked_constraint(log: DeltaLog, name: str, expression: str, version: i
             )
 
     constraints.add_constraint(log, name, expression, check_unchanged)
+
+
+def blamed(
+    log: DeltaLog,
+    columns: Sequence[str] | None,
+    version: int | None,
+    timestamp: Timestamp | None,
+    timezone: str,
+) -> tuple[int, list[str]]:
+    """The version that a blame is of, and its columns as the table calls them.
+
+    Raises
+    ------
+    DeltaError
+        As `DeltaLog.blame`.
+    """
+    found = snapshot_at(log, version, timestamp, timezone).blame(columns=columns)
+    return found.scan.snapshot.version, found.scan.schema.names
 
 
 # --- commands

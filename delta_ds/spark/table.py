@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -335,6 +335,63 @@ class DeltaTable(TableDescription, Shown):
         from delta_ds.spark.commands.changes import run_changes
 
         return run_changes(self._handle, start, end)
+
+    def blame(
+        self,
+        condition: str | Column | None = None,
+        columns: Sequence[str] | None = None,
+        version: int | None = None,
+        timestamp: str | datetime | None = None,
+    ) -> DataFrame:
+        """The rows of the table, each with the commit that last wrote it. Not in delta-spark.
+
+        The table needs row tracking (`delta.enableRowTracking`). Copying a row is not writing it: rows that OPTIMIZE
+        moves, or that an UPDATE leaves as they are in a file that it rewrites, keep their commit.
+
+        Parameters
+        ----------
+        condition
+            Of the rows; None: all.
+        columns
+            Top-level columns of the table to return, in order; None: all.
+        version, timestamp
+            The table as it was then: a version, or text in the session time zone or an aware datetime; neither: as it
+            is when this is called.
+
+        Returns
+        -------
+        DataFrame
+            The columns of the table, `_row_id` and `_commit_version` (bigint), `_commit_timestamp` (timestamp),
+            `_commit_operation`, `_commit_user_id`, `_commit_user_name`, `_commit_user_metadata`,
+            `_commit_engine_info`, `_commit_txn_id` (string), `_commit_application`, `_commit_job` and
+            `_commit_notebook` (structs). All but the first two are null where the log no longer has the commit, and
+            where the commit does not say.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The table does not track rows.
+        SchemaError
+            A column does not exist, or has a name that is one of this answer's own.
+        VersionNotFoundError, TimestampOutOfRangeError
+            There is no such version any more.
+
+        Examples
+        --------
+        >>> rows = spark.range(2).write.format("pydelta").option("delta.enableRowTracking", "true")
+        >>> rows.save("/data/tracked")
+        >>> table = DeltaTable.forPath(spark, "/data/tracked")
+        >>> updated = table.update("id = 1", {"id": "10"})
+        >>> table.blame("id > 0").select("id", "_commit_version", "_commit_operation").show()
+        +---+---------------+-----------------+
+        | id|_commit_version|_commit_operation|
+        +---+---------------+-----------------+
+        | 10|              1|           UPDATE|
+        +---+---------------+-----------------+
+        """
+        from delta_ds.spark.commands.blame import run_blame
+
+        return run_blame(self._handle, condition, columns, version, timestamp)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits, newest first, in the 15 columns of delta-spark.

@@ -53,6 +53,22 @@ def test_detail_is_that_of_the_kernel(pydelta: Shell, sales: str) -> None:
     assert snapshot.metadata.id in pydelta("detail", sales)
 
 
+def test_blame_shows_rows_with_their_commits(pydelta: Shell, tmp_path: Path) -> None:
+    log, table = DeltaLog(tmp_path / "t"), str(tmp_path / "t")
+    log.write(pa.table({"id": [1, 2]}), options={"delta.enableRowTracking": "true"})
+    log.write(pa.table({"id": [3]}), options={"userMetadata": "late rows"})
+    (row,) = pydelta.json("blame", table, "--where", "id = 3")
+    assert (row["id"], row["_row_id"], row["_commit_version"]) == (3, 2, 1)
+    assert row["_commit_user_metadata"] == "late rows"
+    told = pydelta("blame", table, "-c", "id", "-n", "2")
+    assert told.split()[:2] == ["id", "version"] and "only the first 2 rows" in told
+    assert [row["_commit_version"] for row in pydelta.json("blame", f"{table}@v0")] == [0, 0]
+
+
+def test_blame_of_a_table_that_does_not_track_rows_says_what_to_set(pydelta: Shell, sales: str) -> None:
+    assert "delta.enableRowTracking" in pydelta("blame", sales, status=3)
+
+
 @pytest.mark.parametrize("how", [("--version", "3"), ("-v", "3"), ()])
 def test_a_version_is_named_by_an_option_or_the_path(
     pydelta: Shell, sales: str, how: tuple[str, ...]
@@ -275,6 +291,7 @@ def test_help_names_every_command(pydelta: Shell) -> None:
         "show",
         "diff",
         "changes",
+        "blame",
         "log",
         "fsck",
         "checkpoint",

@@ -36,6 +36,11 @@ _FIRST, _LAST = (timestamp.replace(tzinfo=timezone.utc) for timestamp in (dateti
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 
+# The fields of what commits say of where they were made: the first two as delta-spark reads them.
+JOB_FIELDS = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
+NOTEBOOK_FIELDS = ("notebookId",)
+APPLICATION_FIELDS = ("id", "name", "url")
+
 
 @dataclass(frozen=True, slots=True)
 class InCommitTimestamps:
@@ -268,7 +273,7 @@ def describe(storage: Storage, listing: LogListing, state: TableState, limit: in
     inside = in_commit_timestamps(state)
     times = file_times(listing, sorted(listing.commits))
     commits = read_commits(storage, [listing.commits[v] for v in versions])
-    return History(_entry(commit.version, time_of(commit, times, inside), commit.info) for commit in commits)
+    return History(entry(commit.version, time_of(commit, times, inside), commit.info) for commit in commits)
 
 
 def time_of(commit: Commit, times: Mapping[int, int], inside: InCommitTimestamps | None) -> int:
@@ -280,7 +285,14 @@ def time_of(commit: Commit, times: Mapping[int, int], inside: InCommitTimestamps
     return time
 
 
-def _entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:
+def entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:
+    """What a commit says of itself, under the keys of `DESCRIBE HISTORY`; then `txnId` and `application`.
+
+    Parameters
+    ----------
+    time
+        When it was made, ms since 1970.
+    """
     blind = info.get("isBlindAppend")
     return {
         "version": version,
@@ -298,6 +310,8 @@ def _entry(version: int, time: int, info: CommitInfo) -> dict[str, Any]:
         "operationMetrics": _text_map(info.get("operationMetrics")),
         "userMetadata": _text(info.get("userMetadata")),
         "engineInfo": _text(info.get("engineInfo")),
+        "txnId": _text(info.get("txnId")),
+        "application": _text_map(info.get("application")),
     }
 
 

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 TUPLE = "__pydelta_tuple"
 
 
-def _newest(log: DeltaLog) -> TableState:
-    """What a client needs to know of a version whose log is on the server."""
-    return log.snapshot().table_state
+def _state(log: DeltaLog, version: int | None) -> TableState:
+    """What a client needs to know of a version whose log is on the server; None: the newest."""
+    return log.snapshot(version).table_state
 
 
 def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -61,6 +61,8 @@ class DmlTarget:
     ----------
     handle
         The table.
+    version
+        The version, for what only reads; None: the newest.
 
     Attributes
     ----------
@@ -70,16 +72,16 @@ class DmlTarget:
         The session time zone.
     """
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, version: int | None = None) -> None:
         self.handle = handle
         self.spark = handle.spark
         self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
         self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
-            self._snapshot = handle.log.snapshot()
+            self._snapshot = handle.log.snapshot(version)
         self.state: TableState = (
-            fetch(handle.log, _newest) if self._snapshot is None else self._snapshot.table_state
+            fetch(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
         )
         self.version = self.state.version
         self.schema = self.state.schema

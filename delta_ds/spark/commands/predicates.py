@@ -113,16 +113,20 @@ def _without_qualifier(tree: Expression, alias: str) -> Expression:
     return tree
 
 
-def reads_only(target: DmlTarget, condition: Resolved, names: Collection[str]) -> bool:
-    """Whether a condition reads some columns, and no others than these; False where that is not known."""
+def columns_of(target: DmlTarget, condition: Resolved) -> set[str] | None:
+    """The names of the columns that a condition reads; None where that is not known."""
     if not target.is_connect:
         from delta_ds.spark.native.catalyst.conditions import referenced_columns
 
-        found = referenced_columns(target.spark, condition.column)
-    elif isinstance(condition.source, str):
-        parts = _parse(condition.source, target.handle.alias)
-        found = {column.path[0] for part in parts for column in columns(part)}
-    else:
-        return False
+        return referenced_columns(target.spark, condition.column)
+    if not isinstance(condition.source, str):
+        return None
+    parts = _parse(condition.source, target.handle.alias)
+    return {column.path[0] for part in parts for column in columns(part)} if parts else None
+
+
+def reads_only(target: DmlTarget, condition: Resolved, names: Collection[str]) -> bool:
+    """Whether a condition reads some columns, and no others than these; False where that is not known."""
+    found = columns_of(target, condition)
     known = {name.lower() for name in names}
-    return bool(found) and {name.lower() for name in found} <= known
+    return bool(found) and {name.lower() for name in found or ()} <= known

@@ -1,0 +1,115 @@
+"""A private data source: the rows of a version, each with the commit that last wrote it."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.records import dataclass
+from delta_ds.spark import schema as schemas
+from delta_ds.spark.errors import with_error_parameters
+from delta_ds.spark.same_version import same_version
+from delta_ds.spark.timezone import machine_time_zone, task_time_zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType as SparkStructType
+
+    from delta_ds.kernel.blame.blame import Blame
+    from delta_ds.kernel.data.read.plan import FileSlice
+    from delta_ds.kernel.expressions.tree import Expression
+
+FORMAT = "pydelta_blame"
+ASKED = "asked"
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which rows: the version, what of the condition the kernel understands, the columns, the session time zone."""
+
+    version: int
+    predicate: Expression | None
+    columns: tuple[str, ...]
+    timezone: str
+
+    def packed(self) -> str:
+        """As an option of the source."""
+        return base64.b64encode(zlib.compress(pickle.dumps(self), 1)).decode()
+
+
+def register_source(spark: SparkSession) -> None:
+    """Make the source known to a session."""
+    if spark not in _registered:
+        spark.dataSource.register(BlameSource)
+        _registered.add(spark)
+
+
+@with_error_parameters
+class BlameSource(DataSource):
+    """Options: the table's, and `asked`, an `Asked`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._asked: Asked = pickle.loads(zlib.decompress(base64.b64decode(self.options[ASKED])))
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def _blame(self) -> Blame:
+        options = {name: text for name, text in self.options.items() if name != ASKED}
+        parsed = parse_read_options(options, machine_time_zone())
+        asked = self._asked
+        log = DeltaLog(parsed.path, parsed.storage_options)
+        return log.blame(asked.predicate, asked.columns, version=asked.version, timezone=asked.timezone)
+
+    def schema(self) -> SparkStructType:
+        return schemas.to_spark(self._blame().schema)
+
+    def reader(self, schema: SparkStructType) -> DataSourceReader:
+        return _Reader(self._blame(), schema)
+
+
+class _Slices(InputPartition):
+    def __init__(self, slices: Sequence[FileSlice]) -> None:
+        super().__init__(None)
+        self.slices = tuple(slices)
+
+    def __repr__(self) -> str:
+        return f"_Slices({len(self.slices)})"
+
+
+@same_version
+@with_error_parameters
+class _Reader(DataSourceReader):
+    """Pickled, it keeps only what `read` needs in a task."""
+
+    def __init__(self, blame: Blame, schema: SparkStructType) -> None:
+        self._scan: Any = blame.scan
+        self._storage = blame.scan.snapshot.storage
+        self._reader = blame.reader()
+        self._schema = schema
+        self._table = blame.scan.snapshot.storage.url
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_scan"}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Slices(task) for task in self._scan.tasks()] or [_Slices(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Slices)
+        wanted = schemas.to_arrow(self._schema)
+        for batch in self._reader.read(self._storage, partition.slices, task_time_zone()):
+            yield schemas.conform(batch, wanted, self._table)
