@@ -131,6 +131,12 @@ MATERIALIZE_PARTITION_COLUMNS = _writer(
     "materializePartitionColumns", enabled_by=properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS
 )  # fmt: skip
 COLUMN_DEFAULTS = _writer("allowColumnDefaults")
+ICEBERG_COMPAT_V1 = _writer(
+    "icebergCompatV1", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V1, depends_on=(COLUMN_MAPPING,)
+)  # fmt: skip
+ICEBERG_COMPAT_V2 = _writer(
+    "icebergCompatV2", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V2, depends_on=(COLUMN_MAPPING,)
+)  # fmt: skip
 TIMESTAMP_NTZ = _both("timestampNtz", column_type="timestamp_ntz", by_hand=True)
 TYPE_WIDENING = _both("typeWidening", enabled_by=properties.ENABLE_TYPE_WIDENING)
 TYPE_WIDENING_PREVIEW = _both("typeWidening-preview", stands_for=TYPE_WIDENING)
@@ -155,12 +161,6 @@ CATALOG_OWNED_PREVIEW = _both("catalogOwned-preview", depends_on=_COORDINATED, r
 COORDINATED_COMMITS_PREVIEW = _writer(
     "coordinatedCommits-preview", enabled_by=properties.COMMIT_COORDINATOR, enabled_values=(),
     depends_on=_COORDINATED, write=False,
-)  # fmt: skip
-ICEBERG_COMPAT_V1 = _writer(
-    "icebergCompatV1", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V1, depends_on=(COLUMN_MAPPING,), write=False
-)  # fmt: skip
-ICEBERG_COMPAT_V2 = _writer(
-    "icebergCompatV2", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V2, depends_on=(COLUMN_MAPPING,), write=False
 )  # fmt: skip
 ICEBERG_COMPAT_V3 = _writer(
     "icebergCompatV3", enabled_by=properties.ENABLE_ICEBERG_COMPAT_V3,

@@ -90,6 +90,7 @@ EMPTY_COMMIT = Operation("Empty Commit")
 # The description of a table
 SET_TBLPROPERTIES = Operation("SET TBLPROPERTIES")
 UNSET_TBLPROPERTIES = Operation("UNSET TBLPROPERTIES")
+UPGRADE_UNIFORM = Operation("REORG TABLE UPGRADE UNIFORM")
 UPGRADE_PROTOCOL = Operation("UPGRADE PROTOCOL")
 DROP_FEATURE = Operation("DROP FEATURE", may_lower_protocol=True)
 ADD_COLUMNS = Operation("ADD COLUMNS")

@@ -17,7 +17,17 @@ from delta_ds.conditions.protocol import (
     UNKNOWN_CONFIGURATION,
     VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED,
 )
-from delta_ds.kernel.value_types import BOOLEAN, INTERVAL, SIZE, TEXT, ValueType, integer, matching, one_of
+from delta_ds.kernel.value_types import (
+    BOOLEAN,
+    INTERVAL,
+    SIZE,
+    TEXT,
+    ValueType,
+    integer,
+    matching,
+    one_of,
+    words,
+)
 from delta_ds.records import dataclass, field
 
 PREFIX = "delta."
@@ -279,18 +289,28 @@ ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
     "every version within the retention can be restored",
 )  # fmt: skip
 
+# For readers of Iceberg
+ENABLE_ICEBERG_COMPAT_V1 = TableProperty(
+    "delta.enableIcebergCompatV1", "false", BOOLEAN, "write",
+    "data files can be read as those of an Iceberg table, by version 1 of the rules: no arrays and no maps",
+)  # fmt: skip
+ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
+    "delta.enableIcebergCompatV2", "false", BOOLEAN, "write",
+    "data files can be read as those of an Iceberg table, by version 2 of the rules",
+)  # fmt: skip
+UNIVERSAL_FORMAT_ENABLED_FORMATS: TableProperty[tuple[str, ...]] = TableProperty(
+    "delta.universalFormat.enabledFormats", "", words("iceberg", "hudi"), "refused",
+    "formats whose metadata is written beside the log: `iceberg`. Needs Iceberg compatibility",
+)  # fmt: skip
+ICEBERG_ATOMIC_CONVERSION_SUPPORTED = TableProperty(
+    "delta.universalFormat.iceberg.atomicConversion.supported", "false", BOOLEAN, "nothing",
+    "a catalog may write the metadata of Iceberg together with a commit; set on new tables, as by delta-spark",
+)  # fmt: skip
+
 # Not offered
 ENABLE_CHANGE_DATA_CAPTURE: TableProperty[str | None] = TableProperty(
     "delta.enableChangeDataCapture", None, TEXT, "refused",
     "older name of `delta.enableChangeDataFeed`",
-)  # fmt: skip
-ENABLE_ICEBERG_COMPAT_V1 = TableProperty(
-    "delta.enableIcebergCompatV1", "false", BOOLEAN, "refused",
-    "data files can be read as an Iceberg table, by version 1 of the rules",
-)  # fmt: skip
-ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
-    "delta.enableIcebergCompatV2", "false", BOOLEAN, "refused",
-    "data files can be read as an Iceberg table, by version 2 of the rules",
 )  # fmt: skip
 ENABLE_ICEBERG_COMPAT_V3 = TableProperty(
     "delta.enableIcebergCompatV3", "false", BOOLEAN, "refused",
@@ -307,10 +327,6 @@ CAST_ICEBERG_TIME_TYPE = TableProperty(
 IGNORE_ICEBERG_BUCKET_PARTITION = TableProperty(
     "delta.ignoreIcebergBucketPartition", "false", BOOLEAN, "refused",
     "buckets of a converted Iceberg table are not partitions",
-)  # fmt: skip
-UNIVERSAL_FORMAT_ENABLED_FORMATS: TableProperty[str | None] = TableProperty(
-    "delta.universalFormat.enabledFormats", None, TEXT, "refused",
-    "formats whose metadata is written beside the log, as Iceberg",
 )  # fmt: skip
 COLUMN_MAPPING_HAS_DROPPED_OR_RENAMED: TableProperty[bool | None] = TableProperty(
     "delta.columnMapping.hasDroppedOrRenamed", None, BOOLEAN, "refused",

@@ -126,3 +126,15 @@ def matching(pattern: str, name: str) -> ValueType[str]:
         return text.strip()
 
     return ValueType(name, parse)
+
+
+def words(*known: str) -> ValueType[tuple[str, ...]]:
+    """Some of these words, separated by commas, each at most once; in lower case."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        found = tuple(word.strip().lower() for word in text.split(",") if word.strip())
+        if len(set(found)) < len(found) or not set(found) <= set(known):
+            raise ValueError(f"it is a list of some of {', '.join(known)}, separated by commas")
+        return found
+
+    return ValueType(f"some of {', '.join(f'`{word}`' for word in known)}, with commas", parse)

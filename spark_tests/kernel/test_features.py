@@ -249,7 +249,7 @@ WRITERS = {
     "identityColumns", "deletionVectors", "rowTracking", "timestampNtz", "domainMetadata", "v2Checkpoint",
     "clustering", "vacuumProtocolCheck", "inCommitTimestamp", "typeWidening", "typeWidening-preview",
     "variantType", "variantType-preview", "variantShredding", "variantShredding-preview",
-    "allowColumnDefaults", "checkpointProtection", "materializePartitionColumns",
+    "allowColumnDefaults", "checkpointProtection", "materializePartitionColumns", "icebergCompatV1", "icebergCompatV2",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from delta_ds.conditions.tables import (
 from delta_ds.events.transactions import CREATE_OR_REPLACE_KEPT
 from delta_ds.exceptions import TableExistsError
 from delta_ds.kernel import features
+from delta_ds.kernel import iceberg_compatibility as compatibility
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
@@ -163,7 +164,7 @@ def new_table(
         Naming the column, property or feature in the way; nothing was written.
     """
     inputs = parse_properties(properties or {}, unknown=unknown)
-    stored = dict(inputs.stored)
+    stored = compatibility.of_new_table(inputs.stored)
     description = stored.pop("comment", description)
     mode = COLUMN_MAPPING_MODE.of(stored)
     schema = strip(schema)
@@ -188,6 +189,8 @@ def new_table(
         protocol = weakest_protocol(protocol.supported | old.supported, old.reader_features or ())
     check_columns(schema, partitioning, protocol.supported, table)
     metadata = finalize_metadata(metadata, None, table, protocol.supported, keep_names=False)
+    before = replacing.metadata if replacing is not None else None
+    compatibility.check_description(metadata, protocol.supported, before, table)
     paths = _clustering(cluster_by, schema, metadata, table)
     version = -1 if replacing is None else replacing.version
     state = TableState(table, version, protocol, metadata, _domains(paths, metadata))

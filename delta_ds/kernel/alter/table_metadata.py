@@ -17,6 +17,7 @@ from delta_ds.conditions.tables import (
     TABLE_ALREADY_CONTAINS_CDC_COLUMNS,
     UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
 )
+from delta_ds.kernel import iceberg_compatibility as compatibility
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.alter.protocol import upgrade_protocol
 from delta_ds.kernel.data.write.statistics_columns import check_statistics_columns
@@ -33,7 +34,7 @@ from delta_ds.kernel.properties import (
     ROW_TRACKING_SUSPENDED,
 )
 from delta_ds.kernel.schema import column_paths
-from delta_ds.kernel.schema.column_mapping import assign, highest_id
+from delta_ds.kernel.schema.column_mapping import assign, assign_nested, highest_id
 from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
 from delta_ds.kernel.schema.new_schema import CHANGE_COLUMNS, INVALID_NAME_CHARACTERS
 from delta_ds.kernel.schema.types import StructType, schema_to_json
@@ -74,9 +75,11 @@ def finalize_metadata(
     DeltaError
         Naming the property or column in the way; nothing was written.
     """
+    new = compatibility.settled(new, old, table)
     _check_change_feed(new, table)
     _check_stats_columns(new, table)
     _check_shredding(new, old, table)
+    compatibility.check_description(new, features, old, table)
     return _with_row_tracking(_with_mapping(new, old, table, keep_names), table, features)
 
 
@@ -141,6 +144,8 @@ def _with_mapping(new: Metadata, old: Metadata | None, table: str, keep_names: b
     if old is not None:
         max_id = max(max_id, highest_id(old.schema))
     schema, highest = assign(new.schema, max_id, keep_names=keep_names)
+    if compatibility.asked_version(new.configuration) == 2:
+        schema, highest = assign_nested(schema, max(highest, max_id))
     configuration = {**new.configuration, COLUMN_MAPPING_MAX_ID.name: str(max(highest, max_id))}
     if schema == new.schema and not _lacks_ids(new.schema):
         return replace(new, configuration=configuration)

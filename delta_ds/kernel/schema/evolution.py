@@ -11,7 +11,7 @@ from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.schema import DUPLICATE_COLUMNS_FOUND_DATA, FAILED_TO_MERGE_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
-from delta_ds.kernel.schema.field_metadata import FIELD_ID, PHYSICAL_NAME
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS, PHYSICAL_NAME
 from delta_ds.kernel.schema.type_widening import can_widen, record_changes
 from delta_ds.kernel.schema.types import (
     BYTE,
@@ -175,7 +175,7 @@ def _reuse_field(field: StructField, old: StructType, path: Path) -> StructField
     metadata = dict(field.metadata)
     before = find(old, path)
     if before is not None and _holds(before[1].type, field.type):
-        for key in (FIELD_ID, PHYSICAL_NAME):
+        for key in (FIELD_ID, PHYSICAL_NAME, NESTED_IDS):
             if key in before[1].metadata:
                 metadata.setdefault(key, before[1].metadata[key])
     return replace(field, type=_reuse(field.type, old, path), metadata=metadata)

@@ -64,6 +64,8 @@ class Pending:
         In the order of its fields; `inCommitTimestamp` apart.
     use_statistics
         Whether statistics may show that a new file is of no interest.
+    serializable
+        Whether nothing that others add may be passed over, whatever the isolation level of the table.
     rows
         The rows that change, where the command knows them; see `row_level`.
     """
@@ -89,6 +91,7 @@ class Pending:
     commit_info: CommitInfo = field(default_factory=CommitInfo)
     in_commit_timestamp: int | None = None
     use_statistics: bool = False
+    serializable: bool = False
     rows: RowChanges | None = None
 
     @property

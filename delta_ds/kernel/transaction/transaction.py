@@ -658,6 +658,8 @@ class Transaction:
             only_rearranges=pending.only_rearranges,
             changes_data=pending.operation.changes_data if changes_data is None else changes_data,
         )
+        if pending.serializable:
+            pending.level = isolation.IsolationLevel.SERIALIZABLE
 
 
 def _now() -> int:

@@ -37,6 +37,7 @@ from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
+from delta_ds.kernel.transaction.iceberg_check import check_iceberg
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def check_actions(pending: Pending) -> None:
         Actions contradict each other.
     AppendOnlyError, UnsupportedOperationError, SchemaError
         Rows of an append-only table would be removed; the protocol would be lowered, or properties exclude each
-        other; partition values do not fit the table.
+        other; partition values do not fit the table; Iceberg compatibility does not allow it.
     """
     _check_protocol(pending)
     _check_domains(pending)
@@ -63,6 +64,7 @@ def check_actions(pending: Pending) -> None:
     _check_append_only(pending)
     _check_manifests(pending)
     _check_feed_over_mapping(pending)
+    check_iceberg(pending)
     _note_mixed_data_change(pending)
 
 

@@ -109,6 +109,7 @@ def read_parquet_files(
                 "modificationTime": time_ms,
                 "dataChange": True,
                 "stats": text,
+                **({"tags": dict(plan.tags)} if plan.tags else {}),
             }
         )
     return ParquetFiles(adds, sum(rows for rows, _ in texts), unwanted)

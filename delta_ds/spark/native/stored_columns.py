@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.data.values.partition_values import NULL_DIRECTORY
-from delta_ds.kernel.schema.column_mapping import every_field, physical_name
+from delta_ds.kernel.schema.column_mapping import every_field, nested_keys, physical_name
 from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
     BINARY,
@@ -50,15 +50,20 @@ def check_writable(plan: WriteSpec) -> None:
         raise NotNative("Spark writes data pages of Parquet 1 only")
     if plan.target_file_size:
         raise NotNative("delta.targetFileSize is set, and Spark does not close a file by its size")
-    if plan.writes_partition_columns:
+    if plan.writes_partition_columns and plan.partition_columns:
         raise NotNative("data files have to hold the partition columns as well")
     if plan.codec in ("brotli", "lz4"):
         raise NotNative(f"Spark has no {plan.codec} as other readers understand it")
     partitions = set(plan.partition_columns)
     for field in plan.schema:
-        nested = [f.type for f in every_field(field.type)]
+        fields = (field, *every_field(field.type))
+        nested = [f.type for f in fields[1:]]
         if holds(field.type, VARIANT):
             raise NotNative(f"column {field.name} holds variants, which Spark may shred")
+        if plan.writes_nested_ids and any(next(nested_keys(f.type, f.name), None) for f in fields):
+            raise NotNative(
+                f"column {field.name} holds arrays or maps, whose inner field ids Spark does not write"
+            )
         if VOID in nested:
             raise NotNative(f"column {field.name} holds void")
         if field.name in partitions and field.type == BINARY:

@@ -78,7 +78,7 @@ def test_unset_takes_away_and_ignores_what_is_not_there(tmp_path: Path) -> None:
         ({"delta.checkpointInterval": "0"}, "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"),
         ({"delta.constraints.c": "id > 0"}, "DELTA_ADD_CONSTRAINTS"),
         ({"delta.columnMapping.maxColumnId": "9"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
-        ({"delta.enableIcebergCompatV2": "true"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
+        ({"delta.enableIcebergCompatV3": "true"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
         ({"delta.enableVariantShredding": "true"}, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
         ({"delta.feature.nosuch": "supported"}, "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"),
         ({"delta.feature.deletionVectors": "off"}, "DELTA_UNSUPPORTED_FEATURE_STATUS"),

@@ -190,7 +190,7 @@ def test_a_preview_feature_is_kept_where_its_property_is_set_again() -> None:
     assert upgrade_protocol(before, metadata(properties={"delta.enableTypeWidening": "true"})) is before
 
 
-@pytest.mark.parametrize("name", ["nosuch", "icebergCompatV1", "catalogManaged", "collations"])
+@pytest.mark.parametrize("name", ["nosuch", "icebergCompatV3", "catalogManaged", "collations"])
 def test_a_feature_that_cannot_be_written_is_refused_by_name(tmp_path: Path, name: str) -> None:
     log = made(tmp_path)
     with pytest.raises(UnsupportedFeatureError, match=name) as caught:

@@ -142,6 +142,7 @@ class ColumnRewrite:
             "modificationTime": time.time_ns() // 1_000_000,
             "dataChange": True,
             "stats": statistics,
+            **({"tags": dict(self._spec.tags)} if self._spec.tags else {}),
         }
         return body, count
 

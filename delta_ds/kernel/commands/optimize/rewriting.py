@@ -24,6 +24,7 @@ from delta_ds.kernel.data.read.reader import read_slice
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.features import CLUSTERING
+from delta_ds.kernel.iceberg_compatibility import FILE_TAG
 from delta_ds.kernel.schema.types import LONG, StructField
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field, replace
@@ -178,7 +179,10 @@ def _copy(batches: Iterator[pa.RecordBatch], writer: FileWriter) -> None:
 
 def optimized_add(body: AddFile, files: Bin) -> AddFile:
     """An `add` as OPTIMIZE commits it."""
-    more: AddFile = {"tags": dict(files.tags)} if files.tags else {}
+    # What an older file says of how it was written does not hold for a new one.
+    kept = {name: text for name, text in files.tags.items() if name != FILE_TAG}
+    tags = {**kept, **(body.get("tags") or {})}
+    more: AddFile = {"tags": tags} if tags else {}
     if files.clustering_provider is not None:
         more["clusteringProvider"] = files.clustering_provider
     return {**body, "dataChange": False, **more}

@@ -8,6 +8,7 @@ Source: PROTOCOL.md, "Column Mapping", "Void Type" and "Delta Data Type to Parqu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +19,8 @@ from delta_ds.conditions.schema import COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE, N
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.data.read.column_conversion import struct_array
 from delta_ds.kernel.data.write.write_spec import WriteSpec
-from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.field_metadata import FIELD_ID
+from delta_ds.kernel.schema.column_mapping import nested_ids, physical_name
+from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS
 from delta_ds.kernel.schema.types import (
     VARIANT,
     VOID,
@@ -133,7 +134,8 @@ def _number(numbers: dict[str, int], name: str, plan: WriteSpec) -> int:
 def _physical(field: StructField, mode: str, plan: WriteSpec) -> StructField:
     """The field as files have it: physical names all the way down, of metadata only the id."""
     type_ = _physical_type(field.type, mode, plan, field.name)
-    ids = {FIELD_ID: field.metadata[FIELD_ID]} if mode != "none" and FIELD_ID in field.metadata else {}
+    kept = (FIELD_ID, NESTED_IDS) if plan.writes_nested_ids else (FIELD_ID,)
+    ids = {key: field.metadata[key] for key in kept if mode != "none" and key in field.metadata}
     return StructField(physical_name(field, mode), type_, True, ids)
 
 
@@ -234,21 +236,36 @@ def _over(array: pa.Array, values: list[pa.Array]) -> pa.Array:
 
 def _arrow_field(field: StructField) -> pa.Field:
     metadata = {_PARQUET_ID: str(field.metadata[FIELD_ID])} if FIELD_ID in field.metadata else None
-    return pa.field(field.name, _arrow_type(field.type), field.nullable, metadata)
+    kind = _arrow_type(field.type, nested_ids(field), field.name)
+    return pa.field(field.name, kind, field.nullable, metadata)
 
 
-def _arrow_type(data_type: DataType) -> pa.DataType:
-    """As `arrow_type`, with the ids of nested fields."""
+def _arrow_type(data_type: DataType, ids: Mapping[str, int], path: str) -> pa.DataType:
+    """As `arrow_type`, with the ids of nested fields.
+
+    Parameters
+    ----------
+    ids
+        Of elements, keys and values inside the nearest field above, by their paths from there.
+    path
+        From there, with its name.
+    """
     if isinstance(data_type, StructType):
         return pa.struct([_arrow_field(f) for f in data_type])
     if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", _arrow_type(data_type.element)))
+        return pa.list_(_arrow_part("element", data_type.element, True, ids, path))
     if isinstance(data_type, MapType):
-        key = pa.field("key", _arrow_type(data_type.key), False)
-        return pa.map_(key, pa.field("value", _arrow_type(data_type.value)))
+        key = _arrow_part("key", data_type.key, False, ids, path)
+        return pa.map_(key, _arrow_part("value", data_type.value, True, ids, path))
     if data_type == VARIANT:
         return pa.struct([f.with_metadata(None) for f in arrow_type(VARIANT)])
     return arrow_type(data_type)
+
+
+def _arrow_part(name: str, part: DataType, nullable: bool, ids: Mapping[str, int], path: str) -> pa.Field:
+    here = f"{path}.{name}"
+    metadata = {_PARQUET_ID: str(ids[here])} if here in ids else None
+    return pa.field(name, _arrow_type(part, ids, here), nullable, metadata)
 
 
 def leaf_count(data_type: DataType) -> int:

@@ -28,6 +28,7 @@ from delta_ds.kernel.data.write.statistics_columns import StatisticsColumn, stat
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.features import DELETION_VECTORS, VARIANT_SHREDDING, VARIANT_SHREDDING_PREVIEW
 from delta_ds.kernel.properties import DATA_SKIPPING_STRING_PREFIX_LENGTH
+from delta_ds.kernel.schema.column_mapping import nested_ids
 from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
     DATE,
@@ -245,6 +246,30 @@ def check_columns(
         if number is not None and there != str(number).encode():
             raise DataFileError(f"column {path} has the field id {there!r} instead of {number}")
         _check_inside(by_name[field.name].type, field.type, shredded, path)
+        for key, found_id, wanted_id in _nested_ids(by_name[field.name].type, field.type, field, field.name):
+            if found_id != wanted_id:
+                raise DataFileError(
+                    f"column {path} has the field id {found_id} for {key} instead of {wanted_id}"
+                )
+
+
+def _nested_ids(
+    found: pa.DataType, wanted: DataType, field: StructField, path: str
+) -> Iterator[tuple[str, int | None, int]]:
+    """The ids in arrays and maps of a field that are wanted, with those that are there."""
+    ids = nested_ids(field)
+    if isinstance(wanted, ArrayType) and pa.types.is_list(found):
+        parts = [("element", found.value_field, wanted.element)]
+    elif isinstance(wanted, MapType) and pa.types.is_map(found):
+        parts = [("key", found.key_field, wanted.key), ("value", found.item_field, wanted.value)]
+    else:
+        return
+    for name, part, kind in parts:
+        here = f"{path}.{name}"
+        text = (part.metadata or {}).get(_FIELD_ID)
+        if here in ids:
+            yield here, None if text is None else int(text), ids[here]
+        yield from _nested_ids(part.type, kind, field, here)
 
 
 def _check_inside(found: pa.DataType, wanted: DataType, shredded: bool, path: str) -> None:

@@ -180,6 +180,7 @@ class PartitionFiles:
         except BaseException:
             file.discard()
             raise
+        tags = self._output.plan.tags
         self._adds.append(
             {
                 "path": paths.encode(file.path),
@@ -188,6 +189,7 @@ class PartitionFiles:
                 "modificationTime": time.time_ns() // 1_000_000,
                 "dataChange": True,
                 "stats": statistics,
+                **({"tags": dict(tags)} if tags else {}),
             }
         )
 

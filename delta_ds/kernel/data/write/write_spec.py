@@ -13,6 +13,7 @@ from delta_ds.kernel.features import (
     ICEBERG_COMPAT_V2,
     MATERIALIZE_PARTITION_COLUMNS,
 )
+from delta_ds.kernel.iceberg_compatibility import FILE_TAG
 from delta_ds.kernel.properties import (
     ENABLE_MATERIALIZE_PARTITION_COLUMNS,
     PARQUET_COMPRESSION_CODEC,
@@ -23,10 +24,6 @@ from delta_ds.kernel.properties import (
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field
-
-_NEED_PARTITION_COLUMNS = frozenset(
-    known.name for known in (MATERIALIZE_PARTITION_COLUMNS, ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V2)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +91,28 @@ class WriteSpec:
     def writes_partition_columns(self) -> bool:
         """Whether files hold the partition columns as well (protocol-checklist MPC-W-01)."""
         either = (ENABLE_MATERIALIZE_PARTITION_COLUMNS, WRITE_PARTITION_COLUMNS_TO_PARQUET)
-        return any(asks.of(self.properties) for asks in either) or not self.features.isdisjoint(
-            _NEED_PARTITION_COLUMNS
+        if any(asks.of(self.properties) for asks in either) or self.iceberg_version is not None:
+            return True
+        return MATERIALIZE_PARTITION_COLUMNS.name in self.features
+
+    @property
+    def iceberg_version(self) -> int | None:
+        """The version of Iceberg compatibility that files have to comply with (protocol-checklist section 20)."""
+        versions = {1: ICEBERG_COMPAT_V1, 2: ICEBERG_COMPAT_V2}
+        return next(
+            (v for v, f in versions.items() if f.name in self.features and f.is_turned_on(self.properties)),
+            None,
         )
+
+    @property
+    def writes_nested_ids(self) -> bool:
+        """Whether elements of arrays, and keys and values of maps, have field ids in files."""
+        return self.iceberg_version == 2
+
+    @property
+    def tags(self) -> dict[str, str] | None:
+        """What `add` actions of new files say of how they were written; None for nothing."""
+        return None if self.iceberg_version is None else {FILE_TAG: str(self.iceberg_version)}
 
 
 def write_spec(state: TableState, **options: Any) -> WriteSpec:

@@ -1,0 +1,1 @@
+"""Iceberg: tables whose files readers of Iceberg understand, and the metadata of Iceberg beside the log."""
