@@ -67,7 +67,8 @@ PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED = ErrorCondition(
     UnsupportedFeatureError,
     "KD00G",
     "table {path} is managed by a catalog (table feature catalogManaged): only the catalog knows its "
-    "commits, so it cannot be read by path. Read it by name with an engine that asks the catalog",
+    "commits, so it cannot be read by path. Name the catalog by the storage option commitCoordinator, or read "
+    "the table by name with an engine that asks the catalog",
     parameters=("path",),
     family="state",
 )

@@ -16,6 +16,11 @@ COMMIT_RECOVERED = Event(
     "a commit that another writer had left in the DynamoDB table was completed",
     "nothing",
 )  # fmt: skip
+COMMIT_LEFT_UNPUBLISHED = Event(
+    "commit_left_unpublished", logging.WARNING, ("table", "version", "reason"),
+    "a commit is ratified by its coordinator and not yet copied into the log; the next commit or checkpoint does it",
+    "nothing; readers through the coordinator see it",
+)  # fmt: skip
 FILE_NAME_NOT_UTF8 = Event(
     "file_name_not_utf8", logging.WARNING, ("table", "path"),
     "a file below the table's folder has a name that is not UTF-8, and is left out",
@@ -30,6 +35,11 @@ PROBE_LEFT_BEHIND = Event(
     "probe_left_behind", logging.WARNING, ("path", "reason"),
     "the file by which a store was tried out could not be deleted",
     "delete it",
+)  # fmt: skip
+STAGED_COMMIT_LEFT = Event(
+    "staged_commit_left", logging.WARNING, ("path", "reason"),
+    "the staged file of a commit that was not ratified could not be deleted",
+    "nothing; log clean-up deletes it, or you do when no commit runs",
 )  # fmt: skip
 TEMPORARY_COMMIT_LEFT = Event(
     "temporary_commit_left", logging.WARNING, ("path", "reason"),

@@ -49,6 +49,8 @@ class TableFeature:
         The stable feature of which this one is a preview; a table needs one of the two.
     by_hand
         Whether an existing table gets it only when asked for by name, although its metadata needs it.
+    by_catalog
+        Whether a table has it from the catalog that manages it, and nobody can ask for it.
     read, write
         Whether this package can read, or write, tables with the feature.
     """
@@ -65,6 +67,7 @@ class TableFeature:
     depends_on: tuple[TableFeature, ...] = ()
     stands_for: TableFeature | None = None
     by_hand: bool = False
+    by_catalog: bool = False
     read: bool = True
     write: bool = True
 
@@ -154,9 +157,10 @@ CHECKPOINT_PROTECTION = _writer("checkpointProtection")
 IN_COMMIT_TIMESTAMP = _writer("inCommitTimestamp", enabled_by=properties.ENABLE_IN_COMMIT_TIMESTAMPS)
 VACUUM_PROTOCOL_CHECK = _both("vacuumProtocolCheck")
 
-# Not written, and some of them not read
 _COORDINATED = (IN_COMMIT_TIMESTAMP, VACUUM_PROTOCOL_CHECK)
-CATALOG_MANAGED = _both("catalogManaged", depends_on=_COORDINATED, read=False, write=False)
+CATALOG_MANAGED = _both("catalogManaged", depends_on=_COORDINATED, by_catalog=True)
+
+# Not written, and some of them not read
 CATALOG_OWNED_PREVIEW = _both("catalogOwned-preview", depends_on=_COORDINATED, read=False, write=False)
 COORDINATED_COMMITS_PREVIEW = _writer(
     "coordinatedCommits-preview", enabled_by=properties.COMMIT_COORDINATOR, enabled_values=(),

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from delta_ds._version import __version__
+from delta_ds.conditions.coordination import FEATURE_WITHOUT_MANAGER, MANAGED_WITHOUT_FEATURE
 from delta_ds.conditions.protocol import (
     FEATURES_PROTOCOL_METADATA_MISMATCH,
     GEOSPATIAL_NOT_SUPPORTED,
@@ -32,6 +33,8 @@ from delta_ds.kernel.features import (
     supported_features,
 )
 from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.store_options import uses_coordinator
 
 
 class TableProtocol(Protocol):
@@ -68,13 +71,38 @@ def check_readable(
     UnsupportedFeatureError
         Naming the version or each feature that is in the way.
 
-    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-R-02, PRO-RW-04, CAT-R-01.
+    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-R-02, PRO-RW-04.
     """
     _check_versions(protocol, table)
     _check_known(protocol, table)
     _check_listed(protocol, properties, table, schema)
-    if CATALOG_MANAGED.name in (protocol.reader_features or ()):
-        raise PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED(path=table)
+
+
+def check_managed(protocol: TableProtocol, storage: Storage) -> None:
+    """Refuse a catalog-managed table that is opened without its coordinator, and the other way round.
+
+    Parameters
+    ----------
+    protocol
+        The `protocol` action that is or will be effective.
+    storage
+        The table's, as it was opened.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        Only the coordinator knows its commits, and none was named, or one that does not manage the table; or the
+        coordinator manages it and the protocol does not say so.
+
+    Source: PROTOCOL.md, "Table Discovery"; protocol-checklist CAT-R-01, CAT-RW-05.
+    """
+    listed = CATALOG_MANAGED.name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    if listed and not storage.managed:
+        if uses_coordinator(storage.options):
+            raise FEATURE_WITHOUT_MANAGER(table=storage.url)
+        raise PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED(path=storage.url)
+    if storage.managed and not listed:
+        raise MANAGED_WITHOUT_FEATURE(table=storage.url)
 
 
 def check_writable(
@@ -98,7 +126,7 @@ def check_writable(
     UnsupportedFeatureError
         Naming the version or each feature that is in the way; nothing was written.
 
-    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-W-03, ICE-W-04, CAT-R-01.
+    Source: PROTOCOL.md, "Protocol Evolution"; protocol-checklist PRO-W-03, ICE-W-04.
     """
     check_readable(protocol, properties, table, schema)
     reader, writer = protocol.min_reader, protocol.min_writer
@@ -154,7 +182,7 @@ def _listing(items: Collection[object]) -> str:
 
 def _check_known(protocol: TableProtocol, table: str) -> None:
     refused = {n for n in protocol.reader_features or () if n not in FEATURES or not FEATURES[n].read}
-    known = {CATALOG_MANAGED.name, GEOSPATIAL.name, GEOSPATIAL_DEV.name}
+    known = {GEOSPATIAL.name, GEOSPATIAL_DEV.name}
     unknown = sorted(refused - known)
     if unknown:
         raise UnsupportedFeatureError(
@@ -162,7 +190,7 @@ def _check_known(protocol: TableProtocol, table: str) -> None:
             f"{_listing(unknown)}. Upgrade delta_ds, or read the table with an engine that supports them",
             parameters={"tableNameOrPath": table, "unsupported": unknown, "deltaVersion": __version__},
         )
-    if refused - {CATALOG_MANAGED.name}:
+    if refused:
         raise GEOSPATIAL_NOT_SUPPORTED(table=table)
 
 

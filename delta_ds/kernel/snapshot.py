@@ -22,6 +22,7 @@ from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state
 from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
+from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -81,6 +82,7 @@ class Snapshot(Shown):
         self._opened = opened
         self._kept = KeptColumns()
         self.table_state.check_readable()
+        check_managed(self.table_state.protocol, storage)
         for column in self.table_state.partition_columns:
             if self.schema.find(column) is None:
                 raise MISSING_PART_COLUMN(

@@ -18,13 +18,14 @@ from delta_ds.kernel.features import (
     supported_features,
     with_dependencies,
 )
-from delta_ds.kernel.protocol_checks import check_readable, check_writable
+from delta_ds.kernel.protocol_checks import check_managed, check_readable, check_writable
 from delta_ds.kernel.schema.types import StructType, parse_schema
+from delta_ds.kernel.storage.open import open_storage
 
 TABLE = "s3://bucket/t"
 
 READABLE = {
-    "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
+    "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
     "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
     "variantShredding", "variantShredding-preview",
 }  # fmt: skip
@@ -135,8 +136,11 @@ def test_a_reader_feature_that_is_not_supported_is_refused_by_name(name: str) ->
 
 
 def test_a_catalog_managed_table_is_not_read_by_path() -> None:
-    message = refusal(features({"catalogManaged", "vacuumProtocolCheck"}, {"inCommitTimestamp"}))
-    assert "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED]" in message
+    protocol = features({"catalogManaged", "vacuumProtocolCheck"}, {"inCommitTimestamp"})
+    check_readable(protocol, {}, TABLE)
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        check_managed(protocol, open_storage("memory://catalog-managed"))
+    assert caught.value.condition == "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
 
 
 @pytest.mark.parametrize("name", ["geospatial", "geospatial-dev"])
@@ -250,6 +254,7 @@ WRITERS = {
     "clustering", "vacuumProtocolCheck", "inCommitTimestamp", "typeWidening", "typeWidening-preview",
     "variantType", "variantType-preview", "variantShredding", "variantShredding-preview",
     "allowColumnDefaults", "checkpointProtection", "materializePartitionColumns", "icebergCompatV1", "icebergCompatV2",
+    "catalogManaged",
 }  # fmt: skip
 
 

@@ -147,12 +147,14 @@ def known_feature(name: str) -> TableFeature:
         There is none, or it is not one this package can write.
     """
     feature = feature_named(name)
-    if feature is None or not feature.write:
+    if feature is None or not feature.write or feature.by_catalog:
         why = "is not known" if feature is None else "cannot be written"
+        if feature is not None and feature.by_catalog:
+            why = "comes with a new table that a catalog manages, and with no other"
         raise UNSUPPORTED_FEATURES_IN_CONFIG(
             feature=name,
             why=why,
-            known=sorted(f.name for f in FEATURES.values() if f.write),
+            known=sorted(f.name for f in FEATURES.values() if f.write and not f.by_catalog),
             configs=f"delta.feature.{name}",
         )
     return feature

@@ -20,6 +20,8 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.storage.maintenance import Maintenance
+
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
@@ -67,6 +69,33 @@ class Storage(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.address, self.options)
+
+    @property
+    def managed(self) -> bool:
+        """Whether a commit coordinator ratifies the commits of the table; see `coordination`."""
+        return False
+
+    def check_allowed(self, operation: Maintenance, name: str) -> None:  # noqa: B027 - most storages allow all
+        """Refuse an operation that a catalog does not permit on its table; `name` is what users call it.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            `MAINTENANCE_NOT_ALLOWED`.
+        """
+
+    def allows(self, operation: Maintenance) -> bool:
+        """Whether `check_allowed` lets an operation pass."""
+        return True
+
+    def publish_up_to(self, version: int) -> None:  # noqa: B027 - on most storages a commit is published at once
+        """See to it that the commits up to a version are in the log, as what sums them up needs.
+
+        Raises
+        ------
+        StorageError
+            One cannot be put there.
+        """
 
     @abstractmethod
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from delta_ds.conditions.coordination import COORDINATOR_AND_DYNAMODB
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
-from delta_ds.kernel.storage.store_options import uses_dynamodb
+from delta_ds.kernel.storage.store_options import uses_coordinator, uses_dynamodb
 from delta_ds.kernel.storage.uri import Address, parse_address
 
 
@@ -42,13 +43,17 @@ def open_storage(
     if not isinstance(text, str):
         raise StorageError(f"the path of a table is text, not {type(text).__name__}")
     address = parse_address(text)
+    if storage_options and uses_coordinator(storage_options):
+        return _coordinated(address, storage_options)
+    return open_plain(address, storage_options)
+
+
+def open_plain(address: Address, storage_options: Mapping[str, Any] | None) -> Storage:
+    """The table's own storage, whoever ratifies its commits."""
     if address.scheme == "file":
         from delta_ds.kernel.storage.local import LocalStorage
 
-        if storage_options:
-            from delta_ds.kernel.storage.clients import check_local
-
-            check_local(storage_options)
+        _check_local(storage_options)
         return LocalStorage(Address("file", "", os.path.abspath(address.path)), storage_options)
     from delta_ds.kernel.storage.settings.translate import to_filesystem_options
 
@@ -62,6 +67,26 @@ def open_storage(
     return RemoteStorage(address, options)
 
 
+def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storage:
+    from delta_ds.kernel.storage.coordination.registry import coordinator_for
+    from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
+
+    if uses_dynamodb(storage_options):
+        raise COORDINATOR_AND_DYNAMODB()
+    coordinator_for(storage_options)  # what does not fit is refused at once
+    if address.scheme == "file":
+        address = Address("file", "", os.path.abspath(address.path))
+        _check_local(storage_options)
+    return CoordinatedStorage(address, storage_options, open_plain)
+
+
+def _check_local(storage_options: Mapping[str, Any] | None) -> None:
+    if storage_options:
+        from delta_ds.kernel.storage.clients import check_local
+
+        check_local(storage_options)
+
+
 def log_store_for(storage: Storage) -> LogStore:
     """The way to publish commits that fits a storage and its options.
 
@@ -70,6 +95,12 @@ def log_store_for(storage: Storage) -> LogStore:
     StorageError
         The store cannot create a commit exactly once, and `allowUnsafeCommits` is not set.
     """
+    if uses_coordinator(storage.options):
+        from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
+
+        if isinstance(storage, CoordinatedStorage):
+            plain = log_store_for(storage.plain)
+            return storage.log_store() if storage.managed else plain
     if storage.address.scheme == "s3" and uses_dynamodb(storage.options):
         from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBLogStore, DynamoDBStorage
 

@@ -18,6 +18,10 @@ DDB_TTL = "ddbTtlSeconds"
 DDB_SCHEME = "ddbScheme"
 DDB_CREATE_TABLE = "ddbCreateTable"
 ALLOW_UNSAFE = "allowUnsafeCommits"
+COMMIT_COORDINATOR = "commitCoordinator"
+COORDINATOR_URL = "coordinatorUrl"
+COORDINATOR_TOKEN = "coordinatorToken"
+CATALOG_TABLE = "catalogTable"
 
 # Made of settings, for those who open stores; no options of users.
 ALLOW_HTTP = "allowHttp"
@@ -45,7 +49,12 @@ STORE_OPTIONS = {
     DDB_SCHEME: "the scheme of table paths in DynamoDB, as the other writers spell it; `s3a` by default",
     DDB_CREATE_TABLE: "`true`: make the DynamoDB table if there is none",
     ALLOW_UNSAFE: "`true`: write to stores that cannot create exactly once; there must be only one writer",
+    COMMIT_COORDINATOR: "which commit coordinator manages the table: `sqlite`, or `package.module:Class` of your own",
+    COORDINATOR_URL: "where the coordinator is: of `sqlite` the path of its database",
+    COORDINATOR_TOKEN: "what the coordinator knows its user by; never shown",
+    CATALOG_TABLE: "the table's full name there, such as `main.sales.orders`; by its path where it is not given",
 }
+COORDINATOR_OPTIONS = (COMMIT_COORDINATOR, COORDINATOR_URL, COORDINATOR_TOKEN, CATALOG_TABLE)
 _FOLDED = {name.lower(): name for name in STORE_OPTIONS}
 
 
@@ -78,6 +87,17 @@ def uses_dynamodb(options: Mapping[str, Any]) -> bool:
             parameters={"option": LOG_STORE, "value": own[LOG_STORE]},
         )
     return chosen == DYNAMODB or (not chosen and DDB_TABLE in own)
+
+
+def uses_coordinator(options: Mapping[str, Any]) -> bool:
+    """Whether storage options name a commit coordinator."""
+    return COMMIT_COORDINATOR in store_options(options)
+
+
+def without_coordinator(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Storage options without those of a commit coordinator: of the store alone."""
+    theirs = {name.lower() for name in COORDINATOR_OPTIONS}
+    return {name: value for name, value in options.items() if name.lower() not in theirs}
 
 
 def allows_unsafe_commits(options: Mapping[str, Any]) -> bool:
@@ -115,7 +135,7 @@ _HARMLESS = frozenset(
         "location", "port", "project", "region", "region_name", "requester_pays", "use_ssl", "username",
         "user", "serversideencryption", "ssecustomeralgorithm", "tenant_id",
         "logstore", "ddbtablename", "ddbregion", "ddbendpoint", "ddbttlseconds", "ddbscheme", "ddbcreatetable",
-        "allowunsafecommits",
+        "allowunsafecommits", "commitcoordinator", "coordinatorurl", "catalogtable",
     }
 )  # fmt: skip
 

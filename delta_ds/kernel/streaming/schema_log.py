@@ -28,6 +28,7 @@ from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
 from delta_ds.kernel.schema.types import parse_schema, schema_to_json
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.storage.store_options import without_coordinator
 from delta_ds.kernel.streaming.read_snapshot import (
     delta_properties,
     partition_schema,
@@ -82,7 +83,8 @@ class SchemaLog:
         suffix = f"_{options.source_tracking_id}" if options.source_tracking_id else ""
         root = options.schema_tracking_location.rstrip("/")
         self._folder: Storage = open_storage(
-            f"{root}/_schema_log_{read_state.metadata.id}{suffix}", options.storage_options
+            f"{root}/_schema_log_{read_state.metadata.id}{suffix}",
+            without_coordinator(options.storage_options),
         )
         self.current = self._newest()
 

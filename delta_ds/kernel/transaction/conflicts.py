@@ -94,6 +94,7 @@ def _check_protocol(pending: Pending, winning_commit: WinningCommit) -> None:
     before = pending.snapshot.protocol if pending.snapshot is not None else None
     if protocol is not None:
         protocol_checks.check_writable(protocol, {}, pending.table, StructType())
+        protocol_checks.check_managed(protocol, pending.storage)
         if pending.new_protocol is not None:
             hint = "both change the protocol of the table"
             if winning_commit.version == 0:

@@ -25,6 +25,7 @@ from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.operations import operation_named
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import symlink_manifest
 from delta_ds.records import dataclass, replace
@@ -187,10 +188,6 @@ def _is_checkpoint_due(storage: Storage, committed: Committed) -> bool:
 
 
 def _write_checkpoint(storage: Storage, committed: Committed) -> bool:
-    from delta_ds.kernel.log.segment import find_segment
-
-    pass
-
     segment = find_segment(storage, committed.version)
     if segment.checkpoint is not None and segment.checkpoint.version == committed.version:
         return True
@@ -204,6 +201,8 @@ def _write_checkpoint(storage: Storage, committed: Committed) -> bool:
 def _clean_up(storage: Storage, committed: Committed) -> bool:
     from delta_ds.kernel.log.cleanup import clean_up
 
+    if not storage.allows(Maintenance.LOG_CLEANUP):
+        return False
     clean_up(storage)
     return True
 
@@ -234,7 +233,10 @@ def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | Non
     ------
     UnsupportedFeatureError
         The version's protocol is not supported: its state could hold more than is understood (CPR-W-01).
+    StorageError
+        A commit that a coordinator ratified cannot be put into the log, which comes first (CAT-W-04).
     """
+    storage.publish_up_to(segment.version)
 
     def columns(state: TableState) -> CheckpointColumns:
         state.check_writable()

@@ -31,6 +31,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction import (
+    catalog_managed,
     commit_course,
     commit_info,
     in_commit_time,
@@ -609,6 +610,7 @@ class Transaction:
         course = CommitCourse()
         known = operation if isinstance(operation, Operation) else operation_named(operation)
         pending = self._pending(known)
+        catalog_managed.complete(pending)
         validation.check_actions(pending)
         self._finished = "has failed"
         try:

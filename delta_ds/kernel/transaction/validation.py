@@ -76,6 +76,7 @@ def _check_protocol(pending: Pending) -> None:
         if lost:
             raise INVALID_PROTOCOL_DOWNGRADE(table=table, features=lost)
     pending.state.check_writable()
+    protocol_checks.check_managed(pending.protocol, pending.storage)
     if before is not None and new is not None and pending.snapshot is not None:
         # What is there must be understood as well, also where it is about to be dropped.
         protocol_checks.check_writable(before, {}, table, pending.snapshot.schema)

@@ -1,0 +1,162 @@
+"""Conditions of commit coordinators and of the tables that they manage."""
+
+from __future__ import annotations
+
+from delta_ds.conditions.record import ErrorCondition
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    NotADeltaTableError,
+    StorageError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)
+
+UNKNOWN_COMMIT_COORDINATOR = ErrorCondition(
+    "DELTA_UNKNOWN_COMMIT_COORDINATOR",
+    InvalidOptionError,
+    "42616",
+    "there is no commit coordinator {value!r}: the storage option commitCoordinator is one of {known:list}{hint}",
+    parameters=("value",),
+    family="argument",
+)
+COORDINATOR_OPTION_MISSING = ErrorCondition(
+    "DELTA_COORDINATOR_OPTION_MISSING",
+    InvalidOptionError,
+    "42616",
+    "the storage option {option!r} is missing: {what}",
+    parameters=("option",),
+    family="argument",
+)
+COORDINATOR_NEEDS_NAME = COORDINATOR_OPTION_MISSING.also(
+    "the storage option {option!r} is missing: {coordinator} does not find tables by their address {location}; name "
+    "the table, such as catalogTable=main.sales.orders",
+    parameters=("option", "coordinator", "location"),
+)
+COORDINATOR_LOCATION_MISSING = COORDINATOR_OPTION_MISSING.also(
+    "{coordinator} does not say where tables lie: give the location of the new table {table}",
+    parameters=("coordinator", "table"),
+)
+COORDINATOR_AND_DYNAMODB = UNKNOWN_COMMIT_COORDINATOR.also(
+    "commitCoordinator and logStore=dynamodb (or ddbTableName) exclude each other: give one of them"
+)
+UNKNOWN_MAINTENANCE = ErrorCondition(
+    "DELTA_UNKNOWN_MAINTENANCE_OPERATION",
+    InvalidOptionError,
+    "42616",
+    "there is no maintenance operation {value!r} that a coordinator could permit; there are {known:list}",
+    parameters=("value",),
+    family="argument",
+)
+COORDINATOR_UNAVAILABLE = ErrorCondition(
+    "DELTA_COORDINATOR_UNAVAILABLE",
+    StorageError,
+    "58030",
+    "cannot {verb} table {table}: {coordinator} does not answer or refuses: {reason}",
+    parameters=("table", "coordinator"),
+    family="runtime",
+)
+COORDINATOR_TABLE_NOT_FOUND = ErrorCondition(
+    "DELTA_COORDINATOR_TABLE_NOT_FOUND",
+    NotADeltaTableError,
+    "42P01",
+    "{coordinator} knows no table {table}. Check the name and the location, or create the table there first",
+    parameters=("table", "coordinator"),
+)
+COORDINATOR_TABLE_EXISTS = ErrorCondition(
+    "DELTA_COORDINATOR_TABLE_EXISTS",
+    InvalidOptionError,
+    "42P07",
+    "{coordinator} has a table {table} already, at {location}; nothing was changed. Use another name and location, or "
+    "drop that one first",
+    parameters=("table", "coordinator", "location"),
+)
+COORDINATOR_LOCATION_MISMATCH = ErrorCondition(
+    "DELTA_COORDINATOR_LOCATION_MISMATCH",
+    InvalidOptionError,
+    "42616",
+    "table {table} of {coordinator} lies at {location}, not at {path}; nothing was read or written. Give the table's "
+    "own path, or the name of the table that lies there",
+    parameters=("table", "coordinator", "location", "path"),
+    family="argument",
+)
+COORDINATOR_CANNOT = ErrorCondition(
+    "DELTA_COORDINATOR_CANNOT",
+    UnsupportedOperationError,
+    "0A000",
+    "{coordinator} cannot {what}",
+    parameters=("coordinator",),
+    family="operation",
+)
+CATALOG_MANAGED_MISMATCH = ErrorCondition(
+    "DELTA_CATALOG_MANAGED_MISMATCH",
+    UnsupportedFeatureError,
+    "KD00G",
+    family="state",
+)
+MANAGED_WITHOUT_FEATURE = CATALOG_MANAGED_MISMATCH.also(
+    "table {table} is managed by a commit coordinator, but its protocol lacks the feature catalogManaged, so that "
+    "others may commit past the coordinator; it is neither read nor written. Drop it there, and use it by path",
+    parameters=("table",),
+)
+FEATURE_WITHOUT_MANAGER = CATALOG_MANAGED_MISMATCH.also(
+    "table {table} has the feature catalogManaged, but the commit coordinator that was named does not manage its "
+    "commits; it is neither read nor written. Name the coordinator that does",
+    parameters=("table",),
+)
+MAINTENANCE_NOT_ALLOWED = ErrorCondition(
+    "DELTA_CATALOG_MANAGED_MAINTENANCE_BLOCKED",
+    UnsupportedOperationError,
+    "42KD4",
+    "{operation} is not allowed on table {table}: {coordinator} manages it and does not permit {permission}. Nothing "
+    "was changed; whoever runs the coordinator can permit it",
+    parameters=("operation", "table", "permission"),
+    family="operation",
+)
+PUBLISHED_COMMIT_MISSING = ErrorCondition(
+    "DELTA_PUBLISHED_COMMIT_MISSING",
+    StorageError,
+    "XXKDS",
+    "{coordinator} says that version {version} of table {table} is published, but {path} is not there; restore it, or "
+    "register the table anew with the versions that its log has",
+    parameters=("table", "version", "path"),
+    family="state",
+)
+PUBLISHED_COMMIT_DIFFERS = ErrorCondition(
+    "DELTA_PUBLISHED_COMMIT_DIFFERS",
+    StorageError,
+    "XXKDS",
+    "{path} of table {table} is not the commit that {coordinator} ratified as version {version}: somebody wrote it "
+    "past the coordinator. Move it elsewhere; the ratified commit takes its place with the next one",
+    parameters=("table", "version", "path"),
+    family="state",
+)
+COMMIT_PAST_COORDINATOR = ErrorCondition(
+    "DELTA_COMMIT_PAST_COORDINATOR",
+    StorageError,
+    "XXKDS",
+    "{path} of table {table} is not written: its commits are ratified by a coordinator",
+    parameters=("table", "path"),
+    family="state",
+)
+MANAGED_FEATURE_NEEDED = ErrorCondition(
+    "DELTA_CATALOG_MANAGED_FEATURE_NEEDED",
+    UnsupportedOperationError,
+    "0AKDE",
+    "table feature {feature} of {table} cannot be dropped, as a catalog manages the table; nothing was written",
+    parameters=("feature", "table"),
+    family="operation",
+)
+IN_COMMIT_TIMESTAMPS_NEEDED = MANAGED_FEATURE_NEEDED.also(
+    "in-commit timestamps of {table} cannot be turned off ({property}), as a catalog manages the table; nothing was "
+    "written",
+    parameters=("table", "property"),
+)
+UNMANAGED_TABLE_THERE = ErrorCondition(
+    "DELTA_UNMANAGED_TABLE_AT_LOCATION",
+    StorageError,
+    "42P07",
+    "at {table} there is a table already, of which {coordinator} knows no version; nothing was written. A table is "
+    "catalog-managed from its creation or never: copy its rows into a new one",
+    parameters=("table", "coordinator"),
+    family="state",
+)

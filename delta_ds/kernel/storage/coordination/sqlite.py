@@ -1,0 +1,163 @@
+"""The embedded coordinator: a SQLite database on this machine, for any number of its processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+from delta_ds.conditions.coordination import COORDINATOR_OPTION_MISSING, COORDINATOR_UNAVAILABLE
+from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage.coordination.sql import SCHEMA, SCHEMA_VERSION, SqlCoordinator
+from delta_ds.kernel.storage.store_options import COORDINATOR_URL, store_options
+
+_PATIENCE_S = 30.0  # for other transactions, each of which takes milliseconds
+_connections = threading.local()
+_of_another_process: list[
+    sqlite3.Connection
+] = []  # never closed here: that would harm the locks of the parent
+
+
+class SQLiteCoordinator(SqlCoordinator):
+    """Tables and their unpublished commits in one SQLite file, in write-ahead mode.
+
+    Only for processes of one machine: SQLite's locks do not hold on file systems across a network.
+
+    Parameters
+    ----------
+    options
+        `coordinatorUrl`: the path of the database, which `create` makes where it is missing.
+    """
+
+    kind: ClassVar[str] = "sqlite"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        given = store_options(options).get(COORDINATOR_URL, "")
+        if not given:
+            raise COORDINATOR_OPTION_MISSING(
+                option=COORDINATOR_URL, what="for the coordinator sqlite it is the path of its database"
+            )
+        self.path = os.path.abspath(given.removeprefix("sqlite://"))
+
+    def describe(self) -> str:
+        return f"the coordinator sqlite at {self.path}"
+
+    @contextmanager
+    def _transaction(
+        self, verb: str, table: str, *, writes: bool = False, creates: bool = False
+    ) -> Iterator[_Statements]:
+        try:
+            connection = self._connection(creates)
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        except (sqlite3.Error, OSError) as error:
+            raise self._unavailable(verb, table, error) from error
+        try:
+            yield _Statements(connection)
+        except sqlite3.Error as error:
+            self._roll_back(connection)
+            raise self._unavailable(verb, table, error) from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if connection.in_transaction:  # refused, and it can still be taken back
+                self._roll_back(connection)
+                raise self._unavailable(verb, table, error) from error
+            if not writes:
+                return
+            self._forget()
+            raise UncertainWriteError(
+                f"{self.describe()} did not confirm a transaction on table {table}: {error}",
+                parameters={"table": table},
+            ) from error
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.rollback()
+        except sqlite3.Error:
+            self._forget()  # its next user connects anew; what was not committed is gone with the connection
+
+    def _unavailable(self, verb: str, table: str, error: Exception) -> StorageError:
+        reason = str(error)
+        if isinstance(error, FileNotFoundError):
+            reason = "there is no such database; it is made when the first table is created there"
+        return COORDINATOR_UNAVAILABLE(verb=verb, table=table, coordinator=self.describe(), reason=reason)
+
+    # --- connections: one of each thread and database
+
+    def _connection(self, creates: bool) -> sqlite3.Connection:
+        known: dict[str, tuple[int, int, sqlite3.Connection]] = _connections.__dict__.setdefault("open", {})
+        if not creates or os.path.exists(self.path):
+            found = os.stat(self.path).st_ino
+            entry = known.get(self.path)
+            if entry is not None and entry[:2] == (os.getpid(), found):
+                return entry[2]
+            self._forget()
+        else:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        connection = self._opened(creates)
+        known[self.path] = (os.getpid(), os.stat(self.path).st_ino, connection)
+        return connection
+
+    def _forget(self) -> None:
+        entry = _connections.__dict__.get("open", {}).pop(self.path, None)
+        if entry is None:
+            return
+        if entry[0] != os.getpid():
+            _of_another_process.append(entry[2])
+            return
+        with suppress(sqlite3.Error):
+            entry[2].close()
+
+    def _opened(self, creates: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0 and creates:
+                self._make(connection)
+            elif version != SCHEMA_VERSION:
+                raise sqlite3.DatabaseError(
+                    "it holds no coordinator" if not version
+                    else f"its schema has version {version}, and this version of delta_ds knows {SCHEMA_VERSION}"
+                )  # fmt: skip
+            # A ratified commit survives a power failure: the log of the database is flushed at each transaction.
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in SCHEMA:
+                connection.execute(statement.format(big="INTEGER", blob="BLOB"))
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+class _Statements:
+    """The statements of a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def change(self, sql: str, *values: Any) -> int:
+        """How many rows a statement changed."""
+        return self._connection.execute(sql, values).rowcount

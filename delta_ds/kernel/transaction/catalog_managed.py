@@ -1,0 +1,67 @@
+"""What a commit to a catalog-managed table has to have: the feature with what it needs, and in-commit timestamps.
+
+Source: PROTOCOL.md, "Catalog-managed Table Enablement", "Writer Requirements for Catalog-managed tables";
+protocol-checklist CAT-W-03.
+"""
+
+from __future__ import annotations
+
+from delta_ds.conditions.coordination import IN_COMMIT_TIMESTAMPS_NEEDED, MANAGED_FEATURE_NEEDED
+from delta_ds.kernel.actions import Protocol
+from delta_ds.kernel.features import (
+    CATALOG_MANAGED,
+    FEATURE_READER_VERSION,
+    FEATURE_WRITER_VERSION,
+    FEATURES,
+    IN_COMMIT_TIMESTAMP,
+)
+from delta_ds.kernel.operations import UNSET_TBLPROPERTIES
+from delta_ds.kernel.properties import ENABLE_IN_COMMIT_TIMESTAMPS
+from delta_ds.kernel.transaction.pending import Pending
+from delta_ds.records import replace
+
+_NEEDED = (CATALOG_MANAGED, *CATALOG_MANAGED.depends_on)
+
+
+def complete(pending: Pending) -> None:
+    """Give a new table of a catalog its features, and keep those and the timestamps of one that is there.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The commit gives up what a catalog-managed table needs; nothing was written.
+    """
+    if not pending.storage.managed:
+        return
+    if pending.snapshot is None and pending.new_protocol is not None:
+        pending.new_protocol = pending.protocol = _managed(pending.new_protocol)
+    _keep_features(pending)
+    _keep_timestamps(pending)
+
+
+def _managed(protocol: Protocol) -> Protocol:
+    names = protocol.supported | {feature.name for feature in _NEEDED}
+    readers = {n for n in names if n in FEATURES and FEATURES[n].needs_reader} | set(
+        protocol.reader_features or ()
+    )
+    return Protocol(FEATURE_READER_VERSION, FEATURE_WRITER_VERSION, frozenset(readers), names)
+
+
+def _keep_features(pending: Pending) -> None:
+    before, new = pending.snapshot, pending.new_protocol
+    if before is None or new is None:
+        return
+    lost = [f.name for f in _NEEDED if before.protocol.supports(f) and not new.supports(f)]
+    if lost:
+        raise MANAGED_FEATURE_NEEDED(feature=lost[0], table=pending.table)
+
+
+def _keep_timestamps(pending: Pending) -> None:
+    new = pending.new_metadata
+    if new is None or pending.state.enabled(IN_COMMIT_TIMESTAMP):
+        return
+    name = ENABLE_IN_COMMIT_TIMESTAMPS.name
+    if name in new.configuration or pending.operation == UNSET_TBLPROPERTIES:
+        raise IN_COMMIT_TIMESTAMPS_NEEDED(table=pending.table, property=name)
+    # Of a table that is new, or that takes the place of one.
+    pending.new_metadata = pending.metadata = replace(new, configuration={**new.configuration, name: "true"})
