@@ -5,7 +5,6 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     InvalidOptionError,
-    NotADeltaTableError,
     StorageError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
@@ -55,9 +54,10 @@ COORDINATOR_UNAVAILABLE = ErrorCondition(
     parameters=("table", "coordinator"),
     family="runtime",
 )
+# No `NotADeltaTableError`, which says that a new table can be made at the place.
 COORDINATOR_TABLE_NOT_FOUND = ErrorCondition(
     "DELTA_COORDINATOR_TABLE_NOT_FOUND",
-    NotADeltaTableError,
+    StorageError,
     "42P01",
     "{coordinator} knows no table {table}. Check the name and the location, or create the table there first",
     parameters=("table", "coordinator"),

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from delta_ds._version import __version__
-from delta_ds.conditions.coordination import FEATURE_WITHOUT_MANAGER, MANAGED_WITHOUT_FEATURE
 from delta_ds.conditions.protocol import (
     FEATURES_PROTOCOL_METADATA_MISMATCH,
     GEOSPATIAL_NOT_SUPPORTED,
@@ -97,12 +96,15 @@ def check_managed(protocol: TableProtocol, storage: Storage) -> None:
     Source: PROTOCOL.md, "Table Discovery"; protocol-checklist CAT-R-01, CAT-RW-05.
     """
     listed = CATALOG_MANAGED.name in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    if listed and not storage.managed:
+    if listed == storage.managed:
+        return
+    from delta_ds.conditions.coordination import FEATURE_WITHOUT_MANAGER, MANAGED_WITHOUT_FEATURE
+
+    if listed:
         if uses_coordinator(storage.options):
             raise FEATURE_WITHOUT_MANAGER(table=storage.url)
         raise PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED(path=storage.url)
-    if storage.managed and not listed:
-        raise MANAGED_WITHOUT_FEATURE(table=storage.url)
+    raise MANAGED_WITHOUT_FEATURE(table=storage.url)
 
 
 def check_writable(

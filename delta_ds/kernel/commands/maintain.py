@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from delta_ds.exceptions import DeltaConcurrentModificationException
+from delta_ds.conditions.coordination import MAINTENANCE_NOT_ALLOWED
+from delta_ds.exceptions import DeltaConcurrentModificationException, UnsupportedOperationError
 from delta_ds.kernel.commands.compute_statistics import compute_statistics
 from delta_ds.kernel.commands.health import CHECKPOINT, STATISTICS, VACUUM, Due, Health, health_of
 from delta_ds.kernel.commands.optimize.command import optimize
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 # checkpoint is of the last version.
 ORDER = (OPTIMIZE.name, REORG.name, STATISTICS, VACUUM, CHECKPOINT)
 
-Outcome = Literal["planned", "done", "conflict", "not asked for"]
+Outcome = Literal["planned", "done", "conflict", "not asked for", "not allowed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Step:
         Why it is due, with numbers.
     outcome
         `planned`: a dry run would do it. `done`. `conflict`: a commit of somebody else contradicted it, and nothing
-        of it was committed. `not asked for`: it is due, and needs `vacuum`.
+        of it was committed. `not asked for`: it is due, and needs `vacuum`. `not allowed`: the catalog that manages
+        the table does not permit it.
     version
         The newest version after it; None where it did not run.
     seconds
@@ -47,7 +49,7 @@ class Step:
     metrics
         What it did, under the names of the history.
     error
-        What contradicted it; None where nothing did.
+        What contradicted or forbade it; None where nothing did.
 
     Examples
     --------
@@ -281,4 +283,8 @@ def _run(command: str, reason: str, runner: Callable[[], Mapping[str, Any]]) -> 
     except DeltaConcurrentModificationException as error:
         text = f"[{error.condition}] {error.text}"
         return Step(command, reason, "conflict", seconds=time.monotonic() - started, error=text)
+    except UnsupportedOperationError as error:
+        if error.condition != MAINTENANCE_NOT_ALLOWED.name:
+            raise
+        return Step(command, reason, "not allowed", error=f"[{error.condition}] {error.text}")
     return Step(command, reason, "done", seconds=time.monotonic() - started, metrics=metrics)

@@ -46,6 +46,7 @@ from delta_ds.kernel.properties import (
     LOG_RETENTION,
 )
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.table_state import TableState
 
 _DAY_MS = 86_400_000
@@ -72,6 +73,8 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
 
     Raises
     ------
+    UnsupportedOperationError
+        A catalog manages the table and does not permit it.
     LogError
         The log cannot be read; nothing was deleted.
     StorageError
@@ -80,6 +83,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     Source: PROTOCOL.md, "Metadata Cleanup".
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
+    storage.check_allowed(Maintenance.LOG_CLEANUP, "log clean-up")
     listing = list_log(storage)
     if all(file.status.modified_ms > _midnight(now) for file in listing.commits.values()):
         return []  # whatever the retention is: as often as checkpoints are written, the usual case

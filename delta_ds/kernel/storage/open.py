@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from delta_ds.conditions.coordination import COORDINATOR_AND_DYNAMODB
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
@@ -68,6 +67,7 @@ def open_plain(address: Address, storage_options: Mapping[str, Any] | None) -> S
 
 
 def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storage:
+    from delta_ds.conditions.coordination import COORDINATOR_AND_DYNAMODB
     from delta_ds.kernel.storage.coordination.registry import coordinator_for
     from delta_ds.kernel.storage.coordination.storage import CoordinatedStorage
 

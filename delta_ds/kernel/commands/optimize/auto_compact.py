@@ -22,6 +22,7 @@ from delta_ds.kernel.commands.optimize.planning import in_partitions
 from delta_ds.kernel.commands.optimize.request import COMPACT, OptimizeRequest, OptimizeSettings
 from delta_ds.kernel.options import settings
 from delta_ds.kernel.properties import AUTO_COMPACT, AUTO_OPTIMIZE
+from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.value_types import parse_size
 from delta_ds.records import dataclass
 
@@ -130,7 +131,7 @@ def auto_compact(
         if snapshot is None or not partitions or not is_enabled(snapshot.metadata.configuration, settings):
             return None
         chosen = _crowded_partitions(snapshot, partitions, settings)
-        if not chosen:
+        if not chosen or not log.storage.allows(Maintenance.OPTIMIZE):
             return None
         sizes = OptimizeSettings(
             min_file_size=settings.small, max_file_size=settings.max_file_size, max_deleted_rows_ratio=1.0

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.kernel import operations
 from delta_ds.kernel.arrow_buffers import integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
 from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
@@ -26,6 +27,7 @@ from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.properties import DATA_SKIPPING_NUM_INDEXED_COLS, TARGET_FILE_SIZE
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.column_paths import show
+from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ def plan_optimize(log: DeltaLog, request: OptimizeRequest) -> OptimizePlan:
     """
     snapshot = log.start_transaction().snapshot
     assert snapshot is not None
+    name = operations.REORG.name if request.kind in REORG else operations.OPTIMIZE.name
+    log.storage.check_allowed(Maintenance.OPTIMIZE, name)
     return plan_for(snapshot, request)
 
 

@@ -29,6 +29,7 @@ from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.storage.uri import unambiguous
 from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import dataclass, replace
@@ -136,6 +137,8 @@ def vacuum(
     snapshot = log.snapshot()
     configuration = snapshot.metadata.configuration
     snapshot.table_state.check_writable()
+    if not dry_run:
+        log.storage.check_allowed(Maintenance.VACUUM, "VACUUM")
     horizon = horizon_of(configuration, log.storage.url, retention_hours, checked=retention_check, now_ms=now)
     with Work("VACUUM", log.storage.url) as work:
         with work.phase("listing") as phase:

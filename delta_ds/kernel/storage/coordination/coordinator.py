@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
+from delta_ds.conditions.coordination import COORDINATOR_CANNOT, COORDINATOR_NEEDS_NAME
 from delta_ds.kernel.storage.coordination.records import (
     ManagedTable,
     ProposedCommit,
     RatifiedCommits,
 )
 from delta_ds.kernel.storage.maintenance import Maintenance
-from delta_ds.kernel.storage.store_options import SecretOptions
+from delta_ds.kernel.storage.store_options import CATALOG_TABLE, SecretOptions
 
 
 class CommitCoordinator(ABC):
@@ -61,13 +62,11 @@ class CommitCoordinator(ABC):
 
         Raises
         ------
-        NotADeltaTableError
-            `COORDINATOR_TABLE_NOT_FOUND`: there is none.
         StorageError
-            `COORDINATOR_UNAVAILABLE`: the coordinator does not answer, or refuses.
+            `COORDINATOR_TABLE_NOT_FOUND`: there is none. `COORDINATOR_UNAVAILABLE`: the coordinator does not answer,
+            or refuses.
         """
 
-    @abstractmethod
     def resolve_location(self, location: str) -> ManagedTable:
         """The table that lies at an address, for who gives a path and no `catalogTable`.
 
@@ -78,13 +77,12 @@ class CommitCoordinator(ABC):
 
         Raises
         ------
-        NotADeltaTableError
-            `COORDINATOR_TABLE_NOT_FOUND`: there is none.
         InvalidOptionError
             `COORDINATOR_NEEDS_NAME`: it cannot look tables up by address.
         StorageError
             As `resolve`.
         """
+        raise COORDINATOR_NEEDS_NAME(option=CATALOG_TABLE, coordinator=self.describe(), location=location)
 
     @abstractmethod
     def ratified(
@@ -99,7 +97,7 @@ class CommitCoordinator(ABC):
 
         Raises
         ------
-        NotADeltaTableError, StorageError
+        StorageError
             As `resolve`.
         """
 
@@ -180,7 +178,6 @@ class CommitCoordinator(ABC):
     def drop(self, name: str) -> None:
         """Forget a table; its files stay. Raises as `resolve`."""
 
-    @abstractmethod
     def moment(self, tables: Sequence[ManagedTable]) -> list[RatifiedCommits]:
         """What `ratified` says of several tables at one and the same moment, in their order.
 
@@ -188,9 +185,12 @@ class CommitCoordinator(ABC):
         ------
         UnsupportedOperationError
             `COORDINATOR_CANNOT`: it has no such answer.
-        NotADeltaTableError, StorageError
+        StorageError
             As `resolve`.
         """
+        raise COORDINATOR_CANNOT(
+            coordinator=self.describe(), what="say what is ratified of several tables at one moment"
+        )
 
     @abstractmethod
     def allows(self, table: ManagedTable) -> frozenset[Maintenance]:

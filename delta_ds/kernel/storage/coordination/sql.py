@@ -230,7 +230,7 @@ class SqlCoordinator(CommitCoordinator):
         ------
         InvalidOptionError
             One is no value of `Maintenance`.
-        NotADeltaTableError, StorageError
+        StorageError
             As `resolve`.
         """
         permitted = _spelled(maintenance(operations))

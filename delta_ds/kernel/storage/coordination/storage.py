@@ -95,7 +95,7 @@ class CoordinatedStorage(Storage):
 
         Raises
         ------
-        NotADeltaTableError, StorageError
+        StorageError
             The coordinator does not know it, or does not answer.
         InvalidOptionError
             It lies elsewhere.

@@ -1,0 +1,207 @@
+"""Commits by a coordinator: staged, ratified, published in order; and what becomes of them when something fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_ds.exceptions import StorageError, UncertainWriteError, UnsupportedOperationError
+from delta_ds.kernel.storage.store_options import without_coordinator
+from spark_tests.kernel.storage.coordination.helpers import FAULTY, FaultyCoordinator, Managed
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Iterator[Managed]:
+    FaultyCoordinator.reset()
+    yield Managed(tmp_path, FAULTY)
+    FaultyCoordinator.reset()
+
+
+def fails(error: Exception) -> None:
+    raise error
+
+
+def unavailable() -> None:
+    fails(StorageError("the coordinator is away"))
+
+
+def unanswered() -> None:
+    fails(UncertainWriteError("no answer"))
+
+
+def once(name: str, when: dict[str, object], action: object) -> None:
+    """Let something happen at the next call, and at no later one."""
+
+    def run() -> None:
+        del when[name]
+        action()  # type: ignore[operator]
+
+    when[name] = run
+
+
+def test_the_first_commit_makes_a_managed_table_with_what_it_needs(managed: Managed) -> None:
+    managed.append(1)
+    snapshot = managed.open().snapshot()
+    assert (snapshot.protocol.min_reader, snapshot.protocol.min_writer) == (3, 7)
+    assert {"catalogManaged", "vacuumProtocolCheck"} <= (snapshot.protocol.reader_features or set())
+    needed = {"catalogManaged", "vacuumProtocolCheck", "inCommitTimestamp", "appendOnly", "invariants"}
+    assert needed <= (snapshot.protocol.writer_features or set())
+    assert snapshot.properties["delta.enableInCommitTimestamps"] == "true"
+    first = json.loads((managed.path / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])[
+        "commitInfo"
+    ]
+    assert first["txnId"] and first["inCommitTimestamp"] == first["timestamp"]
+
+
+def test_published_bytes_are_the_staged_ones_and_timestamps_grow(managed: Managed) -> None:
+    times = []
+    for number in range(4):
+        managed.append(number)
+    log = managed.path / "_delta_log"
+    for name in managed.staged():
+        published = (log / f"{name[:20]}.json").read_bytes()
+        assert published == (log / "_staged_commits" / name).read_bytes()
+        times.append(json.loads(published.splitlines()[0])["commitInfo"]["inCommitTimestamp"])
+    assert times == sorted(set(times)) and len(times) == 4
+    assert managed.coordinator.ratified(managed.table).commits == ()
+
+
+def test_a_commit_that_was_ratified_and_not_published_is_read_and_published_by_the_next(
+    managed: Managed,
+) -> None:
+    managed.append(0)
+    FaultyCoordinator.after["ratify"] = lambda: fails(KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        managed.append(1)
+    FaultyCoordinator.reset()
+    assert managed.published() == [0]
+    assert managed.ids() == [0, 1]
+    assert [c.version for c in managed.coordinator.ratified(managed.table).commits] == [1]
+    managed.append(2)
+    assert managed.published() == [0, 1, 2]
+    assert managed.coordinator.ratified(managed.table).commits == ()
+
+
+def test_a_failing_publication_fails_no_commit(managed: Managed, caplog: pytest.LogCaptureFixture) -> None:
+    managed.append(0)
+    FaultyCoordinator.before["published"] = unavailable
+    assert managed.append(1) == 1
+    assert "commit_left_unpublished" in caplog.text
+    FaultyCoordinator.reset()
+    assert managed.append(2) == 2
+    assert managed.published() == [0, 1, 2]
+
+
+def test_a_lost_answer_to_a_commit_that_was_ratified_is_found_out(managed: Managed) -> None:
+    managed.append(0)
+    once("ratify", FaultyCoordinator.after, unanswered)  # type: ignore[arg-type]
+    assert managed.append(1) == 1
+    assert managed.ids() == [0, 1]
+
+
+def test_a_lost_request_is_sent_again(managed: Managed) -> None:
+    managed.append(0)
+    once("ratify", FaultyCoordinator.before, unanswered)  # type: ignore[arg-type]
+    assert managed.append(1) == 1
+    assert managed.ids() == [0, 1]
+    assert len(managed.staged()) == 2
+
+
+def test_a_commit_of_which_nothing_can_be_found_out_keeps_its_files(
+    managed: Managed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delta_ds.kernel.storage.coordination.log_store.pause", lambda attempt: None)
+    managed.append(0)
+    FaultyCoordinator.after["ratify"] = unanswered
+
+    def from_then_on() -> None:
+        FaultyCoordinator.before["ratified"] = unavailable
+
+    FaultyCoordinator.before["ratify"] = from_then_on
+    with pytest.raises(UncertainWriteError, match="not known whether version 1"):
+        managed.append(1)
+    FaultyCoordinator.reset()
+    assert managed.ids() == [0, 1]  # it was ratified, and its files are there
+
+
+def test_a_refused_commit_leaves_nothing(managed: Managed) -> None:
+    managed.append(0)
+    FaultyCoordinator.before["ratify"] = unavailable
+    with pytest.raises(StorageError, match="the coordinator is away"):
+        managed.append(1)
+    FaultyCoordinator.reset()
+    assert len(managed.staged()) == 1
+    assert len(list(managed.path.glob("*.parquet"))) == 1
+    assert managed.ids() == [0]
+
+
+def test_who_loses_a_version_takes_the_next_one_and_its_staged_file_goes(managed: Managed) -> None:
+    managed.append(0)
+    once("ratify", FaultyCoordinator.before, lambda: managed.append(1))  # type: ignore[arg-type]
+    assert managed.append(2) == 2
+    assert managed.ids() == [0, 1, 2]
+    assert [name[:20] for name in managed.staged()] == [f"{version:020}" for version in range(3)]
+
+
+def test_a_checkpoint_is_written_of_published_versions_only(managed: Managed) -> None:
+    managed.append(0)
+    FaultyCoordinator.after["ratify"] = lambda: fails(KeyboardInterrupt())  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        managed.append(1)
+    FaultyCoordinator.reset()
+    assert managed.open().checkpoint() == 1
+    assert managed.published() == [0, 1]
+    blocked = managed.path / "_delta_log" / f"{2:020}.json"
+    blocked.mkdir()
+    assert managed.append(2) == 2
+    with pytest.raises(StorageError):
+        managed.open().checkpoint()
+    assert not (managed.path / "_delta_log" / f"{2:020}.checkpoint.parquet").exists()
+
+
+def test_a_commit_written_past_the_coordinator_is_ignored_and_told(
+    managed: Managed, caplog: pytest.LogCaptureFixture
+) -> None:
+    managed.append(0)
+    wrong = managed.path / "_delta_log" / f"{1:020}.json"
+    wrong.write_text('{"commitInfo":{"operation":"WRITE"}}\n')
+    assert managed.ids() == [0]
+    assert managed.append(1) == 1
+    assert "DELTA_PUBLISHED_COMMIT_DIFFERS" in caplog.text or "past the coordinator" in caplog.text
+    assert managed.ids() == [0, 1]
+    wrong.unlink()
+    managed.append(2)
+    assert managed.published() == [0, 1, 2]
+    assert managed.ids() == [0, 1, 2]
+
+
+def test_a_table_that_is_there_already_is_not_taken_over(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from delta_ds import DeltaLog
+
+    DeltaLog(tmp_path / "orders").write(pa.table({"id": [7]}))
+    managed = Managed(tmp_path)
+    with pytest.raises(StorageError) as caught:
+        managed.append(1)
+    assert caught.value.condition == "DELTA_UNMANAGED_TABLE_AT_LOCATION"
+    assert DeltaLog(managed.path, without_coordinator(managed.options)).snapshot().scan().count() == 1
+    assert managed.coordinator.ratified(managed.table).latest == -1
+
+
+@pytest.mark.parametrize("text", ["false", None])
+def test_timestamps_cannot_be_turned_off(managed: Managed, text: str | None) -> None:
+    from delta_ds.kernel.alter.properties import set_properties, unset_properties
+
+    managed.append(0)
+    name = "delta.enableInCommitTimestamps"
+    with pytest.raises(UnsupportedOperationError) as caught:
+        if text is None:
+            unset_properties(managed.open(), [name])
+        else:
+            set_properties(managed.open(), {name: text})
+    assert caught.value.condition == "DELTA_CATALOG_MANAGED_FEATURE_NEEDED"
+    assert managed.open().snapshot().version == 0
