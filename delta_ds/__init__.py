@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder as DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder as DeltaOptimizeBuilder
+    from delta_ds.spark.net_changes import net_changes as net_changes
     from delta_ds.spark.register import Capability as Capability
     from delta_ds.spark.register import Registration as Registration
     from delta_ds.spark.register import register as register
@@ -144,6 +145,7 @@ _HOMES = {
     "Registration": "delta_ds.spark.register",
     "Capability": "delta_ds.spark.register",
     "unregister": "delta_ds.spark.register",
+    "net_changes": "delta_ds.spark.net_changes",
     "ship": "delta_ds.spark.ship",
     "DeltaTable": "delta_ds.spark.table",
     "DeltaTableBuilder": "delta_ds.spark.builder",

@@ -20,6 +20,7 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
+from delta_ds.exceptions import InvalidOptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,13 +54,22 @@ def changes(
     table: Table,
     start: Annotated[int | None, typer.Option("--from", help="The first version.")] = None,
     end: Annotated[int | None, typer.Option("--to", help="The last version.")] = None,
+    net: Annotated[bool, typer.Option("--net", help="What the changes of each key come to.")] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="The last change of each key.")] = False,
+    key: Annotated[str | None, typer.Option("--key", help="The columns that tell rows apart: a,b")] = None,
     limit: Rows = _SHOWN_ROWS,
     zone: Zone = "UTC",
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
     """Rows of the change data feed of some versions; without --from, of the newest."""
-    feed = open_log(table, option).changes(start, end, timezone=zone)
+    if net and latest:
+        raise InvalidOptionError(
+            "--net and --latest say each what becomes of the changes of a key; give one of them"
+        )
+    keys = None if key is None else column_names(key, "--key")
+    kind = "net" if net else "latest" if latest else None
+    feed = open_log(table, option).changes(start, end, timezone=zone, net=kind, keys=keys)
     _print(feed.schema.names, feed.to_batches(), limit, json)
 
 

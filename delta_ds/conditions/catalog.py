@@ -62,8 +62,9 @@ TABLE_CHANGES_ARGUMENTS = ErrorCondition(
     "DELTA_INVALID_TABLE_VALUE_FUNCTION",
     InvalidOptionError,
     "22000",
-    "{function} was given {given} arguments: it takes a table, the first version or timestamp, and if wanted the last "
-    "one, all of them constants that are not NULL",
+    "{function} was given {given} arguments: it takes a table, the first version or timestamp, if wanted the last "
+    "one, and for net changes 'net' or 'latest' and the keys, as in 'a, b'. All of them are constants that are not "
+    "NULL, but that a NULL in place of the last version stands for the latest where keys follow",
     parameters=("function",),
 )
 SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(

@@ -52,6 +52,26 @@ MULTIPLE_CDC_BOUNDARY = ErrorCondition(
     "42614",
     "give either '{end}Version' or '{end}Timestamp' for a change feed, not both",
 )
+NET_CHANGES_KIND = ErrorCondition(
+    "DELTA_NET_CHANGES_KIND",
+    InvalidOptionError,
+    "42616",
+    "invalid value {net!r} for 'net': it is 'net' (the effect of all changes of a key) or 'latest' (the last of them)",
+    parameters=("net",),
+    family="argument",
+)
+NET_OPTION_WITHOUT_KEYS = ErrorCondition(
+    "DELTA_NET_CHANGES_WITHOUT_KEYS",
+    InvalidOptionError,
+    "42601",
+    "net={net} needs 'keys', the columns that tell rows apart: change files hold no row ids that could take their "
+    "place",
+    parameters=("net",),
+    family="argument",
+)
+KEYS_OPTION_WITHOUT_NET = NET_OPTION_WITHOUT_KEYS.also(
+    "'keys' goes with 'net', which says what becomes of the changes of a key: net or latest",
+)
 NO_START_FOR_CDC_READ = ErrorCondition(
     "DELTA_NO_START_FOR_CDC_READ",
     ChangeDataError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import (
     ChangeDataError,
+    InvariantViolationError,
     LogError,
     SchemaError,
     UnsupportedFeatureError,
@@ -18,6 +19,13 @@ CDC_START_VERSION_AFTER_LATEST = ErrorCondition(
     "Start version {start} for change data feed of {table} exceeds the latest table version {latest}",
     parameters=("start", "latest"),
     family="argument",
+)
+CHANGES_COLUMN_MISSING = ErrorCondition(
+    "DELTA_CHANGES_COLUMN_MISSING",
+    SchemaError,
+    "42703",
+    "these are no rows of a change feed: {missing:list} is missing among {columns:list}. Read them with readChangeFeed",
+    parameters=("missing",),
 )
 CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA = ErrorCondition(
     "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA",
@@ -73,6 +81,29 @@ LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE = ErrorCondition(
     "consider a longer delta.logRetentionDuration",
     parameters=("version", "table"),
     family="state",
+)
+NET_CHANGES_DUPLICATE_KEY = ErrorCondition(
+    "DELTA_NET_CHANGES_DUPLICATE_KEY",
+    InvariantViolationError,
+    "23505",
+    "The changes of {table} cannot be netted by {keys:list}, which do not tell rows apart: two rows come, or two go, "
+    'in a row or in one version. Name more columns. The key and the version: "{value}"',
+    parameters=("keys", "value"),
+)
+NET_CHANGES_KEY_NOT_FOUND = ErrorCondition(
+    "DELTA_NET_CHANGES_KEY_NOT_FOUND",
+    SchemaError,
+    "42703",
+    "The changes of {table} cannot be netted by {column!r}, which is no column; {hint}",
+    parameters=("column",),
+)
+NET_CHANGES_KEY_TYPE = ErrorCondition(
+    "DELTA_NET_CHANGES_KEY_TYPE",
+    SchemaError,
+    "42K09",
+    "The changes of {table} cannot be netted by {column!r}: values of type {type} are not compared. Name columns of "
+    "other types",
+    parameters=("column", "type"),
 )
 SCHEMA_CHANGED_WITH_STARTING_OPTIONS = ErrorCondition(
     "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS",

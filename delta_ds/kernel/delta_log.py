@@ -165,6 +165,8 @@ class DeltaLog:
         starting_timestamp: datetime | int | None = None,
         ending_timestamp: datetime | int | None = None,
         timezone: str = "UTC",
+        net: str | None = None,
+        keys: Sequence[str] | None = None,
     ) -> ChangeFeed:
         """The change data feed of a range of versions, both ends inclusive.
 
@@ -177,17 +179,27 @@ class DeltaLog:
             Moments in their place: the first version at or after, the last at or before.
         timezone
             The session time zone, for partition timestamps in local form.
+        net
+            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
+            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
+            They carry the version and time of the last change. None: each change counts.
+        keys
+            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it.
+        InvalidOptionError, SchemaError
+            `net` without `keys` or the other way round; a key is no column.
 
         Examples
         --------
         >>> log = DeltaLog("/data/orders")
         >>> log.changes(1).to_arrow().select(["id", "_change_type", "_commit_version"]).to_pylist()[0]
         {'id': 3, '_change_type': 'insert', '_commit_version': 1}
+        >>> log.changes(0, net="net", keys=["id"]).to_arrow().num_rows
+        4
         """
         from delta_ds.kernel.changes import open_changes
 
@@ -199,6 +211,8 @@ class DeltaLog:
             None if starting_timestamp is None else _milliseconds(starting_timestamp),
             None if ending_timestamp is None else _milliseconds(ending_timestamp),
             timezone,
+            net,
+            keys,
         )
 
     def blame(

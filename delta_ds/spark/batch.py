@@ -88,7 +88,11 @@ class Rows:
 
 
 class Changes:
-    """Reading the change data feed of a range of versions; attributes as for `Rows`."""
+    """Reading the change data feed of a range of versions; attributes as for `Rows`.
+
+    Net changes are made by one task, which reads all columns: where Spark can net, it is not asked for them
+    (`session/reading.py`).
+    """
 
     def __init__(self, feed: ChangeFeed, pin: Pin, metadata_columns: Sequence[str]) -> None:
         self.feed = feed
@@ -101,12 +105,15 @@ class Changes:
             raise InvalidOptionError("a change feed has no metadata columns: leave out 'metadataColumns'")
 
     def plan(self, columns: Sequence[str], predicate: Expression | None) -> ReadPlan:
-        return replace(self.feed.plan_for(columns), timezone=None)
+        return replace(self.feed.plan_for(None if self.feed.net else columns), timezone=None)
 
     def tasks(
         self, columns: Sequence[str], predicate: Expression | None, max_bytes: int
     ) -> list[list[FileSlice]]:
-        return self.feed.tasks(max_bytes)
+        if self.feed.net is None:
+            return self.feed.tasks(max_bytes)
+        slices = self.feed.slices()
+        return [slices] if slices else []
 
 
 class SlicePartition(InputPartition):
@@ -137,9 +144,11 @@ class DeltaReader(DataSourceReader):
         self._time_zone = options.time_zone
         self._table = reading.table
         self._plan = reading.plan(columns, None)
+        self._netted = options.net if isinstance(reading, Changes) else None
+        self._keys = reading.feed.keys if isinstance(reading, Changes) else ()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_storage", "_schema", "_columns", "_time_zone", "_table", "_plan")
+        names = ("_netted", "_keys", "_storage", "_schema", "_columns", "_time_zone", "_table", "_plan")
         return {name: getattr(self, name) for name in names}
 
     def accept_filters(self) -> None:
@@ -171,6 +180,9 @@ class DeltaReader(DataSourceReader):
         DataFileError
             A file is missing or damaged; the message names it, the table and the version.
         """
+        from delta_ds.kernel.changes.net import check_net
+        from delta_ds.kernel.changes.net_memory import net_batches
+        from delta_ds.kernel.data.read.file_columns import output_schema
         from delta_ds.kernel.data.read.reader import read_slices  # which the processes that plan do not need
 
         slices = partition.slices if isinstance(partition, SlicePartition) else ()
@@ -178,5 +190,8 @@ class DeltaReader(DataSourceReader):
             return
         wanted = schemas.to_arrow(self._schema)
         plan = replace(self._plan, timezone=self._time_zone or task_time_zone())
-        for batch in read_slices(self._storage, plan, slices):
+        rows: Iterator[pa.RecordBatch] = read_slices(self._storage, plan, slices)
+        if (net := check_net(self._netted, self._keys or None)) is not None:
+            rows = net_batches(rows, output_schema(plan), self._keys, net, plan.table)
+        for batch in rows:
             yield schemas.conform(batch.select(self._columns), wanted, self._table)

@@ -190,13 +190,15 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
     log = DeltaLog(options.path, options.storage_options)
     if options.change_feed:
         if pin is not None:
-            feed = log.changes(pin.first, pin.last)
+            feed = log.changes(pin.first, pin.last, net=options.net, keys=options.keys)
         else:
             feed = log.changes(
                 options.starting_version,
                 options.ending_version,
                 starting_timestamp=options.starting_timestamp,
                 ending_timestamp=options.ending_timestamp,
+                net=options.net,
+                keys=options.keys,
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
     snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)

@@ -302,7 +302,11 @@ class DeltaTable(TableDescription, Shown):
         return df.alias(self._handle.alias) if self._handle.alias else df
 
     def changes(
-        self, start: int | str | datetime | None = None, end: int | str | datetime | None = None
+        self,
+        start: int | str | datetime | None = None,
+        end: int | str | datetime | None = None,
+        net: str | None = None,
+        keys: Sequence[str] | None = None,
     ) -> DataFrame:
         """The change data feed: the rows that came and went, with `_change_type`, `_commit_version` and
         `_commit_timestamp`. Not in delta-spark, which has read options for it.
@@ -312,12 +316,20 @@ class DeltaTable(TableDescription, Shown):
         start, end
             The first and the last version (int), or timestamps: text in the session time zone, or an aware datetime. By
             default from version 0 to the latest.
+        net
+            What becomes of the changes of one key. `net`: their effect on the range as a whole, an insert, a delete, or
+            both sides of an update; nothing where a row came and went, or is as it was. `latest`: the last of them.
+            They carry the version and time of the last change. None: each change counts.
+        keys
+            With `net`: the columns that tell rows apart, of any type but nested ones. Null is a value like any other.
 
         Raises
         ------
         ChangeDataError
             The range is empty or out of reach, or changes were not recorded in all of it. On Spark Connect, and
             on the portable path, this shows when the rows are asked for.
+        InvariantViolationError
+            When the rows are asked for: two rows have one key.
 
         Examples
         --------
@@ -331,10 +343,17 @@ class DeltaTable(TableDescription, Shown):
         |  4|      insert|              1|
         |  4|      delete|              2|
         +---+------------+---------------+
+        >>> net = table.changes(1, net="net", keys=["id"])
+        >>> net.select("id", "_change_type", "_commit_version").show()
+        +---+------------+---------------+
+        | id|_change_type|_commit_version|
+        +---+------------+---------------+
+        |  3|      insert|              1|
+        +---+------------+---------------+
         """
         from delta_ds.spark.commands.changes import run_changes
 
-        return run_changes(self._handle, start, end)
+        return run_changes(self._handle, start, end, net, keys)
 
     def blame(
         self,

@@ -22,6 +22,9 @@ from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRang
 from delta_ds.kernel.actions import Metadata
 from delta_ds.kernel.arguments import internal
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMaker
+from delta_ds.kernel.changes.key_codes import check_keys
+from delta_ds.kernel.changes.net import Net, check_net
+from delta_ds.kernel.changes.net_memory import net_batches
 from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -49,8 +52,11 @@ def open_changes(
     starting_timestamp: int | None,
     ending_timestamp: int | None,
     timezone: str | None,
+    net: str | None = None,
+    keys: Sequence[str] | None = None,
 ) -> ChangeFeed:
     """The feed of a range; arguments and errors as for `DeltaLog.changes`, timestamps in ms."""
+    kind = check_net(net, keys)
     latest = open_snapshot(storage)
     listing = list_log(storage)
     if starting_timestamp is not None:
@@ -64,7 +70,8 @@ def open_changes(
     if end is not None and end < start:
         raise INVALID_CDC_RANGE(start=start, end=end, table=storage.url)
     last = latest.version if end is None else min(end, latest.version)
-    return ChangeFeed(storage, listing, latest, start, last, timezone)
+    feed = ChangeFeed(storage, listing, latest, start, last, timezone)
+    return feed if kind is None else feed._netted(kind, keys or ())
 
 
 def _first_from(storage: Storage, listing: LogListing, state: TableState, timestamp: int) -> int:
@@ -88,6 +95,8 @@ class ChangeFeed:
     ----------
     start, end
         The first and last version, inclusive.
+    net, keys
+        What becomes of the changes of a key (`net`, `latest`), and its columns; None and none where each change counts.
 
     Examples
     --------
@@ -110,6 +119,8 @@ class ChangeFeed:
         self.start = start
         self.end = end
         self.timezone = timezone
+        self.net: Net | None = None
+        self.keys: tuple[str, ...] = ()
         self._listing = listing
         self._latest = latest
         self._check_log()
@@ -117,6 +128,11 @@ class ChangeFeed:
         files = [listing.commits[version] for version in self._versions]
         self._commits = read_commits(storage, files)
         self._check_range()
+
+    def _netted(self, net: Net, keys: Sequence[str]) -> ChangeFeed:
+        self.keys = check_keys(keys, self._snapshot.schema, self.storage.url)
+        self.net = net
+        return self
 
     @property
     def _versions(self) -> range:
@@ -199,7 +215,7 @@ class ChangeFeed:
         )
 
     def slices(self) -> list[FileSlice]:
-        """One slice a changed file and kind of change, in order of version.
+        """One slice a changed file and kind of change, in order of version; of all changes, also where they are netted.
 
         Examples
         --------
@@ -223,7 +239,7 @@ class ChangeFeed:
     def tasks(
         self, max_partition_bytes: int = DEFAULT_PARTITION_BYTES, parallelism: int | None = None
     ) -> list[list[FileSlice]]:
-        """The slices packed into tasks of about equal size, largest first.
+        """The slices packed into tasks of about equal size, largest first; of all changes, as `slices`.
 
         Parameters
         ----------
@@ -238,7 +254,12 @@ class ChangeFeed:
         return pack(self.slices(), max_partition_bytes, parallelism or os.cpu_count() or 1)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows, version by version.
+        """The changed rows, version by version; net changes in parts, with both sides of an update together.
+
+        Raises
+        ------
+        InvariantViolationError
+            Of net changes: the keys do not tell rows apart.
 
         Examples
         --------
@@ -246,8 +267,14 @@ class ChangeFeed:
         >>> next(batches).schema.names
         ['id', 'country', 'amount', '_change_type', '_commit_version', '_commit_timestamp']
         """
-        for piece in self.slices():
-            yield from read_slices(self.storage, self.plan, [piece])
+        changes = (
+            batch for piece in self.slices() for batch in read_slices(self.storage, self.plan, [piece])
+        )
+        if self.net is None:
+            yield from changes
+        else:
+            schema = output_schema(self.plan)
+            yield from net_batches(changes, schema, self.keys, self.net, self.storage.url)
 
     def to_arrow(self) -> pa.Table:
         """The changed rows as one Arrow table; files are read in parallel.
@@ -258,6 +285,9 @@ class ChangeFeed:
         [0, 0, 1, 1]
         """
         import pyarrow as pa
+
+        if self.net is not None:
+            return pa.Table.from_batches(self.to_batches(), schema=output_schema(self.plan))
 
         def read(piece: FileSlice) -> list[pa.RecordBatch]:
             return list(read_slices(self.storage, self.plan, [piece]))

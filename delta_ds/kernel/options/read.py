@@ -10,7 +10,9 @@ from typing import Any
 from delta_ds.conditions.classes import PATH_MISSING
 from delta_ds.conditions.options import (
     INVALID_TIMESTAMP_FORMAT,
+    KEYS_OPTION_WITHOUT_NET,
     MULTIPLE_CDC_BOUNDARY,
+    NET_OPTION_WITHOUT_KEYS,
     NO_START_OPTION_FOR_CDC_READ,
     ONEOF_IN_TIMETRAVEL,
     TIME_TRAVEL_INVALID_BEGIN_VALUE,
@@ -55,6 +57,8 @@ class ReadOptions:
         Read changes instead of rows.
     starting_version, ending_version, starting_timestamp, ending_timestamp
         The range of changes, both ends inclusive.
+    net, keys
+        What becomes of the changes of one key, and its columns; see `DeltaLog.changes`. None: each change counts.
     columns
         The names of the columns to read, in this order; None: all.
     metadata_columns
@@ -75,6 +79,8 @@ class ReadOptions:
     ending_version: int | None = None
     starting_timestamp: datetime | None = None
     ending_timestamp: datetime | None = None
+    net: str | None = None
+    keys: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     metadata_columns: tuple[str, ...] = ()
     storage_options: dict[str, Any] = field(default_factory=SecretOptions, repr=False)
@@ -88,6 +94,12 @@ def _parse_metadata_columns(text: str, zone: tzinfo) -> tuple[str, ...]:
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(METADATA_COLUMNS)}")
     return chosen
+
+
+def _net(text: str, zone: tzinfo) -> str:
+    if text.strip().lower() not in ("net", "latest"):
+        raise ValueError("it is net (the effect of all changes of a key) or latest (the last of them)")
+    return text.strip().lower()
 
 
 READ_OPTIONS: tuple[Option, ...] = (
@@ -124,6 +136,13 @@ READ_OPTIONS: tuple[Option, ...] = (
         "ending_timestamp", timestamp, condition=TIMESTAMP_INVALID.name,
     ),
     Option(
+        "net", "text", None, "net: what the changes of a key come to, latest: the last of them; goes with `keys`",
+        "net", _net,
+    ),
+    Option(
+        "keys", "names", None, "the columns that tell rows apart: a, `b, with comma`", "keys", names,
+    ),
+    Option(
         "columns", "names", "all", "read these columns only, in this order: a, `b, with comma`",
         "columns", names,
     ),
@@ -142,7 +161,14 @@ READ_OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 
 READ = OptionSet("read", READ_OPTIONS)
-_CHANGE_FEED_ONLY = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
+_CHANGE_FEED_ONLY = (
+    "startingVersion",
+    "startingTimestamp",
+    "endingVersion",
+    "endingTimestamp",
+    "net",
+    "keys",
+)
 
 
 def parse_read_options(options: Mapping[str, Any], session_time_zone: str = "UTC") -> ReadOptions:
@@ -179,11 +205,26 @@ def _check_combination(texts: Mapping[str, str], change_feed: bool) -> None:
         return
     if travels:
         raise UNSUPPORTED_TIME_TRAVEL_OF_CHANGES()
+    check_net(texts)
     for end in ("starting", "ending"):
         if f"{end}Version" in texts and f"{end}Timestamp" in texts:
             raise MULTIPLE_CDC_BOUNDARY(end=end)
     if "startingVersion" not in texts and "startingTimestamp" not in texts:
         raise NO_START_OPTION_FOR_CDC_READ()
+
+
+def check_net(texts: Mapping[str, str]) -> None:
+    """Refuse one of the options `net` and `keys` without the other.
+
+    Parameters
+    ----------
+    texts
+        What was given, by canonical name.
+    """
+    if "net" in texts and "keys" not in texts:
+        raise NET_OPTION_WITHOUT_KEYS(net=texts["net"])
+    if "keys" in texts and "net" not in texts:
+        raise KEYS_OPTION_WITHOUT_NET()
 
 
 def split_path_suffix(path: str, time_zone: str = "UTC") -> tuple[str, int | None, datetime | None]:

@@ -17,7 +17,7 @@ from delta_ds.conditions.options import (
 from delta_ds.events.streaming import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
-from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS
+from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS, check_net
 from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
@@ -55,6 +55,8 @@ class StreamReadOptions:
         A commit that is missing from the log ends the stream; False: it is passed over.
     change_feed
         Read changes instead of rows.
+    net, keys
+        What becomes of the changes of one key within a batch, and its columns; see `DeltaLog.changes`.
     schema_tracking_location, source_tracking_id
         A folder for the schema log, and what tells two sources apart that read one table with one location.
     allow_column_rename, allow_column_drop, allow_type_change
@@ -75,6 +77,8 @@ class StreamReadOptions:
     exclude_regex: str | None = None
     fail_on_data_loss: bool = True
     change_feed: bool = False
+    net: str | None = None
+    keys: tuple[str, ...] | None = None
     schema_tracking_location: str | None = field(default=None, repr=False)
     source_tracking_id: str | None = None
     allow_column_rename: str | None = None
@@ -194,6 +198,8 @@ STREAM_READ_OPTIONS: tuple[Option, ...] = (
         "readChangeFeed", "boolean", "false", "read changes, the first snapshot as inserts",
         "change_feed", boolean, aliases=("readChangeData",),
     ),
+    _SHARED["net"],
+    _SHARED["keys"],
     Option(
         "schemaTrackingLocation", "text", None, "a folder below the checkpoint: follow renamed and dropped columns",
         "schema_tracking_location", text_as_it_is, aliases=("schemaLocation",),
@@ -258,6 +264,7 @@ def parse_stream_read_options(
     if not given.values.get("path", "").strip():
         raise PATH_MISSING()
     given.values.pop("event_time_order", None)
+    check_net(given.texts)
     parsed = StreamReadOptions(storage_options=given.storage_options, **given.values)
     _check_combination(parsed)
     return parsed
@@ -270,6 +277,8 @@ def _check_combination(options: StreamReadOptions) -> None:
         raise InvalidOptionError(
             "'schemaTrackingLocation' needs every commit, so it cannot go with failOnDataLoss=false"
         )
+    if options.net is not None and not options.change_feed:
+        raise InvalidOptionError("option 'net' needs readChangeFeed=true")
     if options.change_feed and options.metadata_columns:
         raise InvalidOptionError("'metadataColumns' cannot go with readChangeFeed=true")
     if options.ignore_file_deletion:

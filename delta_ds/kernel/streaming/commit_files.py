@@ -33,10 +33,13 @@ class Units:
         Bytes of each file, int64.
     whole
         The files belong together: the row changes of one commit must not come in two batches.
+    together
+        What is left of the files comes in one batch; each counts as one, as where they may come in several.
     """
 
     sizes: np.ndarray[Any, Any]
     whole: bool = False
+    together: bool = False
 
     @property
     def count(self) -> int:
@@ -48,6 +51,9 @@ class Units:
             return 0
         if self.whole:
             return int(admission.take_whole(len(self.sizes), int(self.sizes.sum())))
+        if self.together:
+            rest = self.sizes[done:]
+            return len(rest) if admission.take_whole(len(rest), int(rest.sum())) else 0
         return admission.take(self.sizes[done:])
 
 
@@ -102,10 +108,17 @@ class AddedFiles:
 class ChangedRows:
     """Commits as the changes of rows.
 
+    Parameters
+    ----------
+    netted
+        They are netted batch by batch: the row of a key that a commit takes away and the one that it puts there, which
+        may be in two files, come in one.
+
     Source: delta-spark, `DeltaSourceCDCSupport`.
     """
 
-    def __init__(self, storage: Storage, columns: tuple[str, ...]) -> None:
+    def __init__(self, storage: Storage, columns: tuple[str, ...], *, netted: bool = False) -> None:
+        self._netted = netted
         self._storage = storage
         self._maker = SliceMaker(storage, columns)
         # The last commit that was sorted out: a large one is asked about many times.
@@ -119,7 +132,8 @@ class ChangedRows:
         if self._last is None or self._last[0] is not commit:
             time = commit_time(commit)
             changes = CommitChanges.of(self._storage, commit.version, time, commit.actions, commit.info)
-            self._last = commit, changes, Units(changes.sizes, whole=changes.inseparable)
+            both = self._netted and bool(len(changes.adds)) and bool(len(changes.removes))
+            self._last = commit, changes, Units(changes.sizes, whole=changes.inseparable, together=both)
         return self._last
 
     def slices(self, pieces: Sequence[Piece]) -> list[FileSlice]:

@@ -15,6 +15,8 @@ from typing import Any
 from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_STREAM
 from delta_ds.exceptions import LogError, TimestampOutOfRangeError, VersionNotFoundError
 from delta_ds.kernel.changes import CHANGE_FIELDS
+from delta_ds.kernel.changes.key_codes import check_keys
+from delta_ds.kernel.changes.net import Net, check_net
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.options.stream_read import StreamReadOptions
 from delta_ds.kernel.schema.types import StructType
@@ -93,7 +95,7 @@ class StreamSource:
         )
         self._files: AddedFiles | ChangedRows
         if self.options.change_feed:
-            self._files = ChangedRows(self.storage, columns)
+            self._files = ChangedRows(self.storage, columns, netted=self.options.net is not None)
         else:
             self._files = AddedFiles(self.storage.url, columns, self.options)
         self._snapshot: StartingSnapshot | None = None
@@ -273,7 +275,8 @@ class StreamSource:
         Returns
         -------
         tuple
-            The plan and the slices for `read_slices`: one a file, in order. `scan.scan.pack` makes tasks of them.
+            The plan and the slices for `read_slices`: one a file, in order. `scan.scan.pack` makes tasks of them. Where
+            changes are netted, the plan has all columns, and one task takes all slices: see `netted`.
 
         Raises
         ------
@@ -283,7 +286,7 @@ class StreamSource:
         start = start.resolved(end)
         self._check(start)
         self._check(end)
-        plan = self.plan(end.version)
+        plan = self._plan(end.version, None if self.options.net else self.options.columns)
         if end.position == start.position:
             return plan, []
         self._read_schema.start_at(start, end)
@@ -298,6 +301,13 @@ class StreamSource:
             self._snapshot = None
             slices += self._files.slices(list(self._between(position, end)))
         return plan, self._without_excluded(slices)
+
+    def netted(self) -> tuple[tuple[str, ...], Net] | None:
+        """The keys by which the rows of a batch have to be netted, and how; None: each change counts."""
+        net = check_net(self.options.net, self.options.keys)
+        if net is None:
+            return None
+        return check_keys(self.options.keys or (), self.read_state.schema, self.storage.url), net
 
     def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[Piece]:
         """The commits between two offsets, each with its first unit and the one to stop before."""
@@ -328,7 +338,12 @@ class StreamSource:
         version
             Up to which the batch reads, for messages.
         """
-        fields, extra = self._chosen(self.options.columns)
+        if self.options.keys is not None:
+            check_keys(self.options.keys, self.read_state.schema, self.storage.url)
+        return self._plan(version, self.options.columns)
+
+    def _plan(self, version: int, columns: Sequence[str] | None) -> ReadPlan:
+        fields, extra = self._chosen(columns)
         return ReadPlan.of(
             self.read_state,
             schema=fields,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from delta_ds.kernel.changes.net import check_net
+from delta_ds.spark.schema import quoted_list
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session_conf import time_zone
 
@@ -15,13 +18,20 @@ if TYPE_CHECKING:
 
 
 def run_changes(
-    handle: Handle, start: int | str | datetime | None, end: int | str | datetime | None
+    handle: Handle,
+    start: int | str | datetime | None,
+    end: int | str | datetime | None,
+    net: str | None,
+    keys: Sequence[str] | None,
 ) -> DataFrame:
     """The change feed of a range of versions; see `DeltaTable.changes`."""
+    kind = check_net(net, keys)
     options = {**handle.options, "readChangeFeed": "true", "timeZone": time_zone(handle.spark)}
     options |= _boundary("starting", 0 if start is None else start)
     if end is not None:
         options |= _boundary("ending", end)
+    if kind is not None:
+        options |= {"net": kind, "keys": quoted_list(keys or ())}
     rows = read(handle.spark, options)
     return rows.alias(handle.alias) if handle.alias else rows
 

@@ -83,9 +83,12 @@ def _changes(tokens: Tokens) -> dict[str, str] | None:
         return None
     options: dict[str, Any] = {"path": path, "readChangeFeed": "true"}
     for word in ("starting", "ending"):
-        if tokens.take(","):
+        if tokens.take(",") and not tokens.take("NULL"):
             kind = "Timestamp" if tokens.token().kind == "string" else "Version"
             options[word + kind] = _constant(tokens)
+    for word in ("net", "keys"):
+        if tokens.take(","):
+            options[word] = tokens.string()
     tokens.need(")")
     return options
 

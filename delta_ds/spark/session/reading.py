@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import PORTABLE_SCAN
+from delta_ds.kernel.changes.net import check_net
+from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.net_changes import net_of_table
+from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns
 from delta_ds.spark.session.monkeypatch import call_original
 from delta_ds.spark.session.writing import insert_rows
-from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
+from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off, time_zone
 from delta_ds.spark.table_names import FORMAT
 
 if TYPE_CHECKING:
@@ -39,6 +43,31 @@ def read(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
         No table there, a version or timestamp out of reach, a feature or option that is not known. On Connect
         this shows when the rows, or their schema, are asked for.
     """
+    if any(name.lower() == "net" for name in options):
+        return _net(spark, options, schema)
+    return _rows(spark, options, schema)
+
+
+def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+    """Net changes: the feed of the data source, netted by Spark."""
+    parsed = parse_read_options(with_session_settings(spark, options), time_zone(spark))
+    net, keys = check_net(parsed.net, parsed.keys), parsed.keys or ()
+    assert net is not None
+    # The others, which say what of the net changes is wanted.
+    of_result = ("net", "keys", "columns")
+    feed = _rows(spark, {n: text for n, text in options.items() if n.lower() not in of_result}, None)
+    with delta_errors():
+        rows = net_of_table(feed, keys, net, parsed.path)
+        available, table = from_spark(feed.schema), f"the changes of {parsed.path}"
+        if schema is not None:
+            return rows.select(*map(quoted, find_columns(schema, available, table)))
+        if parsed.columns is not None:
+            names = select_columns(list(parsed.columns), available, table).names
+            return rows.select(*map(quoted, names))
+    return rows
+
+
+def _rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
     if is_connect(spark) or is_off(spark, NATIVE_SCAN_CONF):
         return _portable(spark, options, schema)
     from delta_ds.spark.native.jvm import NotNative

@@ -1,4 +1,4 @@
-"""`table_changes('name', from[, to])` and `table_changes_by_path('/path', ...)`: the change data feed in SQL.
+"""`table_changes('name', from[, to[, net, keys]])` and `table_changes_by_path('/path', ...)`: change feeds in SQL.
 
 Source: delta-spark, `DeltaTableValueFunctions`, `CDCNameBased`, `CDCPathBased`.
 """
@@ -39,13 +39,16 @@ def changes_plan(spark: SparkSession, name: str, expressions: Any) -> Any:
 
 
 def _changes(spark: SparkSession, function: str, arguments: Sequence[str | None]) -> DataFrame:
-    if not 2 <= len(arguments) <= 3 or any(one is None for one in arguments):
+    # Without an end, net changes are of all up to the latest version.
+    needed = [one for at, one in enumerate(arguments) if at != 2 or len(arguments) != 5]
+    if len(arguments) not in (2, 3, 5) or any(one is None for one in needed):
         raise TABLE_CHANGES_ARGUMENTS(function=function, given=len(arguments))
-    table, *bounds = map(str, arguments)
+    table, *bounds = map(str, [one for one in arguments[:3] if one is not None])
     options = {"path": table if function == BY_PATH else _path_of(spark, table), "readChangeFeed": "true"}
     for which, bound in zip(("starting", "ending"), bounds, strict=False):
         is_version = bound.lstrip("-").isdigit()
         options[f"{which}{'Version' if is_version else 'Timestamp'}"] = bound
+    options |= dict(zip(("net", "keys"), map(str, arguments[3:]), strict=False))
     return read(spark, options)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.scan.scan import pack
@@ -26,15 +27,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType as SparkStructType
 
+    from delta_ds.kernel.changes.net import Net
     from delta_ds.kernel.streaming.offsets import StreamOffset
     from delta_ds.kernel.streaming.source import StreamSource
 
 
 class StreamPartition(InputPartition):
-    """What one task of a batch reads, with all that it needs for that."""
+    """What one task of a batch reads, with all that it needs for that.
 
-    def __init__(self, storage: Storage, plan: ReadPlan, slices: Sequence[FileSlice]) -> None:
+    `netted`: the keys by which its rows are netted, and how; it then has all of the batch, in order.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        plan: ReadPlan,
+        slices: Sequence[FileSlice],
+        netted: tuple[tuple[str, ...], Net] | None = None,
+    ) -> None:
         super().__init__(None)
+        self.netted = netted
         self.storage = storage
         self.plan = plan
         self.slices = tuple(slices)
@@ -91,6 +103,10 @@ class DeltaStreamReader(DataSourceStreamReader):
         source = self._source
         plan, slices = source.tasks(self._parse_offset(start), self._parse_offset(end))
         plan = replace(plan, timezone=source.options.time_zone)
+        netted = source.netted()
+        if netted is not None:
+            # All changes of a key have to come together, and in order.
+            return [StreamPartition(source.storage, plan, slices, netted)] if slices else []
         tasks = pack(slices, source.options.max_partition_bytes, self._tasks)
         return [StreamPartition(source.storage, plan, task) for task in tasks]
 
@@ -108,7 +124,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         plan = partition.plan
         if plan.timezone is None:
             plan = replace(plan, timezone=task_time_zone())
-        for batch in read_slices(partition.storage, plan, partition.slices):
+        for batch in _rows(partition, plan):
             # A schema that the user gave may write a name in another case.
             names = {name.lower(): name for name in batch.schema.names}
             found = batch.select([names[name.lower()] for name in wanted.names])
@@ -119,3 +135,13 @@ class DeltaStreamReader(DataSourceStreamReader):
 
     def stop(self) -> None:
         """Do nothing: no file is open."""
+
+
+def _rows(partition: StreamPartition, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
+    rows = read_slices(partition.storage, plan, partition.slices)
+    if partition.netted is None:
+        return rows
+    from delta_ds.kernel.changes.net_memory import net_batches
+
+    keys, net = partition.netted
+    return net_batches(rows, output_schema(plan), keys, net, plan.table)

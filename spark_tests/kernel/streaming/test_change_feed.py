@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_ds.exceptions import ChangeDataError
+from delta_ds.exceptions import ChangeDataError, InvalidOptionError, SchemaError
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.streaming.limits import ReadLimits
 from delta_ds.testing import TableBuilder, commit_time, remove_action
@@ -63,6 +63,40 @@ def test_change_files_of_a_commit_are_never_split(tmp_path: Path) -> None:
     update = [(1, "update_preimage", 2), (10, "update_postimage", 2), (11, "insert", 2)]
     found = changes(tmp_path, ReadLimits(max_files=1), startingVersion=1)
     assert found == [[(1, "insert", 1)], update, [(12, "insert", 3)]]
+
+
+def test_netted_changes_of_a_commit_come_in_one_batch_where_rows_come_and_go(tmp_path: Path) -> None:
+    builder = feed(tmp_path)
+    builder.commit(*(builder.write_file(rows(n)) for n in range(3)))
+    adds = builder.state()[-3:]
+    builder.commit(
+        *(builder.write_file(rows(n)) for n in (0, 1, 9)), *map(remove_action, adds), operation="WRITE"
+    )
+    builder.commit(*map(remove_action, builder.state()[-3:]), operation="DELETE")
+    limits, netted = ReadLimits(max_files=2), {"net": "net", "keys": "ID", "startingVersion": 1}
+    single = [len(batch) for batch in changes(tmp_path, limits, startingVersion=1)]
+    assert single == [2, 2, 2, 2, 2, 2]
+    together = [{version for *_, version in batch} for batch in changes(tmp_path, limits, **netted)]
+    assert together == [{1}, {1}, {2}, {3}, {3}]
+    # A checkpoint of a stream that was not netted, in the middle of a version: the rest of it comes.
+    plain = open_source(tmp_path, readChangeFeed="true", startingVersion=2)
+    begun = plain.latest_offset(plain.initial_offset(), limits)
+    resumed = open_source(tmp_path, readChangeFeed="true", **netted)
+    rest = read(resumed, begun, resumed.latest_offset(resumed.offset(begun.to_json()), limits))
+    assert len(rest) == 4 and {row["_commit_version"] for row in rest} == {2}
+    assert resumed.netted() == (("id",), "net") and plain.netted() is None
+
+
+def test_keys_of_a_netted_stream_are_checked_when_it_is_opened(tmp_path: Path) -> None:
+    feed(tmp_path)
+    with pytest.raises(SchemaError, match="'ids', which is no column; did you mean 'id'"):
+        open_source(tmp_path, readChangeFeed="true", net="net", keys="ids")
+    with pytest.raises(InvalidOptionError, match="needs readChangeFeed=true"):
+        open_source(tmp_path, net="net", keys="id")
+    with pytest.raises(InvalidOptionError, match="needs 'keys'"):
+        open_source(tmp_path, readChangeFeed="true", net="latest")
+    with pytest.raises(InvalidOptionError, match="it is net .* or latest"):
+        open_source(tmp_path, readChangeFeed="true", net="last", keys="id")
 
 
 def test_a_new_deletion_vector_is_a_delete_of_its_rows(tmp_path: Path) -> None:

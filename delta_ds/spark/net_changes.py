@@ -1,0 +1,222 @@
+"""`net_changes`: what the rows of a change feed come to, key by key, as a plan of Spark.
+
+The twin of `kernel/changes/net.py`. One shuffle and one sort by the keys: windows find the first and the last change of
+each key, and one aggregate over these two, which are where it wants them, makes the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.conditions.streaming import CHANGES_COLUMN_MISSING, NET_CHANGES_DUPLICATE_KEY
+from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from delta_ds.kernel.changes.key_codes import check_keys
+from delta_ds.kernel.changes.net import AFTER, BEFORE, DELETE, INSERT, Net, check_net
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from delta_ds.spark.arguments import public
+from delta_ds.spark.row_errors import ReportedValue, error_column
+from delta_ds.spark.schema import from_spark, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_FIRST, _LAST, _PUTS, _CLASH, _CHANGES = (
+    f"__pydelta_{name}" for name in ("first", "last", "puts", "clash", "changes")
+)
+
+
+@public
+def net_changes(changes: DataFrame, keys: Sequence[str], net: str = "net") -> DataFrame:
+    """What the rows of a change feed come to, key by key.
+
+    For feeds that are at hand as a DataFrame, as in `foreachBatch`; `DeltaTable.changes` and the options `net` and
+    `keys` of a read say the same of a range of versions.
+
+    Parameters
+    ----------
+    changes
+        Rows with `_change_type`, `_commit_version` and `_commit_timestamp`, in any order; of whole versions.
+    keys
+        The columns that tell rows apart, of any type but nested ones. Null is a value like any other.
+    net
+        `net`: the effect of all changes of a key, an insert, a delete, or both sides of an update; nothing where a row
+        came and went, or is as it was. `latest`: the last change of each key.
+
+    Returns
+    -------
+    DataFrame
+        Of the same columns. Rows carry the version and time of the last change of their key.
+
+    Raises
+    ------
+    InvalidOptionError, SchemaError
+        `net` is something else, a key is no column, or columns of a change feed are missing.
+    InvariantViolationError
+        When the rows are asked for: two rows have one key.
+
+    Examples
+    --------
+    >>> from delta_ds import net_changes
+    >>> table = DeltaTable.forPath(spark, "/data/orders")
+    >>> updated = table.update("id = 3", {"amount": "amount + 1"})
+    >>> net_changes(table.changes(1), ["id"]).select("id", "amount", "_change_type").orderBy("id").show()
+    +---+------+------------+
+    | id|amount|_change_type|
+    +---+------+------------+
+    |  3|  31.0|      insert|
+    |  4|  40.0|      insert|
+    +---+------+------------+
+    """
+    schema = from_spark(changes.schema)
+    missing = [name for name in CHANGE_FIELDS.names if schema.find(name) is None]
+    if missing:
+        raise CHANGES_COLUMN_MISSING(missing=missing, columns=schema.names)
+    kind = check_net(net, keys)
+    assert kind is not None
+    data = StructType(tuple(f for f in schema if CHANGE_FIELDS.find(f.name) is None))
+    return _Netting(changes, schema, data, check_keys(keys, data, "the DataFrame"), "the DataFrame").rows(
+        kind
+    )
+
+
+def net_of_table(changes: DataFrame, keys: Sequence[str], net: Net, table: str) -> DataFrame:
+    """The same of the feed of a table; arguments and errors as for `net_changes`, `table` for messages."""
+    schema = from_spark(changes.schema)
+    data = StructType(tuple(f for f in schema if CHANGE_FIELDS.find(f.name) is None))
+    return _Netting(changes, schema, data, check_keys(keys, data, table), table).rows(net)
+
+
+class _Netting:
+    def __init__(
+        self, changes: DataFrame, schema: StructType, data: StructType, keys: Sequence[str], table: str
+    ) -> None:
+        self._changes = changes
+        self._schema = schema
+        self._data = data
+        self._keys = [quoted(key) for key in keys]
+        self._plain_keys = list(keys)
+        self._table = table
+
+    def rows(self, net: Net) -> DataFrame:
+        return self._latest() if net == "latest" else self._net()
+
+    def _ends(self) -> DataFrame:
+        """The first and the last change of each key, and those that cannot be, marked."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        puts = F.col(CHANGE_TYPE).isin(INSERT, AFTER)
+        order = Window.partitionBy(*self._keys).orderBy(COMMIT_VERSION, _PUTS)
+        before = F.lag(_PUTS).over(order)
+        found = self._changes.withColumn(_PUTS, puts)
+        return found.withColumns(
+            {
+                _FIRST: before.isNull(),
+                _LAST: F.lead(_PUTS).over(order).isNull(),
+                _CLASH: F.coalesce(before == F.col(_PUTS), F.lit(False)),
+            }
+        ).where(f"{_FIRST} OR {_LAST} OR {_CLASH}")
+
+    def _error(self) -> Column:
+        """Raises, for a row whose key has one already."""
+        from pyspark.sql import functions as F
+
+        error = NET_CHANGES_DUPLICATE_KEY(table=self._table, keys=self._plain_keys, value="")
+        values = F.to_json(F.struct(*self._keys, COMMIT_VERSION), {"ignoreNullFields": "false"})
+        return error_column(error, {"key": ReportedValue(values)})
+
+    def _latest(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        checked = F.when(F.col(_CLASH), self._error().cast("string"))
+        kind = checked.when(F.col(_PUTS), F.col(CHANGE_TYPE)).otherwise(DELETE)
+        ends = self._ends().where(f"{_LAST} OR {_CLASH}")
+        return ends.select(
+            *(kind.alias(name) if name == CHANGE_TYPE else F.col(quoted(name)) for name in self._schema.names)
+        )
+
+    def _net(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        ends = self._ends()
+        # Without the keys, which the groups have.
+        values = [f.name for f in self._data if f.name not in self._plain_keys]
+        whole = F.struct(
+            F.col(_PUTS), F.col(COMMIT_VERSION), F.col(COMMIT_TIMESTAMP),
+            F.struct(*(F.col(quoted(name)) for name in values)).alias("row")
+            if values
+            else F.struct(F.lit(None).cast("string").alias("none")).alias("row"),
+        )  # fmt: skip
+        grouped = ends.groupBy(*self._keys).agg(
+            F.first(F.when(F.col(_FIRST), whole), ignorenulls=True).alias(_FIRST),
+            F.first(F.when(F.col(_LAST), whole), ignorenulls=True).alias(_LAST),
+            F.max(F.when(F.col(_CLASH), self._error().cast("string"))).alias(_CLASH),
+        )
+        first, last = F.col(_FIRST), F.col(_LAST)
+        was, stays = ~first[_PUTS], last[_PUTS]
+
+        def change(kind: str, row: Column) -> Column:
+            return F.struct(F.lit(kind).alias(CHANGE_TYPE), row["row"].alias("row"))
+
+        same = self._same(first["row"], last["row"], values)
+        found = (
+            F.when(~was & stays, F.array(change(INSERT, last)))
+            .when(was & ~stays, F.array(change(DELETE, first)))
+            .when(was & stays & ~same, F.array(change(BEFORE, first), change(AFTER, last)))
+        )
+        # What raises has to be asked for, or Spark leaves it out.
+        asked = F.when(F.col(_CLASH).isNull(), found)
+        rows = grouped.select(*self._keys, last.alias(_LAST), F.explode(asked).alias(_CHANGES))
+        changed = F.col(_CHANGES)
+        described = {
+            CHANGE_TYPE: changed[CHANGE_TYPE],
+            COMMIT_VERSION: F.col(_LAST)[COMMIT_VERSION],
+            COMMIT_TIMESTAMP: F.col(_LAST)[COMMIT_TIMESTAMP],
+        }
+        return rows.select(
+            *(
+                F.col(quoted(name))
+                if name in self._plain_keys
+                else described.get(name, changed["row"].getField(name)).alias(name)
+                for name in self._schema.names
+            )
+        )
+
+    def _same(self, one: Column, other: Column, names: Sequence[str]) -> Column:
+        from pyspark.sql import functions as F
+
+        found = F.lit(True)
+        for name in names:
+            field = self._data.find(name)
+            assert field is not None
+            sides = [_comparable(row.getField(name), field.type) for row in (one, other)]
+            found = found & sides[0].eqNullSafe(sides[1])
+        return found
+
+
+def _comparable(value: Column, data_type: DataType) -> Column:
+    """A value that Spark compares: maps as their entries, variants as their text."""
+    from pyspark.sql import functions as F
+
+    if not _holds_map(data_type):
+        return value
+    if isinstance(data_type, MapType):
+        entries = ArrayType(
+            StructType((StructField("key", data_type.key), StructField("value", data_type.value)))
+        )
+        return _comparable(F.map_entries(value), entries)
+    if isinstance(data_type, ArrayType):
+        return F.transform(value, lambda item: _comparable(item, data_type.element))
+    if isinstance(data_type, StructType):
+        fields = [_comparable(value.getField(f.name), f.type).alias(f.name) for f in data_type]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    return F.to_json(value)
+
+
+def _holds_map(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_holds_map(field.type) for field in data_type)
+    if isinstance(data_type, ArrayType):
+        return _holds_map(data_type.element)
+    return isinstance(data_type, MapType) or str(data_type) == "variant"
