@@ -150,7 +150,7 @@ def test_a_table_is_netted_the_same_on_every_way_to_it(spark: SparkSession, tmp_
 
 def test_the_data_source_alone_nets_in_one_task(plain: SparkSession, tmp_path: Path) -> None:
     log = DeltaLog(tmp_path / "t")
-    log.write(pa.table({"id": [1, 2], "t": ["a", "b"]}), **{"delta.enableChangeDataFeed": "true"})
+    log.write(pa.table({"id": [1, 2], "t": ["a", "b"]}), options={"delta.enableChangeDataFeed": "true"})
     log.write(pa.table({"id": [2, 3], "t": ["b", "c"]}), mode="overwrite")
     read = plain.read.format("pydelta").options(readChangeFeed=True, startingVersion=1, net="net", keys="id")
     found = read.load(str(tmp_path / "t"))
