@@ -108,11 +108,16 @@ def check_path(options: Mapping[str, str]) -> None:
         There is none.
     """
     if not _has_path(options):
-        raise InvalidOptionError(
-            "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
-            "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Tables of the catalog are read by "
-            "spark.table('name') and written by saveAsTable, in classic sessions with delta_ds.register(spark)"
-        )
+        raise path_missing()
+
+
+def path_missing() -> InvalidOptionError:
+    """The error for a table of which neither a path nor a name is given."""
+    return InvalidOptionError(
+        "the option 'path' is missing: use .load('/path/of/the/table') or .save(...), or in SQL "
+        "CREATE TEMPORARY VIEW ... USING pydelta OPTIONS (path '...'). Tables of the catalog are read by "
+        "spark.table('name') and written by saveAsTable, in classic sessions with delta_ds.register(spark)"
+    )
 
 
 def with_path(options: Mapping[str, str], path: str | Sequence[str] | None, call: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ from delta_ds.spark.sql.statements import columns_of, execute
 from delta_ds.spark.sql.table_changes import changes_plan
 from delta_ds.spark.sql_grammar.grammar import parse
 from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
+from delta_ds.spark.table_names import path_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,7 +122,7 @@ def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
 
 
 def _no_table(spark: SparkSession, path: str | None) -> None:
-    raise NO_TABLE_AT_PATH(path=path)
+    raise path_missing() if path is None else NO_TABLE_AT_PATH(path=path)
 
 
 def _refuse_view(spark: SparkSession, name: str) -> None:
@@ -141,7 +142,11 @@ def _drop_path(spark: SparkSession, path: str) -> bool:
     return _exists(spark, path)
 
 
-def _scan(spark: SparkSession, table: str, options: str | None) -> Any:
+def _scan(spark: SparkSession, table: str | None, options: str | None) -> Any:
+    if (
+        table is None
+    ):  # a temporary view with columns of its own, which Spark makes of no more than the format
+        raise path_missing()
     return scanned(spark, table_held(table), {} if options is None else json.loads(options))
 
 

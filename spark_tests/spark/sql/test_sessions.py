@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 import delta_ds
-from delta_ds.exceptions import UnsupportedOperationError
+from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
 from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF
 
 if TYPE_CHECKING:
@@ -129,6 +129,12 @@ def test_view_of_a_dropped_table_is_an_error_until_the_table_is_back(spark: Spar
         spark.table("over").collect()
     spark.sql("CREATE TABLE t USING delta AS SELECT 5L AS id, 'e' AS v")
     assert ids(spark.table("over")) == [5]
+
+
+@pytest.mark.parametrize("what", ["VIEW nowhere USING delta", "TABLE nowhere (a INT) USING delta"])
+def test_temporary_view_of_a_table_without_a_path_is_refused(spark: SparkSession, what: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"option 'path' is missing.*OPTIONS \(path"):
+        spark.sql(f"CREATE TEMPORARY {what}")
 
 
 def test_statement_on_a_view_with_a_filter_is_refused(spark: SparkSession, table: str) -> None:
