@@ -129,6 +129,9 @@ if TYPE_CHECKING:
     from delta_ds.spark.as_delta.install import install_as_delta as install_as_delta
     from delta_ds.spark.builder import DeltaTableBuilder as DeltaTableBuilder
     from delta_ds.spark.builder import IdentityGenerator as IdentityGenerator
+    from delta_ds.spark.commands.apply_changes.builder import (
+        DeltaApplyChangesBuilder as DeltaApplyChangesBuilder,
+    )
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder as DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder as DeltaOptimizeBuilder
     from delta_ds.spark.net_changes import net_changes as net_changes
@@ -150,6 +153,7 @@ _HOMES = {
     "DeltaTable": "delta_ds.spark.table",
     "DeltaTableBuilder": "delta_ds.spark.builder",
     "IdentityGenerator": "delta_ds.spark.builder",
+    "DeltaApplyChangesBuilder": "delta_ds.spark.commands.apply_changes.builder",
     "DeltaMergeBuilder": "delta_ds.spark.commands.merge.builder",
     "DeltaOptimizeBuilder": "delta_ds.spark.commands.optimize",
     "Health": "delta_ds.kernel.commands.health",

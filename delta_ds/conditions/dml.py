@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
-from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    InvariantViolationError,
+    PredicateError,
+    SchemaError,
+    UnsupportedOperationError,
+)
 
 AGGREGATION_NOT_SUPPORTED = ErrorCondition(
     "DELTA_AGGREGATION_NOT_SUPPORTED",
@@ -25,6 +31,72 @@ AMBIGUOUS_REFERENCE_TO_SIDES = AMBIGUOUS_REFERENCE.also(
     "column {name} is of the table and of the source, which was made of the table; name the two sides by "
     "aliases",
     parameters=("name",),
+)
+APPLY_CHANGES_AMBIGUOUS = ErrorCondition(
+    "DELTA_APPLY_CHANGES_AMBIGUOUS",
+    InvariantViolationError,
+    "21506",
+    "two different rows for one key and place in the sequence cannot be applied to {table}: nothing tells which of "
+    "them counts. Nothing was written; order events by more, as in sequenceBy('struct(ts, id)'). The key and the place: "
+    '"{value}"',
+    parameters=("value",),
+)
+APPLY_CHANGES_COLUMN = ErrorCondition(
+    "DELTA_APPLY_CHANGES_COLUMN_NOT_FOUND",
+    SchemaError,
+    "42703",
+    "the changes to be applied to {table} need the column {column!r}, which {where} does not have; {hint}. Nothing was "
+    "written",
+    parameters=("column",),
+)
+APPLY_CHANGES_COLUMN_TYPE = ErrorCondition(
+    "DELTA_APPLY_CHANGES_COLUMN_TYPE",
+    SchemaError,
+    "42K09",
+    "column {column!r} of {table} is of type {type}; to have changes applied it would be of {wanted}. Nothing was "
+    "written",
+    parameters=("column", "type"),
+)
+APPLY_CHANGES_EXCLUSIVE = ErrorCondition(
+    "DELTA_APPLY_CHANGES_EXCLUSIVE",
+    InvalidOptionError,
+    "42613",
+    "lateEvents and trackHistory exclude each other for {table}: values that are not tracked are kept once a version, "
+    "and an older event could not tell what they were. Nothing was written",
+    family="argument",
+)
+APPLY_CHANGES_INCOMPLETE = ErrorCondition(
+    "DELTA_APPLY_CHANGES_INCOMPLETE",
+    InvalidOptionError,
+    "42601",
+    "to apply changes to {table}, say {what}: {how}. Nothing was written",
+    family="argument",
+)
+APPLY_CHANGES_KEPT_COLUMN = ErrorCondition(
+    "DELTA_APPLY_CHANGES_KEPT_COLUMN_MISSING",
+    SchemaError,
+    "42703",
+    "{table} has no column {column!r}, which is kept of the changes that are applied to it. Nothing was written; add "
+    "it: table.addColumns(StructType().add({quoted}, {type!r}))",
+    parameters=("column", "type"),
+)
+APPLY_CHANGES_NULL = ErrorCondition(
+    "DELTA_APPLY_CHANGES_NULL",
+    InvariantViolationError,
+    "23502",
+    "a row with null in its key ({keys:list}) or its place in the sequence cannot be applied to {table}. Nothing was "
+    'written; filter such rows. The key is "{value}"',
+    parameters=("value",),
+)
+APPLY_CHANGES_OF_STREAM = ErrorCondition(
+    "DELTA_APPLY_CHANGES_OF_STREAM",
+    UnsupportedOperationError,
+    "0A000",
+    "the source of the changes for {table} is a stream: use writeStream() in place of execute(). Nothing was written",
+    family="operation",
+)
+APPLY_CHANGES_OF_BATCH = APPLY_CHANGES_OF_STREAM.also(
+    "the source of the changes for {table} is no stream: use execute() in place of writeStream(). Nothing was written",
 )
 CANNOT_RESOLVE_EXPRESSION = ErrorCondition("DELTA_CANNOT_RESOLVE_EXPRESSION", PredicateError, "42703")
 CONFLICT_SET_COLUMN = ErrorCondition(

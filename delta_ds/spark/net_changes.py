@@ -190,12 +190,12 @@ class _Netting:
         for name in names:
             field = self._data.find(name)
             assert field is not None
-            sides = [_comparable(row.getField(name), field.type) for row in (one, other)]
+            sides = [comparable_value(row.getField(name), field.type) for row in (one, other)]
             found = found & sides[0].eqNullSafe(sides[1])
         return found
 
 
-def _comparable(value: Column, data_type: DataType) -> Column:
+def comparable_value(value: Column, data_type: DataType) -> Column:
     """A value that Spark compares: maps as their entries, variants as their text."""
     from pyspark.sql import functions as F
 
@@ -205,11 +205,11 @@ def _comparable(value: Column, data_type: DataType) -> Column:
         entries = ArrayType(
             StructType((StructField("key", data_type.key), StructField("value", data_type.value)))
         )
-        return _comparable(F.map_entries(value), entries)
+        return comparable_value(F.map_entries(value), entries)
     if isinstance(data_type, ArrayType):
-        return F.transform(value, lambda item: _comparable(item, data_type.element))
+        return F.transform(value, lambda item: comparable_value(item, data_type.element))
     if isinstance(data_type, StructType):
-        fields = [_comparable(value.getField(f.name), f.type).alias(f.name) for f in data_type]
+        fields = [comparable_value(value.getField(f.name), f.type).alias(f.name) for f in data_type]
         return F.when(value.isNotNull(), F.struct(*fields))
     return F.to_json(value)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.health import Health
     from delta_ds.kernel.commands.maintain import Maintenance
     from delta_ds.kernel.plot.plots import Plots
+    from delta_ds.spark.commands.apply_changes.builder import DeltaApplyChangesBuilder
     from delta_ds.spark.commands.merge.builder import DeltaMergeBuilder
     from delta_ds.spark.commands.optimize import DeltaOptimizeBuilder
 
@@ -640,6 +641,35 @@ class DeltaTable(TableDescription, Shown):
 
         unfinished = NotExecuted(f"the MERGE into {self._handle.where}")
         return DeltaMergeBuilder(self._handle, source, condition, _unfinished=unfinished)
+
+    def applyChanges(self, source: DataFrame) -> DeltaApplyChangesBuilder:
+        """Start to apply events of rows: a slowly changing dimension of type 1 or 2, in one commit a batch.
+
+        Parameters
+        ----------
+        source
+            The events, a batch or a stream: rows of any source, or of a change feed, whose order and deletes are known
+            then.
+
+        Returns
+        -------
+        DeltaApplyChangesBuilder
+            Which takes `keys`, `sequenceBy`, `applyAsDeletes`, ... and `scd1()` or `scd2(...)`; nothing happens before
+            its `execute()` or `writeStream()`.
+
+        Examples
+        --------
+        >>> city = DeltaTable.create(spark).location("/data/city").addColumn("id", "bigint").addColumn("city", "string")
+        >>> city = city.addColumn("_sequence", "bigint").execute()
+        >>> events = spark.createDataFrame([(1, "Aachen", 1), (1, "Berlin", 5)], "id bigint, city string, ts bigint")
+        >>> done = city.applyChanges(events).keys("id").sequenceBy("ts").scd1().execute()
+        >>> city.toDF().collect()
+        [Row(id=1, city='Berlin', _sequence=5)]
+        """
+        from delta_ds.spark.commands.apply_changes.builder import DeltaApplyChangesBuilder
+
+        unfinished = NotExecuted(f"applyChanges to {self._handle.where}")
+        return DeltaApplyChangesBuilder(self._handle, source, _unfinished=unfinished)
 
     # --- files
 

@@ -55,6 +55,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         Its name in the history.
     removes
         Whether rows of the table may be changed or removed; an append-only table refuses that.
+    txn
+        The application and version that the command counts as; None for those of the session.
 
     Attributes
     ----------
@@ -63,7 +65,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     plan
         How rows are written; there once `plan_rows` was called.
     done
-        Whether the session names a transaction that the table has already: there is nothing to do.
+        Whether the table has the transaction already that the command counts as: there is nothing to do.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
         `retries`. The command says so.
@@ -77,13 +79,15 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     plan: DmlPlan
     _how: dict[str, Any]
 
-    def __init__(self, handle: Handle, operation: str, *, removes: bool = True) -> None:
+    def __init__(
+        self, handle: Handle, operation: str, *, removes: bool = True, txn: tuple[str, int] | None = None
+    ) -> None:
         self._started = time.monotonic()
         self.operation = operation
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
-        self._txn = session_transaction(self.target.spark)
+        self._txn = session_transaction(self.target.spark) if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
         self._results: list[TaskResult] = []

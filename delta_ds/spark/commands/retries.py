@@ -36,12 +36,13 @@ def run_command(
     done: _Answer,
     *,
     removes: bool = True,
+    txn: tuple[str, int] | None = None,
 ) -> _Answer:
     """Run a command, and again on the newest version where others have changed rows that it reads or changes.
 
     Parameters
     ----------
-    handle, operation, removes
+    handle, operation, removes, txn
         See `DmlExecution`.
     work
         Does it. Tells by `DmlExecution.repeatable` whether it may be done again.
@@ -55,7 +56,7 @@ def run_command(
     """
     attempts = 1 + whole_number(handle.spark, RETRIES_CONF, RETRIES)
     for attempt in range(1, attempts + 1):
-        change = DmlExecution(handle, operation, removes=removes)
+        change = DmlExecution(handle, operation, removes=removes, txn=txn)
         try:
             with change:
                 return done if change.done else work(change)

@@ -68,16 +68,27 @@ _RESULT = (
 
 
 def run_merge(
-    handle: Handle, source: DataFrame, condition: str | Column, clauses: Sequence[Clause], evolve: bool
+    handle: Handle,
+    source: DataFrame,
+    condition: str | Column,
+    clauses: Sequence[Clause],
+    evolve: bool,
+    txn: tuple[str, int] | None = None,
 ) -> DataFrame:
-    """Run a merge; see `DeltaMergeBuilder.execute`."""
+    """Run a merge; see `DeltaMergeBuilder.execute`.
+
+    Parameters
+    ----------
+    txn
+        The application and version that it counts as; None for those of the session.
+    """
     check_clauses(clauses, handle.where)
     evolve = evolve or is_set(handle.spark, AUTO_MERGE.full_name, False)
     check_names(source.columns, "source", handle.where, MERGE.name)
     merge = partial(_Merge, source=source, condition=condition, clauses=clauses, evolve=evolve)
     for attempt in range(_ATTEMPTS):
         try:
-            counts = _run_once(handle, partial(merge, replicated=attempt > 0), clauses)
+            counts = _run_once(handle, partial(merge, replicated=attempt > 0), clauses, txn)
             break
         except Exception as error:
             if attempt + 1 == _ATTEMPTS or not lost_rows(error):
@@ -87,10 +98,15 @@ def run_merge(
 
 
 def _run_once(
-    handle: Handle, merge: Callable[[DmlExecution], _Merge], clauses: Sequence[Clause]
+    handle: Handle,
+    merge: Callable[[DmlExecution], _Merge],
+    clauses: Sequence[Clause],
+    txn: tuple[str, int] | None,
 ) -> tuple[int, int, int, int]:
     removes = any(not clause.inserts for clause in clauses)
-    return run_command(handle, MERGE.name, lambda change: merge(change).run(), (0, 0, 0, 0), removes=removes)
+    return run_command(
+        handle, MERGE.name, lambda change: merge(change).run(), (0, 0, 0, 0), removes=removes, txn=txn
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""Apply events to a table: a batch, or the batches of a stream, each in one MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
+from delta_ds.records import replace
+from delta_ds.spark.commands.apply_changes import type1, type2
+from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
+from delta_ds.spark.commands.materialize import materialized_or_cached
+from delta_ds.spark.commands.merge.run import run_merge
+from delta_ds.spark.engine import is_connect
+from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.session.reading import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_ds.spark.commands.handle import Handle
+
+Txn = tuple[str, int]
+# Whose bounds, as literals, mean the same whatever the session says.
+_BOUNDED = (SHORT, INTEGER, LONG, DATE, STRING)
+_QUERY_ID = "sql.streaming.queryId"
+
+
+def specified(handle: Handle, asked: Asked, source: DataFrame) -> Spec:
+    """What was asked for, checked against the table as it is; see `settled`."""
+    target = from_spark(read(handle.spark, handle.options).schema)
+    return settled(asked, source, target, handle.where)
+
+
+def apply_events(handle: Handle, asked: Asked, source: DataFrame, txn: Txn | None = None) -> DataFrame:
+    """Apply a batch; see `DeltaApplyChangesBuilder.execute`.
+
+    Parameters
+    ----------
+    txn
+        The application and version that the batch counts as; None for those of the session.
+    """
+    spec = specified(handle, asked, source)
+    target = replace(handle, alias=type1.TABLE)
+    if spec.stored == 1:
+        events = type1.last_events(spec, source).alias(type1.EVENTS)
+        return run_merge(target, events, type1.condition(spec), type1.clauses(spec), False, txn)
+    with materialized_or_cached(type2.new_events(spec, source)) as events:
+        rows = type2.changed_rows(spec, events, _near(spec, events, read(handle.spark, handle.options)))
+        return run_merge(
+            target, rows.alias(type2.EVENTS), type2.condition(spec), type2.clauses(spec), False, txn
+        )
+
+
+def _near(spec: Spec, events: DataFrame, table: DataFrame) -> DataFrame:
+    """The rows of the table between the smallest and the largest keys, so that files are skipped."""
+    from pyspark.sql import functions as F
+
+    bounded = [
+        key for key in spec.keys if spec.types[key] in _BOUNDED or isinstance(spec.types[key], DecimalType)
+    ]
+    if not bounded:
+        return table
+    ends = [end(quoted(key)) for key in bounded for end in (F.min, F.max)]
+    found = events.agg(*(end.alias(f"b{at}") for at, end in enumerate(ends))).collect()[0]
+    for at, key in enumerate(bounded):
+        low, high = found[2 * at], found[2 * at + 1]
+        if low is not None:
+            table = table.where(F.col(quoted(key)).between(F.lit(low), F.lit(high)))
+    return table
+
+
+def batch_function(handle: Handle, asked: Asked) -> Callable[[DataFrame, int], None]:
+    """What `foreachBatch` calls: applies each batch once, however often it is tried."""
+
+    def apply_batch(batch: DataFrame, number: int) -> None:
+        query = None if is_connect(batch) else batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        apply_events(handle, asked, batch, None if query is None else (query, number))
+
+    return apply_batch

@@ -1,0 +1,333 @@
+"""`Spec`: what to apply to which columns, checked against source and table; the source as events."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from delta_ds.conditions.dml import (
+    APPLY_CHANGES_AMBIGUOUS,
+    APPLY_CHANGES_COLUMN,
+    APPLY_CHANGES_COLUMN_TYPE,
+    APPLY_CHANGES_EXCLUSIVE,
+    APPLY_CHANGES_INCOMPLETE,
+    APPLY_CHANGES_KEPT_COLUMN,
+    APPLY_CHANGES_NULL,
+)
+from delta_ds.exceptions import SchemaError
+from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
+from delta_ds.kernel.changes.key_codes import is_key_type
+from delta_ds.kernel.changes.net import BEFORE, DELETE
+from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, StructField, StructType
+from delta_ds.records import dataclass, field, replace
+from delta_ds.spark.net_changes import comparable_value
+from delta_ds.spark.row_errors import ReportedValue, error_column
+from delta_ds.spark.schema import from_spark, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Stored = Literal[1, 2]
+
+
+# Columns of frames of events: the key, the values, the sequence, whether it deletes.
+def own_name(name: str) -> str:
+    """The name of a column of our own beside those of users."""
+    return f"_pydelta_{name}"
+
+
+SEQUENCE, DELETES, HASH = map(own_name, ("sequence", "deletes", "hash"))
+# What the column of late events says of rows that only they need.
+DELETED, UNCHANGED = "delete", "unchanged"
+# Where a dimension of type 1 keeps the sequence, unless it is a column of the table anyway.
+DEFAULT_SEQUENCE = "_sequence"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user has said; None where nothing.
+
+    Attributes
+    ----------
+    keys, sequence, deletes, excluded, tracked, untracked, late
+        See the methods of `DeltaApplyChangesBuilder`.
+    stored
+        The type of the dimension.
+    kept_sequence
+        The column of the table that keeps the sequence of a row.
+    valid_from, valid_to, current
+        Columns of the table, of type 2.
+    """
+
+    keys: tuple[str, ...] = ()
+    sequence: str | Column | None = field(default=None, compare=False)
+    deletes: str | Column | None = field(default=None, compare=False)
+    excluded: tuple[str, ...] = ()
+    tracked: tuple[str, ...] | None = None
+    untracked: tuple[str, ...] | None = None
+    late: str | None = None
+    stored: Stored | None = None
+    kept_sequence: str | None = None
+    valid_from: str = ""
+    valid_to: str = ""
+    current: str | None = None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to apply, by the names that the table has.
+
+    Attributes
+    ----------
+    table
+        For messages.
+    keys, values
+        Columns of the table that come from the source: those that tell rows apart, and the others.
+    tracked
+        Of `values`, those whose change opens a version of type 2.
+    sequence, deletes
+        Expressions over the source.
+    names
+        The columns of the source for `keys` and `values`.
+    types
+        Of `keys` and `values` in the table.
+    kept_sequence, valid_from, valid_to, current, late
+        Columns of the table that are kept by this; see `Asked`.
+    """
+
+    table: str
+    stored: Stored
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    tracked: tuple[str, ...]
+    sequence: Column
+    deletes: Column | None
+    names: dict[str, str]
+    types: dict[str, DataType]
+    kept_sequence: str | None
+    valid_from: str
+    valid_to: str
+    current: str | None
+    late: str | None
+
+    @property
+    def untracked(self) -> tuple[str, ...]:
+        return tuple(name for name in self.values if name not in self.tracked)
+
+    def events(self, source: DataFrame) -> DataFrame:
+        """The rows of a source as events: `keys` and `values`, the sequence, whether it deletes, and a hash.
+
+        A row without a key or sequence raises when it is read.
+        """
+        from pyspark.sql import functions as F
+
+        columns = {name: F.col(quoted(self.names[name])) for name in (*self.keys, *self.values)}
+        missing = self.sequence.isNull()
+        for key in self.keys:
+            missing = missing | columns[key].isNull()
+        told = F.to_json(F.struct(*(columns[name].alias(name) for name in self.keys)), _WITH_NULLS)
+        error = APPLY_CHANGES_NULL(table=self.table, keys=list(self.keys), value="")
+        deletes = F.lit(False) if self.deletes is None else F.coalesce(self.deletes, F.lit(False))
+        checked = F.when(
+            missing, error_column(error, {"key": ReportedValue(told)}).cast("boolean")
+        ).otherwise(deletes)
+        found = source.select(
+            *(columns[name].alias(name) for name in (*self.keys, *self.values)),
+            self.sequence.alias(SEQUENCE),
+            checked.alias(DELETES),
+        )
+        return found.withColumn(HASH, self.hash())
+
+    def hash(self) -> Column:
+        """A number by which rows with other values are told apart."""
+        from pyspark.sql import functions as F
+
+        values = [comparable_value(F.col(quoted(name)), self.types[name]) for name in self.values]
+        return F.xxhash64(F.lit(0), *values)
+
+    def ambiguous(self) -> Column:
+        """Raises, for an event whose key and sequence another row has too."""
+        from pyspark.sql import functions as F
+
+        error = APPLY_CHANGES_AMBIGUOUS(table=self.table, value="")
+        found = F.to_json(F.struct(*map(quoted, self.keys), SEQUENCE))
+        return error_column(error, {"key": ReportedValue(found)})
+
+    def clashes(self) -> Column:
+        """Whether events of one key and sequence put different rows there."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        same = Window.partitionBy(*map(quoted, self.keys), SEQUENCE)
+        hashes = F.when(~F.col(DELETES), F.col(HASH))
+        return F.coalesce(F.min(hashes).over(same) != F.max(hashes).over(same), F.lit(False))
+
+
+_WITH_NULLS = {"ignoreNullFields": "false"}
+
+
+def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> Spec:
+    """What was asked for, checked.
+
+    Parameters
+    ----------
+    source
+        A batch or a stream.
+    target
+        The schema of the table.
+    table
+        For messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        Something is missing.
+    SchemaError
+        A column is not there (with the nearest), or of a wrong type.
+    """
+    from pyspark.sql import functions as F
+
+    schema = from_spark(source.schema)
+    is_feed = all(schema.find(name) is not None for name in CHANGE_FIELDS.names)
+    if not asked.keys:
+        raise APPLY_CHANGES_INCOMPLETE(
+            table=table, what="the columns that tell rows apart", how='.keys("id")'
+        )
+    stored = asked.stored
+    if stored is None:
+        raise APPLY_CHANGES_INCOMPLETE(
+            table=table, what="the type of the dimension", how=".scd1() or .scd2(...)"
+        )
+    sequence, deletes = asked.sequence, asked.deletes
+    if sequence is None:
+        if not is_feed:
+            raise APPLY_CHANGES_INCOMPLETE(
+                table=table, what="the order of events", how='.sequenceBy("updated_at")'
+            )
+        sequence = COMMIT_VERSION
+    if deletes is None and is_feed:
+        # The row before an update counts where no row of its key comes after it: its key has changed.
+        deletes = F.col(CHANGE_TYPE).isin(DELETE, BEFORE)
+    asked = replace(asked, sequence=sequence)
+    kept_sequence = _kept_name(asked, target)
+    kept = {kept_sequence, asked.late, asked.current, asked.valid_from, asked.valid_to}
+    names, types = _columns(asked, schema, target, table, kept, is_feed)
+    keys = tuple(_found(key, target, table, "the table").name for key in asked.keys)
+    for key in keys:
+        if key not in names:
+            raise _not_found(key, schema, table, "the source")
+        if not is_key_type(types[key]):
+            raise APPLY_CHANGES_COLUMN_TYPE(
+                table=table, column=key, type=str(types[key]), wanted="a type that can be compared, for a key"
+            )
+    spelled = F.expr(sequence) if isinstance(sequence, str) else sequence
+    kind = from_spark(source.select(spelled.alias(SEQUENCE)).schema).fields[0].type
+    _check_kept(asked, target, table, kind)
+    values = tuple(name for name in names if name not in keys)
+    return Spec(
+        table=table,
+        stored=stored,
+        keys=keys,
+        values=values,
+        tracked=_tracked(asked, values, target, table),
+        sequence=spelled,
+        deletes=F.expr(deletes) if isinstance(deletes, str) else deletes,
+        names=names,
+        types=types,
+        kept_sequence=kept_sequence,
+        valid_from=asked.valid_from,
+        valid_to=asked.valid_to,
+        current=asked.current,
+        late=asked.late,
+    )
+
+
+def _columns(
+    asked: Asked, source: StructType, target: StructType, table: str, kept: set[str | None], is_feed: bool
+) -> tuple[dict[str, str], dict[str, DataType]]:
+    """The columns of the source that go to the table, and their types there, by the table's names."""
+    excluded = {_found(name, source, table, "the source").name for name in asked.excluded}
+    if is_feed:
+        excluded |= {f.name for f in source if CHANGE_FIELDS.find(f.name) is not None}
+    names: dict[str, str] = {}
+    types: dict[str, DataType] = {}
+    folded = {name.lower() for name in kept if name}
+    for column in source:
+        if column.name in excluded or column.name.lower() in folded:
+            continue
+        found = target.find(column.name)
+        if found is None:
+            if column.name == asked.sequence:
+                continue  # it is kept under another name
+            raise APPLY_CHANGES_COLUMN(
+                table=table, where="the table", column=column.name,
+                hint="add it to the table, or leave it out by exceptColumns",
+            )  # fmt: skip
+        names[found.name], types[found.name] = column.name, found.type
+    return names, types
+
+
+def _found(name: str, schema: StructType, table: str, where: str) -> StructField:
+    found = schema.find(name)
+    if found is None:
+        raise _not_found(name, schema, table, where)
+    return found
+
+
+def _not_found(name: str, schema: StructType, table: str, where: str) -> SchemaError:
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], n=1, cutoff=0.5)
+    names = [n for n in schema.names if n.lower() in near]
+    hint = f"did you mean {names[0]!r}?" if names else f"it has {', '.join(schema.names)}"
+    return APPLY_CHANGES_COLUMN(table=table, where=where, column=name, hint=hint)
+
+
+def _kept_name(asked: Asked, target: StructType) -> str | None:
+    """The column of the table that keeps the sequence, besides those of validity."""
+    if asked.kept_sequence is not None:
+        return asked.kept_sequence
+    if asked.stored == 2:
+        return None
+    plain = asked.sequence if isinstance(asked.sequence, str) else None
+    found = None if plain is None else target.find(plain)
+    return DEFAULT_SEQUENCE if found is None else found.name
+
+
+def _check_kept(asked: Asked, target: StructType, table: str, kind: DataType) -> None:
+    """Refuse a table without the columns that are kept by this, or with others of their names."""
+    wanted: list[tuple[str | None, DataType]] = [(_kept_name(asked, target), kind), (asked.late, STRING)]
+    if asked.stored == 2:
+        wanted += [(asked.valid_from, kind), (asked.valid_to, kind), (asked.current, BOOLEAN)]
+    for name, of in wanted:
+        if name is None:
+            continue
+        found = target.find(name)
+        if found is None:
+            raise APPLY_CHANGES_KEPT_COLUMN(table=table, column=name, type=str(of), quoted=repr(name))
+        if found.type != of:
+            raise APPLY_CHANGES_COLUMN_TYPE(
+                table=table, column=name, type=str(found.type), wanted=f"{of}, as what it keeps"
+            )
+
+
+def _tracked(asked: Asked, values: Sequence[str], target: StructType, table: str) -> tuple[str, ...]:
+    if asked.tracked is None and asked.untracked is None:
+        return tuple(values)
+    if asked.late is not None:
+        raise APPLY_CHANGES_EXCLUSIVE(table=table)
+    if asked.kept_sequence is None:
+        raise APPLY_CHANGES_INCOMPLETE(
+            table=table,
+            what="the column that keeps the sequence of the values that are not tracked",
+            how='.scd2(..., sequence="_sequence")',
+        )
+    chosen = asked.tracked if asked.tracked is not None else asked.untracked or ()
+    names = [_found(name, target, table, "the table").name for name in chosen]
+    for name in names:
+        if name not in values:
+            raise APPLY_CHANGES_COLUMN(
+                table=table, where="the source", column=name, hint=f"history is kept of {', '.join(values)}"
+            )
+    if asked.tracked is not None:
+        return tuple(name for name in values if name in names)
+    return tuple(name for name in values if name not in names)

@@ -1,0 +1,66 @@
+"""Type 1: the last event of each key becomes the row of the table, or takes it away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, HASH, SEQUENCE, Spec, own_name
+from delta_ds.spark.commands.merge.clauses import Clause
+from delta_ds.spark.schema import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE, EVENTS = "t", "s"
+_LAST, _CLASH = own_name("last"), own_name("clash")
+
+
+def last_events(spec: Spec, source: DataFrame) -> DataFrame:
+    """Of the events of each key the one that counts: the last by sequence, of a delete and another the other."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    upserts = F.expr(f"NOT {DELETES}")
+    order = Window.partitionBy(*map(quoted, spec.keys)).orderBy(SEQUENCE, upserts, HASH)
+    found = spec.events(source).select(
+        "*", F.lead(F.lit(True)).over(order).isNull().alias(_LAST), spec.clashes().alias(_CLASH)
+    )
+    deletes = F.when(F.col(_CLASH), spec.ambiguous().cast("boolean")).otherwise(F.col(DELETES))
+    return found.where(f"{_LAST} OR {_CLASH}").withColumn(DELETES, deletes).drop(_LAST, _CLASH, HASH)
+
+
+def condition(spec: Spec) -> str:
+    """Which row of the table an event is about."""
+    return " AND ".join(f"{TABLE}.{quoted(key)} = {EVENTS}.{quoted(key)}" for key in spec.keys)
+
+
+def clauses(spec: Spec) -> tuple[Clause, ...]:
+    """What a MERGE of `last_events` does."""
+    assert spec.kept_sequence is not None
+    kept, given = f"{TABLE}.{quoted(spec.kept_sequence)}", f"{EVENTS}.{SEQUENCE}"
+    newer = f"({kept} IS NULL OR {given} > {kept}"
+    if spec.late is not None:
+        newer += (
+            f" OR ({given} = {kept} AND NOT {EVENTS}.{DELETES} AND {TABLE}.{quoted(spec.late)} = '{DELETED}')"
+        )
+    newer += ")"
+    values = {name: f"{EVENTS}.{quoted(name)}" for name in spec.values}
+    sequence = {spec.kept_sequence: given}
+    keys = {name: f"{EVENTS}.{quoted(name)}" for name in spec.keys}
+    if spec.late is None:
+        upserted = {**values, **sequence}
+        return (
+            Clause("matched", "delete", f"{newer} AND {EVENTS}.{DELETES}", None),
+            Clause("matched", "update", newer, upserted),
+            Clause("not_matched", "insert", f"NOT {EVENTS}.{DELETES}", {**keys, **upserted}),
+        )
+    # A deleted row stays without its values: an older event that comes later finds that it is older.
+    remembered = {
+        **{name: f"CASE WHEN NOT {EVENTS}.{DELETES} THEN {value} END" for name, value in values.items()},
+        **sequence,
+        spec.late: f"CASE WHEN {EVENTS}.{DELETES} THEN '{DELETED}' END",
+    }
+    return (
+        Clause("matched", "update", newer, remembered),
+        Clause("not_matched", "insert", None, {**keys, **remembered}),
+    )
