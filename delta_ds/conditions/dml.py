@@ -37,8 +37,8 @@ APPLY_CHANGES_AMBIGUOUS = ErrorCondition(
     InvariantViolationError,
     "21506",
     "two different rows for one key and place in the sequence cannot be applied to {table}: nothing tells which of "
-    "them counts. Nothing was written; order events by more, as in sequenceBy('struct(ts, id)'). The key and the place: "
-    '"{value}"',
+    "them counts. Nothing was written; order events by more, as in sequenceBy('struct(ts, id)'). The key and its "
+    'place: "{value}"',
     parameters=("value",),
 )
 APPLY_CHANGES_COLUMN = ErrorCondition(
