@@ -79,6 +79,7 @@ def test_what_public_methods_hand_out_is_public_too() -> None:
     elsewhere = {
         "Any",
         "DataFrame",
+        "DataStreamWriter",
         "Iterator",
         "None",
         "Path",
