@@ -21,8 +21,8 @@ TAG ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster and not browser
-SPARK_TESTS := (spark or connect) and not stores and not interop and not cluster
+NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster and not browser and not unity
+SPARK_TESTS := (spark or connect) and not stores and not interop and not cluster and not unity
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
 # What every Spark is asked; records of other engines and examples say nothing of a Spark that these do not.
@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop test-dbt test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ test-interop: check-java .venv-interop/.installed ## Tables both ways with delta
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
 
+test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven; UNITY_SOURCE where Maven has no server)
+	scripts/install_unity_catalog.sh .unity
+	DELTA_DS_UNITY_SERVER=$(CURDIR)/.unity DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/unity $(ARGS)
+
 test-cluster: check-java $(VENV)/.dev ## Clusters of real processes: tasks fail, executors are killed; prints a table
 	$(BIN)/python -m pytest spark_tests/clusters $(ARGS)
 
@@ -109,7 +113,7 @@ test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the qu
 try-dist: check-java ## The same with the files that are in dist/
 	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
-nightly: test test-pythons test-interop test-stores test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+nightly: test test-pythons test-interop test-stores test-unity test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
@@ -140,7 +144,7 @@ bench: check-java $(VENV)/.installed .venv-peers/.installed ## Side by side agai
 	@$(BIN)/python -m benchmarks.run --peer-python .venv-peers/bin/python $(ARGS)
 
 clean: ## Remove environments, caches and benchmark data
-	rm -rf .venv .venv-* .stores site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
+	rm -rf .venv .venv-* .stores .unity site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist benchmarks/.work spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-python:

@@ -54,6 +54,15 @@ COORDINATOR_UNAVAILABLE = ErrorCondition(
     parameters=("table", "coordinator"),
     family="runtime",
 )
+COORDINATOR_FULL = ErrorCondition(
+    "DELTA_COORDINATOR_FULL",
+    StorageError,
+    "54000",
+    "cannot commit to table {table}: {coordinator} stores as many commits as it can that are not yet in the log, and "
+    "they could not be put there. Nothing was committed; look after the table's store ({reason})",
+    parameters=("table", "coordinator"),
+    family="runtime",
+)
 # No `NotADeltaTableError`, which says that a new table can be made at the place.
 COORDINATOR_TABLE_NOT_FOUND = ErrorCondition(
     "DELTA_COORDINATOR_TABLE_NOT_FOUND",
@@ -145,6 +154,16 @@ MANAGED_FEATURE_NEEDED = ErrorCondition(
     "table feature {feature} of {table} cannot be dropped, as a catalog manages the table; nothing was written",
     parameters=("feature", "table"),
     family="operation",
+)
+CATALOG_PROPERTY_NEEDED = MANAGED_FEATURE_NEEDED.also(
+    "{property} of {table} stays {value!r}, as the catalog that manages the table wants it; nothing was written. Leave "
+    "it out",
+    parameters=("property", "value", "table"),
+)
+CATALOG_WANTS_FEATURES = CATALOG_MANAGED_MISMATCH.also(
+    "table {table} cannot be made: its catalog wants features of new tables that cannot be written: {features:list}. "
+    "Nothing was written; make it by another engine, or use a newer version of delta_ds",
+    parameters=("table", "features"),
 )
 IN_COMMIT_TIMESTAMPS_NEEDED = MANAGED_FEATURE_NEEDED.also(
     "in-commit timestamps of {table} cannot be turned off ({property}), as a catalog manages the table; nothing was "

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from delta_ds.events import commands, listeners, log, reading, spark, storage, streaming, transactions
+from delta_ds.events import (
+    commands,
+    coordination,
+    listeners,
+    log,
+    reading,
+    spark,
+    storage,
+    streaming,
+    transactions,
+)
 from delta_ds.events.record import Event
 
 # What each of the modules is about, in the order of the documentation.
@@ -12,6 +22,7 @@ SUBJECTS: dict[str, ModuleType] = {
     "Commits": transactions,
     "The log": log,
     "Storage": storage,
+    "Commit coordinators": coordination,
     "Reading": reading,
     "Commands": commands,
     "Streams": streaming,

@@ -56,4 +56,9 @@ PROGRESS = EnvironmentVariable(
     "stream is a terminal",
 )  # fmt: skip
 
-VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE, PROGRESS)
+UNITY_TOKEN = EnvironmentVariable(
+    "DELTA_DS_UNITY_TOKEN", "",
+    "the token of Unity Catalog, where neither storage options nor settings of the catalog give one",
+)  # fmt: skip
+
+VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE, PROGRESS, UNITY_TOKEN)

@@ -88,6 +88,14 @@ class Storage(ABC):
         """Whether `check_allowed` lets an operation pass."""
         return True
 
+    def new_table_properties(self) -> Mapping[str, str]:
+        """What version 0 must have where a catalog wants more than it has: properties, and features by properties."""
+        return {}
+
+    def kept_properties(self, configuration: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties, of those of a table, that its catalog wants to stay as they are."""
+        return {}
+
     def publish_up_to(self, version: int) -> None:  # noqa: B027 - on most storages a commit is published at once
         """See to it that the commits up to a version are in the log, as what sums them up needs.
 

@@ -28,7 +28,8 @@ ALLOW_HTTP = "allowHttp"
 CREDENTIAL_SOURCES = "credentialSources"
 ASSUMED_ROLE = "assumedRole"
 TOKEN_CREDENTIAL = "tokenCredential"
-_DERIVED = frozenset({ALLOW_HTTP, CREDENTIAL_SOURCES, ASSUMED_ROLE, TOKEN_CREDENTIAL})
+STAGED_TABLE = "stagedTable"
+_DERIVED = frozenset({ALLOW_HTTP, CREDENTIAL_SOURCES, ASSUMED_ROLE, TOKEN_CREDENTIAL, STAGED_TABLE})
 
 # Kinds of `TOKEN_CREDENTIAL`.
 MANAGED_IDENTITY = "managed identity"
@@ -49,12 +50,13 @@ STORE_OPTIONS = {
     DDB_SCHEME: "the scheme of table paths in DynamoDB, as the other writers spell it; `s3a` by default",
     DDB_CREATE_TABLE: "`true`: make the DynamoDB table if there is none",
     ALLOW_UNSAFE: "`true`: write to stores that cannot create exactly once; there must be only one writer",
-    COMMIT_COORDINATOR: "which commit coordinator manages the table: `sqlite`, or `package.module:Class` of your own",
-    COORDINATOR_URL: "where the coordinator is: of `sqlite` the path of its database",
+    COMMIT_COORDINATOR: "which commit coordinator manages the table: `sqlite`, `unity`, or `package.module:Class` of "
+    "your own",
+    COORDINATOR_URL: "where the coordinator is: of `sqlite` the path of its database, of `unity` its server's address",
     COORDINATOR_TOKEN: "what the coordinator knows its user by; never shown",
     CATALOG_TABLE: "the table's full name there, such as `main.sales.orders`; by its path where it is not given",
 }
-COORDINATOR_OPTIONS = (COMMIT_COORDINATOR, COORDINATOR_URL, COORDINATOR_TOKEN, CATALOG_TABLE)
+COORDINATOR_OPTIONS = (COMMIT_COORDINATOR, COORDINATOR_URL, COORDINATOR_TOKEN, CATALOG_TABLE, STAGED_TABLE)
 _FOLDED = {name.lower(): name for name in STORE_OPTIONS}
 
 
@@ -135,7 +137,7 @@ _HARMLESS = frozenset(
         "location", "port", "project", "region", "region_name", "requester_pays", "use_ssl", "username",
         "user", "serversideencryption", "ssecustomeralgorithm", "tenant_id",
         "logstore", "ddbtablename", "ddbregion", "ddbendpoint", "ddbttlseconds", "ddbscheme", "ddbcreatetable",
-        "allowunsafecommits", "commitcoordinator", "coordinatorurl", "catalogtable",
+        "allowunsafecommits", "commitcoordinator", "coordinatorurl", "catalogtable", "stagedtable",
     }
 )  # fmt: skip
 

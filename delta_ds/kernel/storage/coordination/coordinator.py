@@ -109,6 +109,7 @@ class CommitCoordinator(ABC):
         *,
         protocol: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        domains: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Decide that a commit is the one of its version: at most once, and only right after the version before.
 
@@ -120,6 +121,8 @@ class CommitCoordinator(ABC):
             Staged, durable and whole; or inline.
         protocol, metadata
             The bodies of the `protocol` and `metaData` actions in it; None where it has none.
+        domains
+            The bodies of its `domainMetadata` actions.
 
         Raises
         ------
@@ -128,7 +131,8 @@ class CommitCoordinator(ABC):
         UncertainWriteError
             Sent, and no answer: it may be ratified, or become so.
         StorageError
-            Certainly not ratified: refused, out of order, or not reached.
+            Certainly not ratified: refused, out of order, or not reached. `COORDINATOR_FULL`: it stores as many commits
+            as it can, and takes more once some are published.
         """
 
     @abstractmethod
@@ -191,6 +195,10 @@ class CommitCoordinator(ABC):
         raise COORDINATOR_CANNOT(
             coordinator=self.describe(), what="say what is ratified of several tables at one moment"
         )
+
+    def keeps(self, configuration: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties of a table that must stay as they are, whatever replaces its metadata."""
+        return {}
 
     @abstractmethod
     def allows(self, table: ManagedTable) -> frozenset[Maintenance]:

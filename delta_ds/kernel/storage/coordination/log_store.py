@@ -14,7 +14,11 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from delta_ds.conditions.coordination import PUBLISHED_COMMIT_DIFFERS, UNMANAGED_TABLE_THERE
+from delta_ds.conditions.coordination import (
+    COORDINATOR_FULL,
+    PUBLISHED_COMMIT_DIFFERS,
+    UNMANAGED_TABLE_THERE,
+)
 from delta_ds.events.storage import COMMIT_LEFT_UNPUBLISHED, STAGED_COMMIT_LEFT
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.json_text import parse_json
@@ -46,9 +50,13 @@ class ManagedStorage(Protocol):
     @property
     def plain(self) -> Storage: ...
     def learn(self, answer: RatifiedCommits, start: int | None = None) -> None: ...
+    def ask(self) -> object: ...
     def unpublished(self, version: int) -> Sequence[ProposedCommit]: ...
     def is_published(self, version: int) -> None: ...
     def content(self, commit: ProposedCommit) -> bytes: ...
+
+
+_DOMAIN = re.compile(rb'^\{"domainMetadata":.*$', re.MULTILINE)
 
 
 class CoordinatedLogStore(LogStore):
@@ -113,6 +121,7 @@ class CoordinatedLogStore(LogStore):
                     commit,
                     protocol=actions.get("protocol"),
                     metadata=actions.get("metaData"),
+                    domains=_domains(data),
                 )
                 return
             except FileExistsError as error:
@@ -122,6 +131,8 @@ class CoordinatedLogStore(LogStore):
             except DeltaError as error:
                 problem = refused = error
             if refused is not None and not sent:
+                if refused.condition == COORDINATOR_FULL.name and self._make_room(commit.version):
+                    continue
                 self._give_up(commit)
                 raise refused
             there = self._is_ratified(commit, data)
@@ -144,6 +155,16 @@ class CoordinatedLogStore(LogStore):
             return storage.plain.read(relative_commit_path(commit.version)) == data
         except (DeltaError, FileNotFoundError):
             return None
+
+    def _make_room(self, version: int) -> bool:
+        """Publish what is ratified before a version, which others have left; whether that was done."""
+        try:
+            self.storage.ask()
+            self.back_fill(version - 1)
+        except (DeltaError, FileNotFoundError) as error:
+            COMMIT_LEFT_UNPUBLISHED.log(table=self.storage.url, version=version - 1, reason=error)
+            return False
+        return True
 
     def _give_up(self, commit: ProposedCommit) -> None:
         """Delete the staged file of a commit that is certainly not ratified."""
@@ -197,3 +218,8 @@ class CoordinatedLogStore(LogStore):
 def _single_actions(data: bytes) -> dict[str, Any]:
     """The `commitInfo`, `protocol` and `metaData` of a commit, by name."""
     return {name: body for line in _SINGLE.finditer(data) for name, body in parse_json(line[0]).items()}
+
+
+def _domains(data: bytes) -> list[dict[str, Any]]:
+    """The `domainMetadata` actions of a commit."""
+    return [parse_json(line[0])["domainMetadata"] for line in _DOMAIN.finditer(data)]

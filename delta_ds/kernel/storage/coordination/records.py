@@ -31,6 +31,10 @@ class ManagedTable:
         What its store is opened with besides what the user gave, such as temporary credentials; never shown.
     expires_ms
         When these end, in ms since 1970, and the table is to be resolved anew; None: never.
+    properties
+        What version 0 of a new table must have: properties, and features as properties that turn them on.
+    open_with
+        Storage options that a new table is opened with until it has a version 0; of no meaning to others.
     """
 
     name: str
@@ -39,6 +43,8 @@ class ManagedTable:
     managed: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=SecretOptions, repr=False, compare=False)
     expires_ms: int | None = field(default=None, compare=False)
+    properties: Mapping[str, str] = field(default_factory=dict, compare=False)
+    open_with: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,7 @@ class SqlCoordinator(CommitCoordinator):
         *,
         protocol: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        domains: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         with self._transaction("commit to", table.name, writes=True) as run:
             moved = run.change(

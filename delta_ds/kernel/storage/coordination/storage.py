@@ -149,6 +149,12 @@ class CoordinatedStorage(Storage):
     def allows(self, operation: Maintenance) -> bool:
         return not self.managed or operation in self.coordinator.allows(self.table)
 
+    def new_table_properties(self) -> Mapping[str, str]:
+        return self.table.properties if self.managed else {}
+
+    def kept_properties(self, configuration: Mapping[str, str]) -> Mapping[str, str]:
+        return self.coordinator.keeps(configuration) if self.managed else {}
+
     def log_store(self) -> CoordinatedLogStore:
         """Where its commits are published."""
         return CoordinatedLogStore(self)

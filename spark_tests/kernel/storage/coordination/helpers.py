@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,9 +42,11 @@ class FaultyCoordinator(SQLiteCoordinator):
         *,
         protocol: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        domains: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         ratify = super().ratify
-        self._around("ratify", lambda: ratify(table, commit, protocol=protocol, metadata=metadata))
+        told = {"protocol": protocol, "metadata": metadata, "domains": domains}
+        self._around("ratify", lambda: ratify(table, commit, **told))
 
     def ratified(
         self, table: ManagedTable, start: int | None = None, end: int | None = None

@@ -1,0 +1,13 @@
+"""Events of commit coordinators."""
+
+from __future__ import annotations
+
+import logging
+
+from delta_ds.events.record import Event
+
+TOKEN_SENT_IN_CLEAR = Event(
+    "token_sent_in_clear", logging.WARNING, ("url",),
+    "the token of a catalog is sent over a connection that is not encrypted, and not to this machine",
+    "use the server's https address",
+)  # fmt: skip

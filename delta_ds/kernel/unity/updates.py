@@ -1,0 +1,148 @@
+"""What a commit changes of a table, as updates of the catalog's entry: it is told with the commit, in one request.
+
+Source: Unity Catalog, "Managed Tables Specification" 1.0, "Catalog and log consistency", "Load a Table".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN
+from delta_ds.kernel.features import CATALOG_MANAGED
+from delta_ds.kernel.properties import FEATURE_PREFIX, MIN_READER_VERSION, MIN_WRITER_VERSION
+from delta_ds.kernel.unity.columns import columns_of
+
+MANAGED = f"{FEATURE_PREFIX}{CATALOG_MANAGED.name}"
+# Domains that the API has; all others stay in the log.
+_DOMAINS = (CLUSTERING_DOMAIN, "delta.rowTracking")
+# What the catalog derives of protocol, domains and commits, and lists among the properties.
+_DERIVED = frozenset(
+    {
+        MIN_READER_VERSION.name, MIN_WRITER_VERSION.name, "delta.clusteringColumns", "clusteringColumns",
+        "delta.rowTracking.rowIdHighWaterMark", "delta.lastUpdateVersion", "delta.lastCommitTimestamp",
+    }
+)  # fmt: skip
+
+
+def protocol_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """A `protocol` action as the API spells it."""
+    told: dict[str, Any] = {
+        "min-reader-version": protocol["minReaderVersion"],
+        "min-writer-version": protocol["minWriterVersion"],
+    }
+    for name, spelled in (("readerFeatures", "reader-features"), ("writerFeatures", "writer-features")):
+        if protocol.get(name):
+            told[spelled] = sorted(protocol[name])
+    return told
+
+
+def domains_of(domains: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """The domains of `domainMetadata` actions that the API has: those that are set, and those that are removed."""
+    kept: dict[str, Any] = {}
+    removed = []
+    for domain in domains:
+        if domain["domain"] not in _DOMAINS:
+            continue
+        if domain.get("removed"):
+            removed.append(domain["domain"])
+            continue
+        told = json.loads(domain["configuration"])
+        name = "clusteringColumns" if domain["domain"] == CLUSTERING_DOMAIN else "rowIdHighWaterMark"
+        if told.get(name) is not None:
+            kept[domain["domain"]] = {name: told[name]}
+    return kept, removed
+
+
+def table_of(
+    name: str,
+    location: str,
+    timestamp: int,
+    protocol: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    domains: Sequence[Mapping[str, Any]],
+    *,
+    managed: bool = True,
+) -> dict[str, Any]:
+    """The request that makes an entry of a table whose version 0 is written."""
+    told: dict[str, Any] = {
+        "name": name,
+        "location": location,
+        "table-type": "MANAGED" if managed else "EXTERNAL",
+        "columns": columns_of(metadata["schemaString"]),
+        "partition-columns": list(metadata.get("partitionColumns") or ()),
+        "protocol": protocol_of(protocol),
+        "properties": dict(metadata.get("configuration") or {}),
+        "last-commit-timestamp-ms": timestamp,
+    }
+    if metadata.get("description"):
+        told["comment"] = metadata["description"]
+    if kept := domains_of(domains)[0]:
+        told["domain-metadata"] = kept
+    return told
+
+
+def updates_of(
+    known: Mapping[str, Any] | None,
+    protocol: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+    domains: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """The updates that make an entry say what a commit makes of its table.
+
+    Parameters
+    ----------
+    known
+        The entry's metadata as the catalog has it; not needed where there is neither protocol nor metadata.
+    protocol, metadata, domains
+        The bodies of the commit's actions.
+    """
+    found: list[dict[str, Any]] = []
+    if protocol is not None and known is not None and _has_other_protocol(known, protocol):
+        found.append({"action": "set-protocol", "protocol": protocol_of(protocol)})
+    if metadata is not None and known is not None:
+        found += _of_metadata(known, metadata)
+    kept, removed = domains_of(domains)
+    if kept:
+        found.append({"action": "set-domain-metadata", "updates": kept})
+    if removed:
+        found.append({"action": "remove-domain-metadata", "domains": removed})
+    return found
+
+
+def _has_other_protocol(known: Mapping[str, Any], protocol: Mapping[str, Any]) -> bool:
+    properties = known.get("properties") or {}
+    features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    return (
+        {name.removeprefix(FEATURE_PREFIX) for name in properties if name.startswith(FEATURE_PREFIX)}
+        != features
+        or properties.get(MIN_READER_VERSION.name) != str(protocol["minReaderVersion"])
+        or properties.get(MIN_WRITER_VERSION.name) != str(protocol["minWriterVersion"])
+    )
+
+
+def _of_metadata(known: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    columns = columns_of(metadata["schemaString"])
+    if columns != known.get("columns"):
+        found.append({"action": "set-columns", "columns": columns})
+    partitions = list(metadata.get("partitionColumns") or ())
+    if partitions != list(known.get("partition-columns") or ()):
+        found.append({"action": "set-partition-columns", "partition-columns": partitions})
+    if metadata.get("description"):
+        # The entry does not tell its comment, so it is told always.
+        found.append({"action": "set-table-comment", "comment": metadata["description"]})
+    there = {
+        name: value
+        for name, value in (known.get("properties") or {}).items()
+        if name not in _DERIVED and not name.startswith(FEATURE_PREFIX)
+    }
+    wanted = dict(metadata.get("configuration") or {})
+    changed = {name: value for name, value in wanted.items() if there.get(name) != value}
+    if changed:
+        found.append({"action": "set-properties", "updates": changed})
+    gone = sorted(there.keys() - wanted.keys())
+    if gone:
+        found.append({"action": "remove-properties", "removals": gone})
+    return found
