@@ -127,3 +127,17 @@ UNIVERSAL_FORMAT_COMPAT_REQUIRED = ErrorCondition(
     parameters=("format",),
     family="operation",
 )
+GENERATE_WITHOUT_UNIVERSAL_FORMAT = UNIVERSAL_FORMAT_COMPAT_REQUIRED.also(
+    "the metadata of Iceberg is not generated for {table}: it does not have delta.universalFormat.enabledFormats = "
+    "iceberg, without which VACUUM would take it away. Set the property first, together with "
+    "delta.enableIcebergCompatV2 = true",
+    parameters=("format",),
+)
+UNIVERSAL_FORMAT_CONVERSION_FAILED = ErrorCondition(
+    "DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
+    UnsupportedOperationError,
+    "KD00E",
+    "version {version} of {table} cannot be described in the metadata of {format}: {message}",
+    parameters=("version", "format", "message"),
+    family="operation",
+)

@@ -299,7 +299,7 @@ ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
     "data files can be read as those of an Iceberg table, by version 2 of the rules",
 )  # fmt: skip
 UNIVERSAL_FORMAT_ENABLED_FORMATS: TableProperty[tuple[str, ...]] = TableProperty(
-    "delta.universalFormat.enabledFormats", "", words("iceberg", "hudi"), "refused",
+    "delta.universalFormat.enabledFormats", "", words("iceberg", "hudi"), "write",
     "formats whose metadata is written beside the log: `iceberg`. Needs Iceberg compatibility",
 )  # fmt: skip
 ICEBERG_ATOMIC_CONVERSION_SUPPORTED = TableProperty(

@@ -90,3 +90,8 @@ def version_prefix(version: int) -> str:
 def checksum_path(version: int) -> str:
     """The path of a version's checksum file, relative to the table."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
+
+
+def commit_path(version: int) -> str:
+    """The path of a version's commit, relative to the table."""
+    return f"{LOG_DIRECTORY}/{version:020d}.json"

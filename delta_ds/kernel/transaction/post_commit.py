@@ -1,4 +1,4 @@
-"""Post-commit work: checksum file, checkpoint, log clean-up, symlink manifest.
+"""Post-commit work: checksum file, checkpoint, log clean-up, symlink manifest, metadata of Iceberg.
 
 The commit stands whatever happens here. A step that fails is logged, and the next commits make up for it.
 
@@ -16,11 +16,13 @@ from delta_ds.events.transactions import POST_COMMIT_FAILED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.actions import Action, DomainMetadata
 from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
+from delta_ds.kernel.iceberg_compatibility import writes_metadata
 from delta_ds.kernel.log import checksum
 from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer
 from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.checksum import EMPTY, Summary
+from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.operations import operation_named
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
@@ -86,7 +88,7 @@ class Committed:
 
 
 def run(storage: Storage, committed: Committed) -> None:
-    """Write the checksum, and where due a checkpoint, clean up the log, update manifests.
+    """Write the checksum, and where due a checkpoint, clean up the log, update manifests and metadata of Iceberg.
 
     Parameters
     ----------
@@ -103,6 +105,7 @@ def run(storage: Storage, committed: Committed) -> None:
     ):
         _attempt("clean_up", storage, committed, _clean_up)
     _attempt("symlink_manifest", storage, committed, _update_manifests)
+    _attempt("iceberg", storage, committed, _convert)
 
 
 _Step = Callable[[Storage, Committed], bool]
@@ -222,6 +225,17 @@ def _update_manifests(storage: Storage, committed: Committed) -> bool:
     # As it is now: another commit may have followed, whose manifests must not be undone.
     symlink_manifest.update_after(open_snapshot(storage), committed.actions, everything=everything)
     return True
+
+
+def _convert(storage: Storage, committed: Committed) -> bool:
+    if not writes_metadata(committed.state.properties):
+        return False
+    from delta_ds.kernel.iceberg.conversion import convert
+
+    timestamp = committed.in_commit_timestamp
+    if timestamp is None:
+        timestamp = storage.status(commit_path(committed.version)).modified_ms
+    return convert(storage, committed.state, timestamp)
 
 
 def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | None = None) -> CheckpointInfo:

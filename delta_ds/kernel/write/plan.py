@@ -25,6 +25,7 @@ from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
+from delta_ds.kernel.iceberg_compatibility import of_new_table
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import TARGET_FILE_SIZE, check_property
@@ -248,7 +249,8 @@ def _plan_new_table(
     said = options.definition
     given = {**options.properties, **(said.properties if said is not None else {})}
     properties = with_defaults(given, default_properties(options.settings))
-    schema = check_first_write(data, partition_by=partition_by, properties=properties, table_name=storage.url)
+    brought = of_new_table(properties)
+    schema = check_first_write(data, partition_by=partition_by, properties=brought, table_name=storage.url)
     table = new_table(
         schema,
         partition_columns_of(schema, partition_by, storage.url),

@@ -90,7 +90,7 @@ def test_a_clone_names_the_files_of_its_source(tmp_path: Path) -> None:
 def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     log = partitioned(tmp_path)
     with pytest.raises(InvalidOptionError) as caught:
-        generate(log, "iceberg")
+        generate(log, "hudi")
     assert caught.value.condition == "DELTA_MODE_NOT_SUPPORTED"
 
 

@@ -22,6 +22,8 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.schema.column_mapping import nested_ids, physical_name
 from delta_ds.kernel.schema.field_metadata import FIELD_ID, NESTED_IDS
 from delta_ds.kernel.schema.types import (
+    BINARY,
+    STRING,
     VARIANT,
     VOID,
     ArrayType,
@@ -35,6 +37,7 @@ from delta_ds.kernel.schema.types import (
 from delta_ds.records import dataclass
 
 _PARQUET_ID = "PARQUET:field_id"
+_TEXTS = (STRING, BINARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class FileColumns:
         The numbers among `fields` of columns that hold variants, at any depth.
     partitions
         The numbers among `rows` of the partition columns, in the order of partitioning.
+    emptied
+        The numbers among `fields` of partition columns whose empty values are null, as they are in the log.
     """
 
     rows: pa.Schema
@@ -68,6 +73,7 @@ class FileColumns:
     thinned: tuple[int, ...]
     variants: tuple[int, ...]
     partitions: tuple[int, ...]
+    emptied: tuple[int, ...] = ()
 
     def physical(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as a file holds them, partition values left out; only null variants cost a copy."""
@@ -76,6 +82,8 @@ class FileColumns:
             columns[i] = _without_void(columns[i])
         for i in self.variants:
             columns[i] = _filled_variants(columns[i], self.fields[i].type)
+        for i in self.emptied:
+            columns[i] = _without_empty(columns[i])
         named = pa.RecordBatch.from_arrays(columns, names=self.schema.names)
         _, array = named.__arrow_c_array__()
         return pa.record_batch(_Relabelled(self.schema, array))
@@ -122,6 +130,7 @@ def file_columns(plan: WriteSpec) -> FileColumns:
         thinned=tuple(n for n, i in enumerate(sources) if _has_void(logical[i].type)),
         variants=tuple(n for n, field in enumerate(kept) if _holds_variant(field.type)),
         partitions=partitions,
+        emptied=tuple(n for n, i in enumerate(sources) if i in materialized and logical[i].type in _TEXTS),
     )
 
 
@@ -172,6 +181,14 @@ def _has_void(data_type: DataType) -> bool:
     if isinstance(data_type, MapType):
         return any(part == VOID or _has_void(part) for part in (data_type.key, data_type.value))
     return data_type == VOID
+
+
+def _without_empty(array: pa.Array) -> pa.Array:
+    """The values, null in place of empty ones: a reader that goes by the file must see what the log says."""
+    empty = pc.equal(pc.binary_length(array), pa.scalar(0, pc.binary_length(array).type))
+    if not pc.any(empty, min_count=0).as_py():
+        return array
+    return pc.if_else(empty, pa.scalar(None, array.type), array)
 
 
 def _without_void(array: pa.Array) -> pa.Array:

@@ -1,0 +1,80 @@
+"""What the commits after a version do to the files of a table, as far as Iceberg has to follow them."""
+
+from __future__ import annotations
+
+import json
+
+from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.log.filenames import commit_path
+from delta_ds.kernel.log.paths import canonical_path
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.records import dataclass, field
+
+# With more, all files are described anew.
+MAX_COMMITS = 100
+
+
+@dataclass(slots=True)
+class LogChanges:
+    """Files that came and went.
+
+    Attributes
+    ----------
+    added
+        The `add` actions of files that may be new, by canonical path.
+    removed
+        Canonical paths of files that are live no more.
+    passing
+        Canonical paths of files that came and went; whether they were there before is not known.
+    may_repeat
+        Whether some of `added` may have been live before: they were committed again with other statistics or tags.
+    operations
+        Of the commits, for the summary of the snapshot.
+    """
+
+    added: dict[str, AddFile] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    passing: set[str] = field(default_factory=set)
+    may_repeat: bool = False
+    operations: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.passing)
+
+
+def changes_between(storage: Storage, after: int, until: int) -> LogChanges | None:
+    """The changes of the commits after one version until another one; None where they are too many or gone.
+
+    Raises
+    ------
+    StorageError
+        The storage refused.
+    """
+    if until - after > MAX_COMMITS:
+        return None
+    found = LogChanges()
+    for version in range(after + 1, until + 1):
+        try:
+            data = storage.read(commit_path(version))
+        except FileNotFoundError:
+            return None
+        for line in data.splitlines():
+            if line.strip():
+                _follow(found, json.loads(line), storage)
+    return found
+
+
+def _follow(found: LogChanges, action: dict[str, dict[str, object]], storage: Storage) -> None:
+    if "add" in action:
+        add: AddFile = action["add"]  # type: ignore[assignment]
+        path = canonical_path(add["path"], storage)
+        found.may_repeat |= not add.get("dataChange", True) or path in found.removed | found.passing
+        found.removed.discard(path)
+        found.passing.discard(path)
+        found.added[path] = add
+    elif "remove" in action:
+        path = canonical_path(str(action["remove"]["path"]), storage)
+        came = found.added.pop(path, None)
+        (found.removed if came is None else found.passing).add(path)
+    elif "commitInfo" in action:
+        found.operations.append(str(action["commitInfo"].get("operation")))
