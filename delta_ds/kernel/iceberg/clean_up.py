@@ -9,8 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.iceberg.conversion import converted_versions, metadata_path, read_metadata
-from delta_ds.kernel.iceberg.storage_io import FOLDER, ManifestFolder
+from delta_ds.kernel.iceberg.metadata_files import FOLDER, converted_versions, metadata_path, read_metadata
+from delta_ds.kernel.iceberg.storage_io import ManifestFolder
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadataV2

@@ -10,7 +10,6 @@ Source: Iceberg Table Spec, "Table Metadata"; docs of delta-spark, "Universal Fo
 from __future__ import annotations
 
 import hashlib
-import re
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,13 @@ from delta_ds.kernel.iceberg.description import (
 )
 from delta_ds.kernel.iceberg.entries import DataFiles
 from delta_ds.kernel.iceberg.log_changes import LogChanges, changes_between
+from delta_ds.kernel.iceberg.metadata_files import (
+    FOLDER,
+    converted_versions,
+    metadata_path,
+    put_hint,
+    read_metadata,
+)
 from delta_ds.kernel.iceberg_compatibility import check_installed
 from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, DELETED_FILE_RETENTION
 from delta_ds.records import dataclass
@@ -39,26 +45,9 @@ if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.table_state import TableState
 
-_FOLDER = "metadata"
-_HINT = f"{_FOLDER}/version-hint.text"
-_NAME = re.compile(r"v(\d+)\.metadata\.json")
 MAX_SNAPSHOTS = 100
 _FILES_AT_ONCE = 10_000
-
-
-def metadata_path(version: int) -> str:
-    """The file that describes a version, relative to the table."""
-    return f"{_FOLDER}/v{version}.metadata.json"
-
-
-def converted_versions(storage: Storage) -> list[int]:
-    """The versions that are described, the newest one last."""
-    try:
-        listed = storage.list_from(_FOLDER, "v")
-    except FileNotFoundError:
-        return []
-    names = (_NAME.fullmatch(status.path.rpartition("/")[2]) for status in listed)
-    return sorted(int(name[1]) for name in names if name)
+_CLEAN_UP_EVERY = 25  # versions
 
 
 def convert(storage: Storage, state: TableState, timestamp_ms: int) -> bool:
@@ -87,36 +76,15 @@ def convert(storage: Storage, state: TableState, timestamp_ms: int) -> bool:
     conversion = _Conversion(storage, state, timestamp_ms)
     base = conversion.base()
     if base is not None and base.version >= state.version:
-        _put_hint(storage)
+        put_hint(storage)
         return False
     written = conversion.write(base)
-    _put_hint(storage)
+    put_hint(storage)
     if written and state.version % _CLEAN_UP_EVERY == 0:
         from delta_ds.kernel.iceberg.clean_up import clean_up
 
         clean_up(storage)
     return written
-
-
-_CLEAN_UP_EVERY = 25
-
-
-def _put_hint(storage: Storage) -> None:
-    """Name the newest version; whoever publishes a newer one meanwhile says so after this or is seen by it."""
-    while True:
-        newest = converted_versions(storage)[-1]
-        if _hint(storage) != newest:
-            storage.write(_HINT, str(newest).encode())
-        if converted_versions(storage)[-1] == newest:
-            return
-
-
-def _hint(storage: Storage) -> int | None:
-    try:
-        text = storage.read(_HINT).decode()
-    except FileNotFoundError:
-        return None
-    return int(text) if text.isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +127,7 @@ class _Conversion:
         if version >= self._state.version:
             raise self._failed(
                 f"{metadata_path(version)} describes the table {metadata.table_uuid} at {metadata.location}: delete "
-                f"the folder {_FOLDER}, then generate('iceberg')"
+                f"the folder {FOLDER}, then generate('iceberg')"
             )
         return None
 
@@ -384,11 +352,3 @@ def _uuid_of(text: str) -> uuid.UUID:
         return uuid.UUID(text)
     except ValueError:
         return uuid.uuid5(uuid.NAMESPACE_URL, text)
-
-
-def read_metadata(storage: Storage, version: int) -> TableMetadataV2:
-    """The description of a version, as pyiceberg has it."""
-    from pyiceberg.table.metadata import TableMetadataUtil
-
-    found: Any = TableMetadataUtil.parse_raw(storage.read(metadata_path(version)).decode())
-    return found  # type: ignore[no-any-return]

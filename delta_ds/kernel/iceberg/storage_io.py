@@ -17,6 +17,8 @@ from pyiceberg.manifest import (
     write_manifest_list,
 )
 
+from delta_ds.kernel.iceberg.metadata_files import FOLDER
+
 if TYPE_CHECKING:
     from pyiceberg.io import InputStream, OutputStream
     from pyiceberg.partitioning import PartitionSpec
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.storage.filesystem import Storage
 
-FOLDER = "metadata"
 _ENTRIES_OF_A_BLOCK = 1000
 _COMPRESSION: Any = "gzip"
 

@@ -31,7 +31,8 @@ from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.iceberg import conversion, snapshots
 from delta_ds.kernel.iceberg.clean_up import clean_up
-from delta_ds.kernel.iceberg.conversion import convert, converted_versions
+from delta_ds.kernel.iceberg.conversion import convert
+from delta_ds.kernel.iceberg.metadata_files import converted_versions
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from spark_tests.full_form import FULL, examples
 from spark_tests.kernel.alter.tables import made, with_rows
