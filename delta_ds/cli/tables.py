@@ -22,6 +22,7 @@ from delta_ds.cli.arguments import (
     open_log,
 )
 from delta_ds.kernel.card import size_text
+from delta_ds.kernel.log.history import made_by
 from delta_ds.kernel.schema.types import StructType
 
 _DETAIL_TIMES = ("createdAt", "lastModified")
@@ -85,8 +86,18 @@ def history(table: Table, limit: Limit = None, option: StorageOption = None, jso
     if json:
         output.print_json(entries)
         return
+    makers = [made_by(entry) for entry in entries]
+    told = any(makers)
     output.print_table(
-        ("version", "timestamp", "operation", "parameters", "metrics", "engine"),
+        (
+            "version",
+            "timestamp",
+            "operation",
+            "parameters",
+            "metrics",
+            "engine",
+            *(["made by"] if told else []),
+        ),
         [
             (
                 entry["version"],
@@ -95,8 +106,9 @@ def history(table: Table, limit: Limit = None, option: StorageOption = None, jso
                 _pairs(entry["operationParameters"]),
                 _pairs({name: n for name, n in (entry["operationMetrics"] or {}).items() if n != "0"}),
                 entry["engineInfo"],
+                *([maker] if told else []),
             )
-            for entry in entries
+            for entry, maker in zip(entries, makers, strict=True)
         ],
         right=("version",),
     )

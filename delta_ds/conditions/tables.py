@@ -157,7 +157,8 @@ BLAME_COLUMNS_TAKEN = ErrorCondition(
     "DELTA_BLAME_COLUMNS_TAKEN",
     SchemaError,
     "42711",
-    "{table} has the column(s) {columns:list}, which blame gives names of its own: choose others by `columns`",
+    "{table} has the column(s) {columns:list}, whose names blame needs for itself: leave them out by `columns`, and "
+    "out of the condition",
     parameters=("columns",),
     family="state",
 )

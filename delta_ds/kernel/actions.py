@@ -111,6 +111,7 @@ class CommitInfo(TypedDict, total=False):
     engineInfo: str
     txnId: str
     tags: Mapping[str, Any] | None
+    application: Mapping[str, Any] | None
 
 
 class ProtocolBody(TypedDict, total=False):

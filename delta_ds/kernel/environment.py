@@ -55,10 +55,29 @@ PROGRESS = EnvironmentVariable(
     "progress of long work as a line on a terminal: `off` shows none; whatever else it is, it is shown where the error "
     "stream is a terminal",
 )  # fmt: skip
+ORIGIN = EnvironmentVariable(
+    "DELTA_DS_ORIGIN", "on",
+    "`off`: commits do not say by which application, job, notebook and user they are made",
+)  # fmt: skip
+USER_NAME = EnvironmentVariable(
+    "DELTA_DS_USER_NAME", "",
+    "the `userName` of commits; no name of the machine's users is ever taken. In sessions "
+    "`spark.pydelta.commitInfo.userName` goes before it",
+)  # fmt: skip
 
 UNITY_TOKEN = EnvironmentVariable(
     "DELTA_DS_UNITY_TOKEN", "",
     "the token of Unity Catalog, where neither storage options nor settings of the catalog give one",
 )  # fmt: skip
 
-VARIABLES = (CACHE, CACHE_SIZE, KEPT_STATISTICS, CACHE_HOME, TIME_ZONE, PROGRESS, UNITY_TOKEN)
+VARIABLES = (
+    CACHE,
+    CACHE_SIZE,
+    KEPT_STATISTICS,
+    CACHE_HOME,
+    TIME_ZONE,
+    PROGRESS,
+    ORIGIN,
+    USER_NAME,
+    UNITY_TOKEN,
+)

@@ -11,11 +11,13 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, Union, cast
 
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.spark.errors import delta_errors, each_method
 from delta_ds.spark.job_failures import failed_jobs
+from delta_ds.spark.origin import of_session
 
 _C = TypeVar("_C", bound=type)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -35,7 +37,7 @@ def public(function: _F) -> _F:
         try:
             with delta_errors():
                 check_arguments(function, arguments, keywords)
-            with delta_errors(), failed_jobs(_call_label(function, arguments)):
+            with delta_errors(), failed_jobs(_call_label(function, arguments)), _origin(arguments):
                 return function(*arguments, **keywords)
         except Exception:
             unfinished = getattr(arguments[0], "_unfinished", None) if arguments else None
@@ -44,6 +46,13 @@ def public(function: _F) -> _F:
             raise
 
     return cast(_F, called)
+
+
+def _origin(arguments: Sequence[Any]) -> AbstractContextManager[None]:
+    """Commits are made by the session of the object that is called, where it has one."""
+    owner = arguments[0] if arguments else None
+    spark = getattr(getattr(owner, "_handle", None), "spark", None) or getattr(owner, "_spark", None)
+    return nullcontext() if spark is None else of_session(spark)
 
 
 def _call_label(function: Callable[..., Any], arguments: Sequence[Any]) -> str:

@@ -22,9 +22,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.transaction.origin import ORIGIN_KEY, carried
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors, with_error_parameters
 from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.origin import origin_of
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 FORMAT = "pydelta_server"
 
 _CALL = "call"
+_ORIGIN = "origin"
 # Spark keeps the plans of a session: without it, the same question would get the same answer again.
 _NONCE = "nonce"
 _MOMENT = "\0moment"
@@ -90,6 +93,7 @@ class ServerLog:
             What the function raised.
         """
         options = self._call(function, arguments, keywords)
+        options[_ORIGIN] = origin_of(self._spark).to_text()
         with delta_errors():
             no_rows = self._spark.range(0, 0, 1, 1)
             no_rows.write.format(FORMAT).mode("append").options(**options).save()
@@ -209,8 +213,9 @@ class _Command(DataSourceWriter):
 
 def _call_function(options: Mapping[str, str]) -> Any:
     function, arguments, keywords = pickle.loads(base64.b64decode(options[_CALL]))
-    table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE)}
-    return function(_open(table), *arguments, **keywords)
+    table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE, _ORIGIN)}
+    with carried({ORIGIN_KEY: options.get(_ORIGIN, "{}")}):
+        return function(_open(table), *arguments, **keywords)
 
 
 def _open(options: Mapping[str, str]) -> DeltaLog:

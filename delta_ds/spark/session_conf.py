@@ -38,6 +38,10 @@ BY_ROWS, BY_STATISTICS, BY_FILES = "rows", "statistics", "files"
 RETRIES_CONF = "spark.pydelta.retries"
 RETRIES = 0
 
+# Whether commits say where they are made, and by whom.
+ORIGIN_CONF = "spark.pydelta.commitInfo.origin"
+USER_NAME_CONF = "spark.pydelta.commitInfo.userName"
+
 _TIME_ZONE = "spark.sql.session.timeZone"
 
 

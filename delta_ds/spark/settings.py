@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
@@ -36,7 +36,7 @@ def session_settings(spark: SparkSession | None) -> dict[str, str]:
         return {}
     found = {
         name: text
-        for name, text in _all_settings(spark).items()
+        for name, text in all_settings(spark).items()
         if name.startswith(SETTING_PREFIX) and text is not None
     }
     warned = _warned.setdefault(spark, set())
@@ -72,10 +72,14 @@ def _nearest(name: str) -> str:
     return f"; did you mean {prefix}{by_lower[near[0]]}?" if near else ""
 
 
-def _all_settings(spark: SparkSession) -> Mapping[str, str]:
-    if is_connect(spark):
-        return dict(spark.conf.getAll)
+def all_settings(spark: SparkSession) -> Mapping[str, str | None]:
+    """All settings of a session: one question to the JVM or the server."""
+    return dict(spark.conf.getAll) if is_connect(spark) else texts_of(spark.conf._jconf)
+
+
+def texts_of(configuration: Any) -> dict[str, str | None]:
+    """All settings of a session of the JVM, by its `RuntimeConfig`."""
     # In one text: a map of Scala would be asked for its entries one by one.
     entry, value = "\0\1", " -> "
-    text = str(spark.conf._jconf.getAll().mkString(entry))
+    text = str(configuration.getAll().mkString(entry))
     return {name: setting for name, _, setting in (pair.partition(value) for pair in text.split(entry))}

@@ -15,6 +15,7 @@ from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
+from delta_ds.kernel.transaction.origin import carried
 from delta_ds.kernel.write.finish import finish_write
 from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapshot
 from delta_ds.kernel.write.save_mode import keeps_existing_table
@@ -127,4 +128,5 @@ def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     from delta_ds.spark.auto_compaction import compact_after
 
     compaction = auto_compaction_of(plan.options.settings)
-    compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)
+    with carried(plan.options.settings):
+        compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)

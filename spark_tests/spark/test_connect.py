@@ -464,6 +464,43 @@ class TestDeltaTable:
             client(program, str(tmp_path / "t"))
         assert DeltaLog(tmp_path / "t").snapshot().properties == {}
 
+    def test_blame_is_that_of_the_kernel_and_commits_tell_their_application(
+        self, client: Client, tmp_path: Path
+    ) -> None:
+        def program(spark: SparkSession, path: str) -> list[Any]:
+            spark.conf.set("spark.pydelta.commitInfo.userName", "ann")
+            try:
+                rows = spark.range(6).write.format("pydelta").option("delta.enableRowTracking", "true")
+                rows.mode("append").save(path)
+                table = DeltaTable.forPath(spark, path)
+                table.update("id = 1", {"id": "10"})
+            finally:
+                spark.conf.unset("spark.pydelta.commitInfo.userName")
+            found: list[Any] = []
+            # What the kernel understands, what it does not, and a Column.
+            for condition in (
+                "t.id > 4",
+                "id + 0 > 4 AND reverse(CAST(id AS string)) > ''",
+                col("id") > 4,
+                None,
+            ):
+                blamed = table.alias("t").blame(condition)
+                shown = blamed.select("id", "_row_id", "_commit_version", "_commit_operation")
+                found.append(sorted(map(tuple, shown.collect())))
+            older = table.blame("id = 1", ["id"], version=0)
+            return [*found, older.columns[:2], older.count(), spark.conf.get("spark.app.id")]
+
+        path = str(tmp_path / "t")
+        *found, some, count, application = client(program, path)
+        log = DeltaLog(path)
+        expected = log.blame().to_arrow().select(["id", "_row_id", "_commit_version", "_commit_operation"])
+        rows = sorted(tuple(row.values()) for row in expected.to_pylist())
+        assert found == [[row for row in rows if row[0] > 4]] * 3 + [rows]
+        assert (some, count) == (["id", "_row_id"], 1)
+        update = log.history(1)[0]
+        assert update["userName"] == "ann" and update["application"]["id"] == application
+        assert update["job"]["runId"] == application
+
     def test_every_method_is_called_in_this_module(self) -> None:
         module = Path(__file__).read_text(encoding="utf-8")
         for kind in (DeltaTable, DeltaTableBuilder):

@@ -12,7 +12,9 @@ from delta_ds.conditions.tables import BLAME_COLUMNS_TAKEN, ROW_TRACKING_NOT_ENA
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.blame.commits import BLAME_FIELDS, CommitFacts
+from delta_ds.kernel.data.read.metadata_column import METADATA_COLUMN
 from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.expressions.tree import columns as columns_of
 from delta_ds.kernel.features import ROW_TRACKING
 from delta_ds.kernel.log.history import in_commit_timestamps
 from delta_ds.kernel.scan.scan import DEFAULT_AHEAD_BYTES, Scan
@@ -66,8 +68,9 @@ class Blame:
         if not state.enabled(ROW_TRACKING):
             raise ROW_TRACKING_NOT_ENABLED(table=state.table, version=state.version)
         self.scan = Scan(snapshot, predicate, columns, timezone, _TRACKED)
-        own = {name.lower() for name in BLAME_FIELDS.names}
-        taken = [name for name in self.scan.schema.names if name.lower() in own]
+        own = {METADATA_COLUMN, *BLAME_FIELDS.names}
+        read = _read_by(self.scan.predicate) & {METADATA_COLUMN}
+        taken = [*(name for name in self.scan.schema.names if name.lower() in own), *read]
         if taken:
             raise BLAME_COLUMNS_TAKEN(table=state.table, columns=taken)
         self.schema = StructType((*self.scan.schema.fields, *BLAME_FIELDS))
@@ -194,3 +197,7 @@ def _without_others(batch: pa.RecordBatch, predicate: Expression) -> pa.RecordBa
     except PredicateError:
         return batch
     return batch.filter(matches)
+
+
+def _read_by(predicate: Expression | None) -> set[str]:
+    return set() if predicate is None else {column.path[0].lower() for column in columns_of(predicate)}

@@ -77,7 +77,7 @@ class CommitFacts:
         known = integers([self._rows[version] for version in distinct.to_pylist()])
         places = pc.take(known, pc.index_in(versions, value_set=distinct))
         assert self._table is not None  # read above
-        return [_one(column) for column in self._table.take(places).columns]
+        return [_taken(column, places) for column in self._table.columns]
 
     def _read(self, versions: Sequence[int]) -> None:
         """Add commits to what is known."""
@@ -115,9 +115,10 @@ class CommitFacts:
             return []
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _taken(column: pa.ChunkedArray, places: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    if column.null_count == len(column) or not len(places):
+        return pa.nulls(len(places), column.type)  # as most columns are: nothing has to be gathered
+    found = column.take(places)
+    return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)

@@ -239,7 +239,9 @@ class History(list[dict[str, Any]], Shown):
         return self._card().text()
 
     def _card(self) -> Card:
-        columns = ("version", "timestamp (UTC)", "operation", "parameters", "metrics", "user metadata")
+        columns = (
+            "version", "timestamp (UTC)", "operation", "parameters", "metrics", "user metadata", "made by",
+        )  # fmt: skip
         return Card(f"History, {len(self):,} commits", (), (table_of(columns, self, _history_row),))
 
 
@@ -254,7 +256,28 @@ def _history_row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
         _pairs(entry.get("operationParameters") or {}),
         _pairs(metrics),
         entry.get("userMetadata"),
+        made_by(entry),
     )
+
+
+def made_by(entry: Mapping[str, Any]) -> str:
+    """Who and what made a commit, as far as it says so: user, job, notebook, Spark application and its address.
+
+    Parameters
+    ----------
+    entry
+        Of a history.
+    """
+    job, application = (entry.get(name) or {} for name in ("job", "application"))
+    names = [job.get("jobId"), job.get("jobName"), job.get("jobRunId")]
+    known = {
+        "": entry.get("userName"),
+        # Without an id it is the application, which is told below.
+        "job ": " ".join(filter(None, names)) if any(names[::2]) or not application else None,
+        "notebook ": (entry.get("notebook") or {}).get("notebookId"),
+        "application ": " ".join(filter(None, map(application.get, APPLICATION_FIELDS))),
+    }
+    return ", ".join(f"{what}{text}" for what, text in known.items() if text)
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

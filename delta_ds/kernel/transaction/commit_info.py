@@ -12,6 +12,7 @@ from delta_ds.conditions.transaction import ACTION_NOT_JSON
 from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import CommitInfo, without_nulls
 from delta_ds.kernel.json_text import to_json
+from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import Pending
 
@@ -51,12 +52,17 @@ def build(
         # Serializable whatever the table says, and with a version read even for a new table.
         level, version = IsolationLevel.SERIALIZABLE, -1 if version is None else version
     known = {key: value for key, value in (metrics or {}).items() if value is not None}
+    made_by = origin.current().fields()
     info: CommitInfo = {
         "timestamp": timestamp,
+        "userName": made_by["userName"],
         "operation": pending.operation.name,
         "operationParameters": _written_properties(
             pending.table, "operationParameters", parameters, _parameter
         ),
+        "job": made_by["job"],
+        "notebook": made_by["notebook"],
+        "clusterId": made_by["clusterId"],
         "readVersion": version,
         "isolationLevel": level.value,
         "isBlindAppend": pending.blind,
@@ -65,6 +71,7 @@ def build(
         "tags": _written_properties(pending.table, "tags", tags, as_text) if tags else None,
         "engineInfo": engine_info,
         "txnId": txn_id,
+        "application": made_by["application"],
     }
     return without_nulls(info)
 

@@ -15,6 +15,7 @@ from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.optimized_write import join_small_files
 from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
@@ -87,7 +88,7 @@ def finish_write(
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
-    with leave_reports(plan.options.report_folder):
+    with leave_reports(plan.options.report_folder), origin.carried(plan.options.settings):
         return _finish(plan, results, transaction, engine_info, operation, staged)
 
 

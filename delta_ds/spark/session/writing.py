@@ -22,12 +22,14 @@ from delta_ds.kernel.options.settings import (
     USER_METADATA,
 )
 from delta_ds.kernel.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION
+from delta_ds.kernel.transaction.origin import ORIGIN_KEY
 from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark import settings
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.job_failures import failed_jobs
+from delta_ds.spark.origin import origin_of
 from delta_ds.spark.schema import quoted_list
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.monkeypatch import call_original
@@ -274,10 +276,12 @@ def with_settings(
     """
     found = settings.session_settings(spark)
     from_session = {name: found[key] for name, key in stand_for.items() if key in found}
-    if carried := settings_for_tasks(found):
+    carried = settings_for_tasks(found)
+    if carried:
         from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
 
         auto_compaction_of(carried)  # refused here, and not after the commit
-        from_session[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
+    carried[ORIGIN_KEY] = origin_of(spark).to_text()
+    from_session[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
     given = {name.lower() for name in options}
     return {**options, **{name: text for name, text in from_session.items() if name.lower() not in given}}

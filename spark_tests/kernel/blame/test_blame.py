@@ -297,6 +297,20 @@ def test_a_column_with_a_name_of_the_answer_is_refused(tmp_path: Path) -> None:
     assert log.blame("_COMMIT_version = 5", ["id"]).to_arrow()["_commit_version"].to_pylist() == [0]
 
 
+@pytest.mark.parametrize(
+    ("predicate", "columns"), [("id = 1", None), ("_Metadata = 'a'", ["id"]), (None, ["_metadata"])]
+)
+def test_a_column_named_as_spark_s_metadata_is_refused_where_it_is_read(
+    tmp_path: Path, predicate: str | None, columns: list[str] | None
+) -> None:
+    log = DeltaLog(tmp_path)
+    log.write(pa.table({"id": [1], "_metadata": ["a"]}), options=TRACKED)
+    with pytest.raises(SchemaError, match="_metadata"):
+        log.blame(predicate, columns)
+    assert log.blame("id = 1", ["id"]).to_arrow()["_row_id"].to_pylist() == [0]
+    assert log.blame("id = 1", []).to_arrow().column_names == BLAME_FIELDS.names
+
+
 def test_a_reader_of_slices_can_be_pickled_and_gives_the_same_rows(log: DeltaLog) -> None:
     blame = log.blame("id > 1")
     reader = pickle.loads(pickle.dumps(blame.reader()))
