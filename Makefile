@@ -21,8 +21,8 @@ TAG ?=
 # Extra arguments for pytest, ruff and the benchmarks: make test-fast ARGS="-k replay"
 ARGS ?=
 
-NO_JVM := not spark and not connect and not stores and not interop and not dbt and not cluster and not browser and not unity
-SPARK_TESTS := (spark or connect) and not stores and not interop and not cluster and not unity
+NO_JVM := not spark and not connect and not stores and not interop and not engines and not dbt and not cluster and not browser and not unity
+SPARK_TESTS := (spark or connect) and not stores and not interop and not engines and not cluster and not unity
 # One session for a file's tests, and the long ones first.
 SPARK_ONLY := -n $(SPARK_WORKERS) --dist loadfile --no-loadscope-reorder
 # What every Spark is asked; records of other engines and examples say nothing of a Spark that these do not.
@@ -31,7 +31,7 @@ MATRIX_ROOMS := spark_tests/spark spark_tests/differential spark_tests/examples
 NOT_QUICK := --ignore spark_tests/concurrency --ignore spark_tests/benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
+.PHONY: help setup quickstart format check test lint types docs test-quick test-fast test-browser test-spark test-emulated test-stores test-chaos test-interop engines engines-page test-dbt test-unity test-cluster test-matrix test-pythons try-dist nightly dist release-check tested-versions wheel bench clean check-python check-java
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,13 @@ test-chaos: check-java $(VENV)/.dev ## A load on stores that make trouble, SECON
 test-interop: check-java .venv-interop/.installed ## Tables both ways with delta-spark and deltalake, feature by feature
 	.venv-interop/bin/python -m pytest -m interop spark_tests/interop $(ARGS)
 
+engines: check-java .venv-engines/.installed ## A table a feature, read by every engine: fails where one reads worse than docs/engines.md says
+	.venv-engines/bin/python -m pytest -q -m engines spark_tests/interop/engines $(ARGS)
+
+engines-page: check-java .venv-engines/.installed $(VENV)/.dev ## The same, written into docs/engines.md
+	.venv-engines/bin/python -m spark_tests.interop.engines --record
+	$(BIN)/python scripts/generate_docs.py
+
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
 
@@ -113,7 +120,7 @@ test-pythons: dist try-dist ## Wheel and sdist in bare environments, then the qu
 try-dist: check-java ## The same with the files that are in dist/
 	$(PYTHON) scripts/try_pythons.py $(PYTHONS) --tests "-n $(WORKERS) -m '$(NO_JVM) and not slow' $(NOT_QUICK)" $(ARGS)
 
-nightly: test test-pythons test-interop test-stores test-unity test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
+nightly: test test-pythons test-interop engines test-stores test-unity test-cluster test-chaos test-dbt check-java $(MATRIX:%=.venv-%/.installed) ## All there is, in full; takes hours
 	@for version in $(MATRIX); do \
 		echo "== pyspark $$version"; \
 		DELTA_DS_FULL=1 .venv-$$version/bin/python -m pytest -q $(SPARK_ONLY) -m "$(SPARK_TESTS)" $(ARGS) $(MATRIX_ROOMS) || exit 1; \
@@ -173,6 +180,12 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 .venv-interop/.installed: pyproject.toml | check-python
 	$(PYTHON) -m venv .venv-interop
 	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.0" "delta-spark==4.4.0" deltalake pytest hypothesis
+	@touch $@
+
+# The extension of DuckDB fits the release of the same number, and no other.
+.venv-engines/.installed: pyproject.toml | check-python
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --editable . "pyspark==4.2.0" "delta-spark==4.4.0" deltalake polars pandas daft chdb delta-kernel-rust-sharing-wrapper "pyiceberg[pyarrow]" "duckdb==1.5.5" "duckdb-extension-delta==1.5.5" pytest hypothesis
 	@touch $@
 
 .venv-dbt/.installed: pyproject.toml | check-python

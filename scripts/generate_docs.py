@@ -16,6 +16,7 @@ import string
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 for _folder in (str(ROOT), str(ROOT / "scripts")):
@@ -374,6 +375,72 @@ def tested_versions() -> list[str]:
     return _table(["", *(_code(entry["suite"]) for entry in record)], rows)
 
 
+def _engines() -> Any:
+    """What `make engines-page` measured."""
+    return json.loads((DOCS / "engines.json").read_text())
+
+
+def engines() -> list[str]:
+    """The engines of the matrix, as they were asked."""
+    return _table(
+        ["engine", "versions", "asked by", ""],
+        [
+            [name, told["versions"], _code(told["how"]), told.get("failed") or told["note"]]
+            for name, told in _engines()["engines"].items()
+        ],
+    )
+
+
+_SIGNS = {
+    "same rows": "yes",
+    "same rows, other types": "types",
+    "not asked": "",
+    "refused": "refuses",
+    "crashed": "**crashes**",
+    "wrong rows": "**WRONG**",
+}
+
+
+def engines_matrix() -> list[str]:
+    """What each engine makes of each feature."""
+    record = _engines()
+    lines: list[str] = []
+    for room in dict.fromkeys(row["room"] for row in record["features"]):
+        rows = [row for row in record["features"] if row["room"] == room]
+        signs = [
+            [row["title"], *(_SIGNS[row["cells"][name][0]] for name in record["engines"])] for row in rows
+        ]
+        lines += [f"### {room}", "", *_table([room.lower(), *record["engines"]], signs), ""]
+    return lines[:-1]
+
+
+def engines_reasons() -> list[str]:
+    """For each feature that some engine does not read as it was written: who, why, and what to write instead."""
+    lines: list[str] = []
+    for row in _engines()["features"]:
+        said = {
+            name: (grade, detail)
+            for name, (grade, detail) in row["cells"].items()
+            if grade in ("refused", "crashed", "wrong rows", "same rows, other types")
+        }
+        if not said:
+            continue
+        lines += [f"#### {row['title'][0].upper()}{row['title'][1:]}", ""]
+        if row["advice"]:
+            lines += [f"For engines that refuse it: {row['advice']}.", ""]
+        for name, (grade, detail) in said.items():
+            peer = row["of delta-spark"].get(name)
+            also = f" A table of the same feature that delta-spark wrote: {peer}." if peer else ""
+            loud = f"**{grade}**" if grade in ("wrong rows", "crashed") else grade
+            lines.append(f"- {name}: {loud}: {_quoted(detail)}.{also}")
+        lines.append("")
+    return lines[:-1]
+
+
+def _quoted(detail: str) -> str:
+    return "`` " + re.sub("`", "", detail) + " ``"
+
+
 PARTS: dict[str, Callable[[], list[str]]] = {
     part.__name__: part
     for part in (
@@ -400,6 +467,9 @@ PARTS: dict[str, Callable[[], list[str]]] = {
         log_events,
         deprecations,
         tested_versions,
+        engines,
+        engines_matrix,
+        engines_reasons,
     )
 }
 

@@ -30,10 +30,6 @@ CATALOG_CONF = "spark.sql.catalog.spark_catalog"
 WRAP_CATALOG_CONF = "spark.pydelta.catalog.wrap"
 CATALOG_CLASS = "pydelta.Catalog"
 
-# What decides whether a command that changes rows contradicts a commit that came first.
-CONFLICTS_CONF = "spark.pydelta.conflictDetection"
-BY_ROWS, BY_STATISTICS, BY_FILES = "rows", "statistics", "files"
-
 # How often a command that is a pure function of the table is done again after a conflict.
 RETRIES_CONF = "spark.pydelta.retries"
 RETRIES = 0
@@ -104,19 +100,3 @@ def whole_number(spark: SparkSession, name: str, default: int) -> int:
 def time_zone(spark: SparkSession) -> str:
     """The session time zone: that of timestamps which users write without one."""
     return str(spark.conf.get(_TIME_ZONE))
-
-
-def conflict_detection(spark: SparkSession) -> str:
-    """`BY_ROWS`, `BY_STATISTICS` or `BY_FILES`.
-
-    Raises
-    ------
-    InvalidOptionError
-        The session says something else.
-    """
-    text = str(spark.conf.get(CONFLICTS_CONF, BY_ROWS)).strip().lower()
-    if text not in (BY_ROWS, BY_STATISTICS, BY_FILES):
-        raise INVALID_CONF_VALUE(
-            setting=CONFLICTS_CONF, value=text, reason=f"it is {BY_ROWS}, {BY_STATISTICS} or {BY_FILES}"
-        )
-    return text

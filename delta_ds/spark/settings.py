@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.events.spark import SETTING_WITHOUT_EFFECT
 from delta_ds.kernel.options.ignored_settings import SETTINGS
 from delta_ds.kernel.options.machinery_settings import MACHINERY
-from delta_ds.kernel.options.session_settings import DEFAULTS_PREFIX, is_default
+from delta_ds.kernel.options.session_settings import CONFLICT_DETECTION, DEFAULTS_PREFIX, is_default
 from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
 from delta_ds.spark.engine import is_connect
@@ -28,16 +28,16 @@ _warned: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 
 
 def session_settings(spark: SparkSession | None) -> dict[str, str]:
-    """All settings of delta-spark that a session has, by their names; those without effect are told of, once.
+    """All settings of delta-spark that a session has, and what writes need of ours; those without effect are told of.
 
-    One question to the JVM or the server; none without a session.
+    Each is told of once. One question to the JVM or the server; none without a session.
     """
     if spark is None:
         return {}
     found = {
         name: text
         for name, text in all_settings(spark).items()
-        if name.startswith(SETTING_PREFIX) and text is not None
+        if name.startswith((SETTING_PREFIX, CONFLICT_DETECTION)) and text is not None
     }
     warned = _warned.setdefault(spark, set())
     for name, why in without_effect(found).items():
@@ -51,6 +51,8 @@ def without_effect(settings: Mapping[str, str]) -> dict[str, str]:
     """Why settings have no effect, by name; not those set to what holds anyway."""
     out: dict[str, str] = {}
     for name, text in sorted(settings.items()):
+        if not name.startswith(SETTING_PREFIX):
+            continue
         known = _BY_NAME.get(name)
         if known is None:
             if not is_default(name):

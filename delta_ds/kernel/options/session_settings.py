@@ -12,13 +12,17 @@ import json
 from collections.abc import Mapping
 from datetime import tzinfo
 
-from delta_ds.conditions.options import INVALID_CONF_VALUE_TYPE_MISMATCH
+from delta_ds.conditions.options import INVALID_CONF_VALUE, INVALID_CONF_VALUE_TYPE_MISMATCH
 from delta_ds.kernel.options.settings import CONSTRAINT_CHECK, DATA_COLUMNS, SETTING_PREFIX
 from delta_ds.kernel.properties import FEATURE_PREFIX, PREFIX, PROPERTIES
 
 SETTINGS_OPTION = "sessionSettings"
 DEFAULTS_PREFIX = f"{SETTING_PREFIX}properties.defaults."
 AUTO_COMPACT_PREFIX = f"{SETTING_PREFIX}autoCompact."
+
+# What decides whether a command or write that changes rows contradicts a commit that came first.
+CONFLICT_DETECTION = "spark.pydelta.conflictDetection"
+BY_ROWS, BY_STATISTICS, BY_FILES = "rows", "statistics", "files"
 
 
 def is_on(settings: Mapping[str, str], name: str) -> bool:
@@ -35,9 +39,28 @@ def is_on(settings: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
+def conflict_detection(text: str | None) -> str:
+    """`BY_ROWS`, `BY_STATISTICS` or `BY_FILES`, by the text of the setting; None: it is not set.
+
+    Raises
+    ------
+    InvalidOptionError
+        The text says something else.
+    """
+    word = BY_ROWS if text is None else text.strip().lower()
+    if word not in (BY_ROWS, BY_STATISTICS, BY_FILES):
+        raise INVALID_CONF_VALUE(
+            setting=CONFLICT_DETECTION, value=text, reason=f"it is {BY_ROWS}, {BY_STATISTICS} or {BY_FILES}"
+        )
+    return word
+
+
 def settings_for_tasks(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of a session's settings that processes without a session need."""
-    wanted = (DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK.full_name, DATA_COLUMNS.full_name)
+    wanted = (
+        DEFAULTS_PREFIX, AUTO_COMPACT_PREFIX, CONSTRAINT_CHECK.full_name, DATA_COLUMNS.full_name,
+        CONFLICT_DETECTION,
+    )  # fmt: skip
     return {name: text for name, text in sorted(settings.items()) if name.startswith(wanted)}
 
 

@@ -1,16 +1,16 @@
 """Check 7: files added by other commits that a transaction should have read.
 
 As in delta-spark, partition values decide: on a table without partition columns every new file counts. Where the
-transaction asks for it, statistics are looked at too, by the rules that skip files in a scan. Either way a file is
-let pass only where it is proven that none of its rows can be of interest.
+transaction asks for it, statistics are looked at too, by the rules that skip files in a scan, and then rows. Either
+way a file is let pass only where it is proven that none of its rows can be of interest.
 
 Source: conflict-matrix section 3, check 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.events.transactions import CONFLICT_CHECK_WIDENED
 from delta_ds.exceptions import DeltaError
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = object()
+FirstWithRows: TypeAlias = "Callable[[ReadPredicate, Sequence[int]], int | None]"
 
 
 def first_of_interest(
-    files: LiveFiles, reads: Reads, snapshot: Snapshot, *, use_statistics: bool = False
+    files: LiveFiles,
+    reads: Reads,
+    snapshot: Snapshot,
+    *,
+    use_statistics: bool = False,
+    first_with_rows: FirstWithRows | None = None,
 ) -> int | None:
     """Find the first file that the transaction should have read.
 
@@ -40,6 +46,9 @@ def first_of_interest(
         What it read: predicates and partition values are understood by its schema.
     use_statistics
         Whether the statistics of the files count as well.
+    first_with_rows
+        The first of some files, by row numbers of `files.table`, that holds rows of a predicate; None: files that
+        statistics do not rule out are not looked into.
 
     Returns
     -------
@@ -52,15 +61,19 @@ def first_of_interest(
         return 0
     if not snapshot.partition_columns and not (use_statistics and (reads.predicates or reads.partitions)):
         return 0
-    found = [_first_matching(files, p, snapshot, use_statistics) for p in reads.predicates]
+    found = [_first_matching(files, p, snapshot, use_statistics, first_with_rows) for p in reads.predicates]
     found += [_first_in(files, partitions, snapshot) for partitions in reads.partitions]
     return min((row for row in found if row is not None), default=None)
 
 
 def _first_matching(
-    files: LiveFiles, predicate: ReadPredicate, snapshot: Snapshot, use_statistics: bool
+    files: LiveFiles,
+    predicate: ReadPredicate,
+    snapshot: Snapshot,
+    use_statistics: bool,
+    first_with_rows: FirstWithRows | None,
 ) -> int | None:
-    expression = predicate.expression if use_statistics else _partition_part(predicate, snapshot)
+    expression = _known_part(predicate.parts) if use_statistics else _partition_part(predicate, snapshot)
     if expression is None:
         return 0
     from delta_ds.kernel.scan.skipping import prune
@@ -77,17 +90,23 @@ def _first_matching(
     except DeltaError as error:
         CONFLICT_CHECK_WIDENED.log(table=snapshot.storage.url, predicate=expression, reason=error)
         return 0
+    if first_with_rows is not None:
+        return first_with_rows(predicate, rows.to_pylist())
     return int(rows[0].as_py()) if len(rows) else None
 
 
 def _partition_part(predicate: ReadPredicate, snapshot: Snapshot) -> Expression | None:
     """The conjuncts that read partition columns only; None for no restriction."""
     partitioned = {name.lower() for name in snapshot.partition_columns}
-    parts = [
+    return _known_part(
         part
         for part in predicate.parts
         if all(column.path[0].lower() in partitioned for column in columns(part))
-    ]
+    )
+
+
+def _known_part(parts: Iterable[Expression]) -> Expression | None:
+    """The conjuncts that can be evaluated again; None for no restriction."""
     return conjunction([part for part in parts if not is_widened(part)])
 
 

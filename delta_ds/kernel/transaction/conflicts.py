@@ -9,6 +9,7 @@ Source: conflict-matrix sections 3 to 5 and 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from delta_ds.conditions.transaction import FEATURE_DROP_CONFLICT_REVALIDATION_FAIL
@@ -36,8 +37,9 @@ from delta_ds.kernel.transaction.conflict_errors import conflict, file_conflict
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
 from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
-from delta_ds.kernel.transaction.reads import partition_values
+from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
 from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
+from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of
 from delta_ds.kernel.transaction.winning_commit import WinningCommit
 from delta_ds.records import replace
 
@@ -222,9 +224,12 @@ def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
     tolerated = pending.level is IsolationLevel.WRITE_SERIALIZABLE and pending.new_metadata is None
     if tolerated and winning_commit.is_blind_append:
         return
+    # The rows of a table whose description changes too are not looked into.
+    look = pending.looks_into_files and pending.new_metadata is None
     row = first_of_interest(
-        winning_commit.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics
-    )
+        winning_commit.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics,
+        first_with_rows=partial(_first_with_rows, pending, winning_commit) if look else None,
+    )  # fmt: skip
     if row is None:
         return
     table = winning_commit.adds.table
@@ -233,6 +238,19 @@ def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
         ConcurrentAppendException, pending, winning_commit, table["path"][row].as_py(), values,
         "added data that should have been read by this transaction",
     )  # fmt: skip
+
+
+def _first_with_rows(
+    pending: Pending, winning_commit: WinningCommit, predicate: ReadPredicate, rows: Sequence[int]
+) -> int | None:
+    """The first of some added files that holds rows of a predicate, or may."""
+    assert pending.snapshot is not None
+    files, partitions = winning_commit.adds, pending.snapshot.physical_partition_columns
+    pieces = pieces_of(files, rows, partitions)
+    hit = WantedRows(pending, predicate).first(pieces)
+    if hit is None:
+        return None
+    return next(row for row, piece in zip(rows, pieces, strict=True) if piece.path == hit[0])
 
 
 def _check_deleted_reads(pending: Pending, winning_commit: WinningCommit) -> None:

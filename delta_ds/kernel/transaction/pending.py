@@ -66,6 +66,8 @@ class Pending:
         Whether statistics may show that a new file is of no interest.
     serializable
         Whether nothing that others add may be passed over, whatever the isolation level of the table.
+    looks_into_files
+        Whether rows may show it, too, where statistics do not.
     rows
         The rows that change, where the command knows them; see `row_level`.
     """
@@ -92,6 +94,7 @@ class Pending:
     in_commit_timestamp: int | None = None
     use_statistics: bool = False
     serializable: bool = False
+    looks_into_files: bool = False
     rows: RowChanges | None = None
 
     @property

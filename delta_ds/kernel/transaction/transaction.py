@@ -59,7 +59,15 @@ MAX_ATTEMPTS = 4000
 
 
 @internal(
-    "engine_info", "reads", "rows", "set_table_state", "storage", "table_state", "txn_id", "use_statistics"
+    "engine_info",
+    "looks_into_files",
+    "reads",
+    "rows",
+    "set_table_state",
+    "storage",
+    "table_state",
+    "txn_id",
+    "use_statistics",
 )
 @checked
 class Transaction:
@@ -121,6 +129,8 @@ class Transaction:
         self._domains: dict[str, DomainMetadata] = {}
         # The rows that the actions change, where the one predicate that was read is all that they hang on.
         self.rows: RowChanges | None = None
+        # Where statistics count, whether rows do, too.
+        self.looks_into_files = False
         self._finished: str | None = None
 
     @property
@@ -649,7 +659,7 @@ class Transaction:
             new_protocol=self._new_protocol, new_metadata=self._new_metadata, adds=list(self._adds),
             removes=list(self._removes), live_removes=list(self._live_removes), changes=list(self._changes),
             txns=dict(self._txns), domains=dict(self._domains), use_statistics=self.use_statistics,
-            rows=self.rows,
+            looks_into_files=self.looks_into_files, rows=self.rows,
         )  # fmt: skip
 
     def _choose_isolation_level(self, pending: Pending, changes_data: bool | None) -> None:

@@ -19,8 +19,15 @@ from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.evaluate import evaluate
 from delta_ds.kernel.log.nested_arrays import array_of_values
+from delta_ds.kernel.options.session_settings import (
+    BY_ROWS,
+    BY_STATISTICS,
+    CONFLICT_DETECTION,
+    conflict_detection,
+)
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField
+from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
 from delta_ds.records import dataclass, field, replace
@@ -130,6 +137,7 @@ def _remove_matching(
     """Remove the rows that match a predicate: whole files, or files whose other rows are written anew."""
     # At the time that the write's own rows are held against, not at that of now.
     assert plan.overwrite_scope.condition is not None
+    _sharpen_checks(plan, transaction, snapshot)
     predicate = plan.overwrite_scope.condition.clause.tree
     candidates = transaction.scan(predicate, timezone=plan.rows.timezone).pruning.rows
     if plan.overwrite_scope.by_partition:
@@ -149,6 +157,19 @@ def _remove_matching(
     removed.adds, removed.changes = adds, changes
     removed.deleted, removed.copied = rewriter.deleted, rewriter.copied
     return removed
+
+
+def _sharpen_checks(plan: WritePlan, transaction: Transaction, snapshot: Snapshot) -> None:
+    """Let statistics, and rows, show that a file which others add is of no interest, as far as the session wants it.
+
+    What a write with `replaceWhere` removes and keeps hangs on the rows that match, and on no others: where none of
+    the rows that another commit brought does, the write does the same after that commit.
+    """
+    by = conflict_detection(plan.options.settings.get(CONFLICT_DETECTION))
+    by_rows = by == BY_ROWS and tracks_rows(snapshot.table_state)
+    if by == BY_STATISTICS or by_rows:
+        transaction.use_statistics = True
+    transaction.looks_into_files = by_rows
 
 
 def _count_rows(snapshot: Snapshot, rows: pa.Array) -> int | None:

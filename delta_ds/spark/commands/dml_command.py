@@ -18,6 +18,12 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.options.session_settings import (
+    BY_FILES,
+    BY_ROWS,
+    CONFLICT_DETECTION,
+    conflict_detection,
+)
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
@@ -34,7 +40,6 @@ from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
 from delta_ds.spark.environment import tasks_problem
 from delta_ds.spark.frames import frame_of
 from delta_ds.spark.progress import work_of
-from delta_ds.spark.session_conf import BY_FILES, BY_ROWS, conflict_detection
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -215,7 +220,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @property
     def is_checked_by_files(self) -> bool:
         """Whether files alone decide what contradicts the command, by the session and the table."""
-        by = conflict_detection(self.target.spark)
+        by = conflict_detection(self.target.spark.conf.get(CONFLICT_DETECTION, None))
         return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
 
     def _scope(self, rows: RowScope | None) -> RowScope | None:

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.session import INVALID_SAVE_MODE, TABLE_OR_VIEW_ALREADY_EXISTS
 from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.exceptions import InvalidOptionError, TableExistsError
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, settings_for_tasks
+from delta_ds.kernel.options.session_settings import (
+    CONFLICT_DETECTION,
+    SETTINGS_OPTION,
+    conflict_detection,
+    settings_for_tasks,
+)
 from delta_ds.kernel.options.settings import (
     AUTO_MERGE,
     OPTIMIZE_WRITE,
@@ -281,6 +286,7 @@ def with_settings(
         from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
 
         auto_compaction_of(carried)  # refused here, and not after the commit
+        conflict_detection(carried.get(CONFLICT_DETECTION))
     carried[ORIGIN_KEY] = origin_of(spark).to_text()
     from_session[SETTINGS_OPTION] = json.dumps(carried, ensure_ascii=False)
     given = {name.lower() for name in options}

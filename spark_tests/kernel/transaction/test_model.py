@@ -23,6 +23,7 @@ from spark_tests.kernel.transaction.tables import (
     metadata,
     read_commit,
     remove,
+    stats,
     write_commit,
 )
 
@@ -32,6 +33,12 @@ PREDICATES: dict[str | None, Any] = {
     None: lambda p: True, "id = 5": lambda p: True, "p = 1": lambda p: p == 1, "p >= 2": lambda p: p == 2,
     "p IS NULL": lambda p: p is None, "NOT p = 1": lambda p: p == 2, "p = 1 AND id > 3": lambda p: p == 1,
     "p = 1 OR id > 3": lambda p: True, "p = 9": lambda p: False, "FALSE": lambda p: False,
+}  # fmt: skip
+# The smallest and largest id of a file that is added, and what is known of it where statistics count; of a column
+# that is no partition column nothing is known here but of `id`.
+RANGES: tuple[tuple[int, int] | None, ...] = (None, (0, 3), (5, 5), (4, 9))
+BY_IDS: dict[str | None, Any] = {
+    "id = 5": lambda low, high: low <= 5 <= high, "p = 1 AND id > 3": lambda low, high: high > 3,
 }  # fmt: skip
 
 
@@ -47,6 +54,7 @@ class Side:
     apps: set[str] = field(default_factory=set)
     domains: set[str] = field(default_factory=set)
     adds: list[int | None] = field(default_factory=list)
+    ids: tuple[int, int] | None = None
     removes: set[str] = field(default_factory=set)
     data_change: bool = True
     metadata: dict[str, str] | None = None
@@ -74,15 +82,33 @@ def level_of(side: Side, table: str) -> str:
     return table
 
 
-def predicted(loser: Side, winners: list[Side], table: str, partitioned: bool, domains: bool) -> str:
+def may_hold(
+    scan: str | None, p: int | None, ids: tuple[int, int] | None, partitioned: bool, statistics: bool
+) -> bool:
+    """Whether a file can hold rows that a scan looked for, by what the scan's transaction goes by."""
+    if scan == "FALSE":
+        return not partitioned and not statistics
+    kept = PREDICATES[scan](p) if partitioned else True
+    if not statistics or ids is None:
+        return bool(kept)
+    if scan == "p = 1 OR id > 3":
+        return not partitioned or p == 1 or ids[1] > 3
+    return bool(kept) and (scan not in BY_IDS or BY_IDS[scan](*ids))
+
+
+def predicted(
+    loser: Side, winners: list[Side], table: str, partitioned: bool, domains: bool, statistics: bool
+) -> str:
     for winner in winners:
-        outcome = predicted_one(loser, winner, level_of(loser, table), partitioned, domains)
+        outcome = predicted_one(loser, winner, level_of(loser, table), partitioned, domains, statistics)
         if outcome != "commit":
             return outcome
     return "commit"
 
 
-def predicted_one(loser: Side, winner: Side, level: str, partitioned: bool, domains: bool) -> str:
+def predicted_one(
+    loser: Side, winner: Side, level: str, partitioned: bool, domains: bool, statistics: bool
+) -> str:
     if winner.protocol and loser.protocol:
         return "ProtocolChangedException"
     if winner.metadata is not None and (loser.metadata is not None or winner.metadata):
@@ -96,10 +122,12 @@ def predicted_one(loser: Side, winner: Side, level: str, partitioned: bool, doma
     if level == "SnapshotIsolation" or (tolerant and winner.claims):
         candidates = []
     if candidates and not is_blind(loser):
-        if loser.taint or not partitioned:
+        by_predicates = partitioned or (statistics and loser.scans)
+        if loser.taint or not by_predicates:
             return "ConcurrentAppendException"
         for p in candidates:
-            if any(PREDICATES[scan](p) for scan in loser.scans) or p in loser.partitions:
+            found = any(may_hold(scan, p, winner.ids, partitioned, statistics) for scan in loser.scans)
+            if found or p in loser.partitions:
                 return "ConcurrentAppendException"
     read = set(loser.files)
     for scan in loser.scans:
@@ -130,6 +158,7 @@ def sides(raw: bool) -> st.SearchStrategy[Side]:
         apps=some,
         domains=some,
         adds=st.lists(_PARTITION, max_size=2),
+        ids=st.sampled_from(RANGES),
         removes=st.sets(st.sampled_from(list(FILES)), max_size=2),
         data_change=st.booleans(),
         metadata=st.sampled_from([None] * 5 + [{}, {"k": "v"}]),
@@ -149,10 +178,12 @@ def blindly(side: Side) -> Side:
     loser=st.one_of(sides(raw=False), sides(raw=False).map(blindly)),
     winners=st.lists(sides(raw=True), min_size=1, max_size=2),
     table=st.sampled_from(["Serializable", "WriteSerializable"]), partitioned=st.booleans(), domains=st.booleans(),
+    statistics=st.booleans(),
 )  # fmt: skip
 def test_model_and_transaction_agree(
     tmp_path_factory: pytest.TempPathFactory,
     loser: Side, winners: list[Side], table: str, partitioned: bool, domains: bool,
+    statistics: bool,
 ) -> None:  # fmt: skip
     if not domains:
         for side in (loser, *winners):
@@ -164,10 +195,10 @@ def test_model_and_transaction_agree(
     level = {"delta.isolationLevel": table}
     files = [add(f, p if partitioned else None, partitioned=partitioned) for f, p in FILES.items()]
     log = make_table(path, files, configuration=level, partitioned=partitioned, protocol=protocol)
-    transaction = _start(log, loser, partitioned, level, protocol)
+    transaction = _start(log, loser, partitioned, level, protocol, statistics)
     for number, winner in enumerate(winners):
         write_commit(path, number + 1, _actions(winner, number, partitioned, level, protocol))
-    expected = predicted(loser, winners, table, partitioned, domains)
+    expected = predicted(loser, winners, table, partitioned, domains, statistics)
     try:
         version = transaction.commit(loser.operation, post_commit=False)
     except DeltaConcurrentModificationException as error:
@@ -180,8 +211,10 @@ def test_model_and_transaction_agree(
     assert (written["isBlindAppend"], written["isolationLevel"]) == (is_blind(loser), level_of(loser, table))
 
 
-def _start(log: Any, side: Side, partitioned: bool, level: dict[str, str], protocol: Any) -> Any:
-    transaction = log.start_transaction()
+def _start(
+    log: Any, side: Side, partitioned: bool, level: dict[str, str], protocol: Any, statistics: bool
+) -> Any:
+    transaction = log.start_transaction(use_statistics=statistics)
     for scan in side.scans:
         transaction.scan(scan)
     if side.taint:
@@ -219,8 +252,9 @@ def _actions(side: Side, mark: Any, partitioned: bool, level: dict[str, str], pr
         for domain in sorted(side.domains)
     ]
     actions += [{"remove": remove(f, partition_of(f, partitioned), **change)} for f in sorted(side.removes)]
+    known = {} if side.ids is None else {"stats": stats(*side.ids)}
     actions += [
-        {"add": add(f"{mark}-{n}", p if partitioned else None, partitioned=partitioned, **change)}
+        {"add": add(f"{mark}-{n}", p if partitioned else None, partitioned=partitioned, **change, **known)}
         for n, p in enumerate(side.adds)
     ]
     return actions

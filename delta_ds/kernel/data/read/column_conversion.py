@@ -302,6 +302,9 @@ def _map(
         array = plain_maps(array)
         keys, items = array.values.field(0), array.values.field(1)
         children = [keys if key is None else key(keys), items if value is None else value(items)]
+        # Arrow up to 25 takes an unknown number of nulls for nulls among the keys, and ends the process where
+        # chunks are joined. A cast leaves it unknown; once asked for, it is known.
+        _ = children[0].null_count
         entries = pa.StructArray.from_arrays(children, fields=list(entry_type))
         return over(array, target, entries)
 
