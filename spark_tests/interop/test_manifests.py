@@ -1,4 +1,4 @@
-"""`generate("symlink_format_manifest")` writes what delta-spark writes of the same table, and refuses what it refuses."""
+"""Symlink manifests are those that delta-spark writes of the same table, and both refuse the same tables."""
 
 from __future__ import annotations
 
