@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from delta_ds.conditions.record import ErrorCondition
-from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, UnsupportedOperationError
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    NotADeltaTableError,
+    SchemaError,
+    UnsupportedOperationError,
+)
 
 CANNOT_WRITE_INTO_VIEW = ErrorCondition(
     "DELTA_CANNOT_WRITE_INTO_VIEW",
@@ -51,6 +56,18 @@ NO_TABLE_AT_PATH = ErrorCondition(
     "42K03",
     "there is no Delta table at {path}",
     parameters=("path",),
+)
+NO_PARTITION_AT_PATH = NO_TABLE_AT_PATH.also(
+    "the Delta table at {table} has no rows in the partition {partition} at {version}, which {path} stands for. Read "
+    "the table, and filter it",
+)
+NON_PARTITION_COLUMN_IN_PATH = ErrorCondition(
+    "DELTA_NON_PARTITION_COLUMN_SPECIFIED",
+    SchemaError,
+    "42P10",
+    "{path} stands for rows of the Delta table at {table} by columns that are none of its partition columns: "
+    "{columnList}; it is partitioned by {partitionColumns}. Read the table, and filter it",
+    parameters=("columnList", "path"),
 )
 UNSUPPORTED_STATEMENT = ErrorCondition(
     "DELTA_UNSUPPORTED_OPERATION",

@@ -209,9 +209,10 @@ TUNE_FILE_SIZES_FOR_REWRITES: TableProperty[bool | None] = TableProperty(
     "delta.tuneFileSizesForRewrites", None, BOOLEAN, "nothing",
     "smaller files for tables that are often rewritten",
 )  # fmt: skip
-WRITE_PARTITION_COLUMNS_TO_PARQUET = TableProperty(
-    "delta.writePartitionColumnsToParquet", "false", BOOLEAN, "write",
-    "data files hold the partition columns as well",
+WRITE_PARTITION_COLUMNS_TO_PARQUET: TableProperty[bool | None] = TableProperty(
+    "delta.writePartitionColumnsToParquet", None, BOOLEAN, "write",
+    "data files hold the partition columns as well; without it, where `delta.randomizeFilePrefixes` takes them out of "
+    "the paths, from which some engines take them",
 )  # fmt: skip
 ENABLE_MATERIALIZE_PARTITION_COLUMNS = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature", "false", BOOLEAN, "write",

@@ -1,4 +1,4 @@
-"""Match columns by position instead of name, for `insertInto`.
+"""Match columns by position instead of name, for `insertInto`, and cast values to the types of the table's columns.
 
 Source: delta-spark, `DeltaInsertCastSupport`.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _ANSI_CONF = "spark.sql.ansi.enabled"
+_POLICY_CONF = "spark.sql.storeAssignmentPolicy"
 
 
 def by_position(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
@@ -79,6 +80,52 @@ def by_name(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFram
             column = column if stored == field.dataType else column.cast(stored)
         columns.append(column.alias(field.name))
     return places.select(*columns)
+
+
+def with_types(df: DataFrame, table: Table, options: Mapping[str, str]) -> DataFrame:
+    """The rows of `df.writeTo(...)` and of an append by `saveAsTable`: cast to the types of the table's columns.
+
+    Columns, and fields of structs at any depth, are matched by their names, whatever their order; what the table lacks
+    stays as it is, and so does everything in a session without ANSI mode or with another policy of store assignment:
+    the write takes or refuses it. A value that does not fit fails the query, before anything is committed.
+    """
+    policy = str(df.sparkSession.conf.get(_POLICY_CONF, "ANSI")).upper()
+    if policy != "ANSI" or not _casts(df, table, options):
+        return df
+    given = df.schema.fields
+    wanted = {field.name.lower(): field.dataType for field in table.schema.fields}
+    stored = [_named_type(f.dataType, wanted.get(f.name.lower(), f.dataType)) for f in given]
+    if all(field.dataType == kind for field, kind in zip(given, stored, strict=True)):
+        return df
+    places = df.toDF(*[f"c{i}" for i in range(len(given))])
+    columns = [
+        (F.col(f"c{i}") if field.dataType == kind else F.col(f"c{i}").cast(kind)).alias(field.name)
+        for i, (field, kind) in enumerate(zip(given, stored, strict=True))
+    ]
+    return places.select(*columns)
+
+
+def _named_type(given: DataType, wanted: DataType) -> DataType:
+    """The given type with the table's types in it, where names are the same."""
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        fields = {field.name.lower(): field.dataType for field in wanted.fields}
+        return StructType(
+            [
+                StructField(
+                    f.name, _named_type(f.dataType, fields.get(f.name.lower(), f.dataType)), f.nullable
+                )
+                for f in given.fields
+            ]
+        )
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return ArrayType(_named_type(given.elementType, wanted.elementType), given.containsNull)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        key, value = (
+            _named_type(given.keyType, wanted.keyType),
+            _named_type(given.valueType, wanted.valueType),
+        )
+        return MapType(key, value, given.valueContainsNull)
+    return wanted
 
 
 def _casts(df: DataFrame, table: Table, options: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import PORTABLE_SCAN
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.changes.net import check_net
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.spark.engine import is_connect
@@ -68,6 +69,19 @@ def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
 
 
 def _rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+    try:
+        return _rows_at(spark, options, schema)
+    except NotADeltaTableError:
+        # Looked for now only: a path with a table is the path of that table.
+        from delta_ds.spark.session.partition_paths import read_partition
+
+        found = read_partition(spark, options, schema, lambda above: _rows_at(spark, above, None))
+        if found is None:
+            raise
+        return found
+
+
+def _rows_at(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
     if is_connect(spark) or is_off(spark, NATIVE_SCAN_CONF):
         return _portable(spark, options, schema)
     from delta_ds.spark.native.jvm import NotNative

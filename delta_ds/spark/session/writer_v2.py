@@ -14,7 +14,15 @@ from delta_ds.kernel.properties import PREFIX
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.conditions import column_name, sql_of
-from delta_ds.spark.session.writing import APPEND, OVERWRITE, as_existing_name, save
+from delta_ds.spark.session.positions import with_types
+from delta_ds.spark.session.writing import (
+    APPEND,
+    OF_EVERY_WRITE,
+    OVERWRITE,
+    as_existing_name,
+    save,
+    with_settings,
+)
 from delta_ds.spark.table_names import FORMAT, is_ours
 
 if TYPE_CHECKING:
@@ -103,15 +111,14 @@ class PathWriter:
         self._save(OVERWRITE, replaceTable="true")
 
     def append(self) -> None:
-        """Add these rows to the table, columns by their names.
+        """Add these rows to the table, columns by their names, cast to the types of the table's columns.
 
         Raises
         ------
         NotADeltaTableError
             There is none.
         """
-        tables.existing_table(self._df.sparkSession, self._table_options(), "append")
-        self._save(APPEND)
+        self._save_into("append", APPEND)
 
     def overwrite(self, condition: Column) -> None:
         """Replace the rows that match a condition, which all these rows have to match too.
@@ -127,9 +134,9 @@ class PathWriter:
         table = tables.existing_table(spark, self._table_options(), "overwrite")
         predicate = sql_of(spark, condition, table.schema)
         if predicate == _EVERYTHING:
-            self._save(OVERWRITE, partitionOverwriteMode="static")
+            self._save_into(table, OVERWRITE, partitionOverwriteMode="static")
         else:
-            self._save(OVERWRITE, replaceWhere=predicate)
+            self._save_into(table, OVERWRITE, replaceWhere=predicate)
 
     def overwritePartitions(self) -> None:
         """Replace the partitions that these rows belong to; the whole table where it has no partitions.
@@ -139,13 +146,20 @@ class PathWriter:
         NotADeltaTableError
             There is no table.
         """
-        tables.existing_table(self._df.sparkSession, self._table_options(), "overwritePartitions")
-        self._save(OVERWRITE, partitionOverwriteMode="dynamic")
+        self._save_into("overwritePartitions", OVERWRITE, partitionOverwriteMode="dynamic")
 
     def _table_options(self) -> dict[str, str]:
         return {**self._options, "path": self._path}
 
-    def _save(self, mode: str, **extra: str) -> None:
+    def _save_into(self, table: tables.Table | str, mode: str, **extra: str) -> None:
+        """Write to a table that is there, or that the call of that name needs."""
+        spark = self._df.sparkSession
+        if isinstance(table, str):
+            table = tables.existing_table(spark, self._table_options(), table)
+        options = with_settings(spark, self._table_options(), OF_EVERY_WRITE)
+        self._save(mode, with_types(self._df, table, options), **extra)
+
+    def _save(self, mode: str, rows: DataFrame | None = None, **extra: str) -> None:
         given = {name.lower() for name in self._options}
         for name, text in extra.items():
             if name.lower() in given:
@@ -154,4 +168,11 @@ class PathWriter:
                     parameters={"option": name},
                 )
         options = {**self._options, **extra}
-        save(self._df, self._path, mode, options, self._partition_by, self._cluster_by)
+        save(
+            self._df if rows is None else rows,
+            self._path,
+            mode,
+            options,
+            self._partition_by,
+            self._cluster_by,
+        )

@@ -38,7 +38,7 @@ from delta_ds.spark.origin import origin_of
 from delta_ds.spark.schema import quoted_list
 from delta_ds.spark.session import tables
 from delta_ds.spark.session.monkeypatch import call_original
-from delta_ds.spark.session.positions import by_position
+from delta_ds.spark.session.positions import by_position, with_types
 from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.table_names import FORMAT, path_option, with_path
 
@@ -123,8 +123,8 @@ def save_as_table(
 ) -> None:
     """Write rows as ``df.write.saveAsTable("pydelta.`/path`")`` does; arguments as for `save`.
 
-    As with delta-spark, columns go by their names, an append needs a table, and an overwrite keeps the table's
-    schema and partitioning unless the option `overwriteSchema` is set.
+    As with delta-spark, columns go by their names, an append needs a table and casts to its types, and an overwrite
+    keeps the table's schema and partitioning unless the option `overwriteSchema` is set.
 
     Raises
     ------
@@ -134,7 +134,9 @@ def save_as_table(
         As `save`.
     """
     if save_mode(mode) == APPEND:
-        tables.existing_table(df.sparkSession, {**options, "path": path}, "saveAsTable in mode append")
+        complete = with_settings(df.sparkSession, {**options, "path": path}, OF_EVERY_WRITE)
+        table = tables.existing_table(df.sparkSession, complete, "saveAsTable in mode append")
+        df = with_types(df, table, complete)
     with as_existing_name(path):
         save(df, path, mode, options, partition_by, cluster_by)
 

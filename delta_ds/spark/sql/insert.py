@@ -12,7 +12,7 @@ from delta_ds.spark.catalog.tables import OpenTable, opened
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.schema import to_spark
 from delta_ds.spark.session.conditions import sql_of_resolved
-from delta_ds.spark.session.positions import by_name, by_position
+from delta_ds.spark.session.positions import by_name, by_position, with_types
 from delta_ds.spark.session.tables import Table
 from delta_ds.spark.session.writing import APPEND, OF_EVERY_WRITE, OVERWRITE, save, with_settings
 from delta_ds.spark.sql.create import create_table
@@ -71,6 +71,8 @@ def _write(
             rows = _completed(table, rows)
         align = by_name if details["byName"] else by_position
         rows = align(rows, _as_known(table), complete)
+    else:
+        rows = with_types(rows, _as_known(table), with_settings(spark, options, OF_EVERY_WRITE))
     save(rows, table.path, mode, options)
 
 

@@ -218,6 +218,10 @@ ALL = (
         LOG, "a dropped feature and checkpoint protection", "checkpoint_protection",
         (features.CHECKPOINT_PROTECTION,),
     ),
+    Feature(
+        LOG, "catalog-managed table, by its path", "catalog_managed", (features.CATALOG_MANAGED,),
+        "the engine has to ask the catalog; a deep clone can be read by its path",
+    ),
     Feature(LOG, "domain metadata", "domain_metadata", (features.DOMAIN_METADATA,)),
     Feature(LOG, "every feature at once, supported and not used", "all_features", (features.VARIANT_SHREDDING,)),
     Feature(LOG, "overwritten schema and partitioning", "overwritten_schema"),
@@ -241,12 +245,15 @@ ALL = (
     Feature(COMMANDS, "`GENERATE symlink_format_manifest`, the files it names", "symlink_manifest", manifests=True),
     Feature(
         COMMANDS, "Iceberg compatibility V1", "iceberg_compat_v1", (features.ICEBERG_COMPAT_V1,), NO_MAPPING,
+        by_delta_spark=BY_NAME,
     ),
     Feature(
         COMMANDS, "Iceberg compatibility V2", "iceberg_compat_v2", (features.ICEBERG_COMPAT_V2,), NO_MAPPING,
+        by_delta_spark=BY_NAME,
     ),
     Feature(
         COMMANDS, "Iceberg compatibility V3", "iceberg_compat_v3", (features.ICEBERG_COMPAT_V3,), NO_MAPPING,
+        by_delta_spark=BY_NAME,
     ),
 )  # fmt: skip
 

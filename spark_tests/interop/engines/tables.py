@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 
+from delta_ds import DeltaLog
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta
 from delta_ds.kernel.commands.deep_clone import deep_clone
@@ -13,7 +14,9 @@ from delta_ds.kernel.commands.dml.delete import delete
 from delta_ds.kernel.commands.generate import SYMLINK_FORMAT_MANIFEST, generate
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.restore import restore
+from delta_ds.kernel.properties import PROPERTIES
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, STRING, DecimalType
+from delta_ds.kernel.storage.coordination.sqlite import SQLiteCoordinator
 from spark_tests.interop.catalogue import CASES
 from spark_tests.interop.tables_of_features import PLAIN, is_kept, rows
 from spark_tests.interop.tables_of_logs import checkpointed
@@ -35,6 +38,7 @@ def build_of(name: str) -> Build:
     return MORE[name] if name in MORE else CASES[name].build
 
 
+UNIFORM = "delta.universalFormat.enabledFormats"
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
@@ -178,12 +182,23 @@ def variant_shredding_preview(table: Written) -> None:
     _variants(table, "variantShredding-preview")
 
 
+@more
+def catalog_managed(table: Written) -> None:
+    options = {
+        "commitCoordinator": "sqlite", "coordinatorUrl": str(table.path.with_name("coordinator.db")),
+        "catalogTable": "main.sales.orders",
+    }  # fmt: skip
+    SQLiteCoordinator(options).create("main.sales.orders", str(table.path))
+    table.log = DeltaLog(table.path, options)
+    table.create(PLAIN)
+    table.append(rows(1, 3))
+    table.append(rows(4, 5))
+
+
 def _iceberg(table: Written, version: int) -> None:
-    properties = {
-        "delta.columnMapping.mode": "name",
-        f"delta.enableIcebergCompatV{version}": "true",
-        "delta.universalFormat.enabledFormats": "iceberg",
-    }
+    properties = {"delta.columnMapping.mode": "name", f"delta.enableIcebergCompatV{version}": "true"}
+    if PROPERTIES[UNIFORM].acts_on != "refused":
+        properties[UNIFORM] = "iceberg"
     if version == 3:
         properties["delta.enableRowTracking"] = "true"
     table.create(struct(id=LONG, text=STRING, p=INTEGER), ["p"], properties)

@@ -67,6 +67,83 @@ def test_append_goes_by_names(session: SparkSession, tmp_path: Path) -> None:
     assert ids(tmp_path / "t") == [1, 2, 3]
 
 
+NESTED = "id bigint, s struct<a: bigint, b: string>, l array<bigint>, m map<string, decimal(5,1)>"
+CASTS = {
+    "select 1 id, named_struct('a', 1, 'b', 'x') s, array(1) l, map('k', 1) m":
+        '{"id":1,"s":{"a":1,"b":"x"},"l":[1],"m":{"k":1.0}}',
+    "select map('k', 1) m, array(1) l, named_struct('b', 'x', 'a', 1) s, '7' id":
+        '{"id":7,"s":{"a":1,"b":"x"},"l":[1],"m":{"k":1.0}}',
+    "select 1.5D ID, named_struct('A', 1) S, array('5') l, map(2, 1.5D) m":
+        '{"id":1,"s":{"a":1},"l":[5],"m":{"2":1.5}}',
+    "select 1L id, null s, array() l": '{"id":1,"l":[]}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", CASTS)
+def test_values_are_cast_to_the_types_of_columns_and_fields_of_the_same_names(
+    session: SparkSession, tmp_path: Path, query: str
+) -> None:
+    path = tmp_path / "t"
+    for number, way in enumerate(("writeTo", "saveAsTable", "overwritePartitions", "overwrite")):
+        to(session.createDataFrame([], NESTED), path).createOrReplace()
+        df = session.sql(query)
+        if way == "writeTo":
+            to(df, path).append()
+        elif way == "saveAsTable":
+            df.write.mode("append").saveAsTable(f"pydelta.`{path}`")
+        elif way == "overwrite":
+            to(df, path).overwrite(F.lit(True))
+        else:
+            to(df, path).overwritePartitions()
+        (found,) = session.table(f"pydelta.`{path}`").selectExpr("to_json(struct(*)) t").collect()
+        assert found["t"] == CASTS[query], (number, way)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("int", "3000000000L", "OVERFLOW"),
+        ("int", "'x'", "CAST_INVALID_INPUT"),
+        ("date", "1", "DATATYPE_MISMATCH"),
+        ("struct<a: int>", "named_struct('a', 3000000000L)", "OVERFLOW"),
+        ("array<int>", "array(1L, 3000000000L)", "OVERFLOW"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_before_the_commit(
+    session: SparkSession, tmp_path: Path, kind: str, value: str, message: str
+) -> None:
+    path = tmp_path / "t"
+    to(session.createDataFrame([], f"id {kind}"), path).create()
+    for write in (
+        lambda df: to(df, path).append(),
+        lambda df: df.write.mode("append").saveAsTable(f"pydelta.`{path}`"),
+    ):
+        with pytest.raises(Exception, match=message):
+            write(session.sql(f"select {value} id"))
+    assert DeltaLog(path).snapshot().version == 0
+    assert not list(path.glob("*.parquet"))
+
+
+def test_types_stay_where_the_session_does_not_cast_or_the_schema_is_to_follow(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    to(session.createDataFrame([], "id int"), path).tableProperty("delta.enableTypeWidening", "true").create()
+    to(session.sql("select 3000000000L id"), path).option("mergeSchema", "true").append()
+    assert session.table(f"pydelta.`{path}`").schema.simpleString() == "struct<id:bigint>"
+    for setting, value in (
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.storeAssignmentPolicy", "LEGACY"),
+    ):
+        session.conf.set(setting, value)
+        try:
+            with pytest.raises(SchemaError, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+                to(session.sql("select 'x' id"), path).append()
+        finally:
+            session.conf.unset(setting)
+    assert ids(path) == [3000000000]
+
+
 def test_what_needs_a_table_says_so_where_there_is_none(session: SparkSession, tmp_path: Path) -> None:
     writer = to(rows(session, 1), tmp_path / "t")
     for call in (writer.append, lambda: writer.overwrite(F.lit(True)), writer.overwritePartitions):

@@ -90,10 +90,15 @@ class WriteSpec:
     @property
     def writes_partition_columns(self) -> bool:
         """Whether files hold the partition columns as well (protocol-checklist MPC-W-01)."""
-        either = (ENABLE_MATERIALIZE_PARTITION_COLUMNS, WRITE_PARTITION_COLUMNS_TO_PARQUET)
-        if any(asks.of(self.properties) for asks in either) or self.iceberg_version is not None:
+        if ENABLE_MATERIALIZE_PARTITION_COLUMNS.of(self.properties) or self.iceberg_version is not None:
             return True
-        return MATERIALIZE_PARTITION_COLUMNS.name in self.features
+        if MATERIALIZE_PARTITION_COLUMNS.name in self.features:
+            return True
+        asked = WRITE_PARTITION_COLUMNS_TO_PARQUET.of(self.properties)
+        if asked is not None:
+            return asked
+        # Readers that look for partition values in paths would find none anywhere.
+        return self.mapping_mode == "none" and RANDOMIZE_FILE_PREFIXES.of(self.properties)
 
     @property
     def iceberg_version(self) -> int | None:

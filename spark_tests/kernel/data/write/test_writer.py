@@ -568,6 +568,7 @@ def test_a_table_of_partition_columns_alone_is_refused(tmp_path: Path) -> None:
     [
         {"features": frozenset(["materializePartitionColumns"])},
         {"properties": {"delta.writePartitionColumnsToParquet": "true"}},
+        {"properties": {"delta.randomizeFilePrefixes": "true"}},
     ],
 )
 def test_partition_columns_are_in_the_files_where_the_table_wants_them(
@@ -580,6 +581,24 @@ def test_partition_columns_are_in_the_files_where_the_table_wants_them(
     assert sorted(map(repr, found.to_pylist())) == ["{'p': 'a', 'x': 1}", "{'p': None, 'x': 2}"]
     for file in files_of(tmp_path):
         assert pq.read_schema(file).names == ["x", "p"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {
+            "properties": {
+                "delta.randomizeFilePrefixes": "true",
+                "delta.writePartitionColumnsToParquet": "false",
+            }
+        },
+        {"properties": {"delta.randomizeFilePrefixes": "false"}},
+        {"mapping_mode": "name", "properties": {"delta.randomizeFilePrefixes": "true"}},
+    ],
+)
+def test_partition_columns_are_not_in_the_files_of_other_tables(tmp_path: Path, how: dict[str, Any]) -> None:
+    adds = write(tmp_path, mapped(XP), [{"x": 1, "p": "a"}], partition_columns=["p"], **how)
+    assert len(parquet(tmp_path, adds[0]).schema_arrow.names) == 1
 
 
 def test_extra_columns_come_last_and_have_no_statistics(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""`spark.pydelta.conflictDetection` reaches writes with `replaceWhere`, by each of their ways to the commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_ds import DeltaLog
+from delta_ds.exceptions import ConcurrentAppendException, InvalidOptionError
+
+pytestmark = pytest.mark.spark
+
+SETTING = "spark.pydelta.conflictDetection"
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("by", ["statistics", None])
+def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
+    session: SparkSession, tmp_path: Path, native: bool, by: str | None
+) -> None:
+    path = str(tmp_path)
+    session.range(10).write.format("pydelta").save(path)
+
+    def between(number: int) -> int:
+        # Evaluated with the rows: the write is planned by then, and not yet committed.
+        log = DeltaLog(path)
+        if log.snapshot().version == 0:
+            log.write(pa.table({"id": [100]}))
+        return number
+
+    from pyspark.sql import functions as F
+
+    slow = F.udf(between, "bigint")
+    settings = {SETTING: by, "spark.pydelta.nativeWrite": str(native).lower()}
+    for name, value in settings.items():
+        if value is not None:
+            session.conf.set(name, value)
+    try:
+        rows = session.range(1, 2, 1, 1).select(slow("id").alias("id"))
+        write = rows.write.format("pydelta").mode("overwrite").option("replaceWhere", "id < 3")
+        if by is None:
+            with pytest.raises(ConcurrentAppendException):
+                write.save(path)
+        else:
+            write.save(path)
+    finally:
+        for name in settings:
+            session.conf.unset(name)
+    found = sorted(DeltaLog(path).snapshot().scan().to_arrow()["id"].to_pylist())
+    assert found == ([1, *range(3, 10), 100] if by else [*range(10), 100])
+
+
+def test_an_unknown_word_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    session.range(10).write.format("pydelta").save(str(tmp_path))
+    session.conf.set(SETTING, "sometimes")
+    try:
+        write = session.range(1).write.format("pydelta").mode("overwrite").option("replaceWhere", "id < 3")
+        with pytest.raises(InvalidOptionError, match="conflictDetection"):
+            write.save(str(tmp_path))
+    finally:
+        session.conf.unset(SETTING)
+    assert DeltaLog(tmp_path).snapshot().version == 0
