@@ -427,18 +427,21 @@ def engines_reasons() -> list[str]:
             continue
         lines += [f"#### {row['title'][0].upper()}{row['title'][1:]}", ""]
         if row["advice"]:
-            lines += [f"For engines that refuse it: {row['advice']}.", ""]
+            lines += [f"To write for all engines: {row['advice']}.", ""]
+        alike: dict[tuple[str, str, str], list[str]] = {}
         for name, (grade, detail) in said.items():
-            peer = row["of delta-spark"].get(name)
-            also = f" A table of the same feature that delta-spark wrote: {peer}." if peer else ""
+            alike.setdefault((grade, detail, row["of delta-spark"].get(name, "")), []).append(name)
+        for (grade, detail, peer), names in alike.items():
+            also = f" Of delta-spark's table: {peer}." if peer else ""
             loud = f"**{grade}**" if grade in ("wrong rows", "crashed") else grade
-            lines.append(f"- {name}: {loud}: {_quoted(detail)}.{also}")
+            lines.append(f"- {', '.join(names)}: {loud}: {_quoted(detail)}.{also}")
         lines.append("")
     return lines[:-1]
 
 
 def _quoted(detail: str) -> str:
-    return "`` " + re.sub("`", "", detail) + " ``"
+    short = detail if len(detail) <= 200 else detail[:199].rstrip() + "…"
+    return "`` " + short.replace("`", "") + " ``"
 
 
 PARTS: dict[str, Callable[[], list[str]]] = {

@@ -1,4 +1,4 @@
-"""Measure the matrix of engines: print what each made of each table; `--record` writes docs/engines.json."""
+"""Measure the matrix of engines: print what each made of each table; `--record` writes them into docs/engines.json."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spark_tests.interop.engines.matrix import RECORD, measure, worse
+from spark_tests.interop.engines.matrix import RECORD, measure, merged, worse
 from spark_tests.interop.engines.readers import READERS
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m spark_tests.interop.engines", description=__doc__)
-    parser.add_argument("--record", action="store_true", help="write docs/engines.json anew")
+    parser.add_argument(
+        "--record", action="store_true", help="write what was measured into docs/engines.json"
+    )
     parser.add_argument("--engine", action="append", choices=list(READERS), help="only this engine")
     parser.add_argument("--table", default="", help="only tables whose names have this text in them")
     given = parser.parse_args()
     whole = not given.engine and not given.table
-    if given.record and not whole:
-        parser.error("--record is of all engines and tables")
     with tempfile.TemporaryDirectory(prefix="engines-") as folder:
         measured = measure(Path(folder), given.engine or tuple(READERS), given.table)
     for engine, told in measured["engines"].items():
@@ -29,6 +29,8 @@ def main() -> int:
         for engine, (grade, detail) in row["cells"].items():
             print(f"{row['title']} | {engine} | {grade}{': ' if detail else ''}{detail}")
     if given.record:
+        if not whole:
+            measured = merged(measured, json.loads(RECORD.read_text()))
         RECORD.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n")
         return 0
     found = worse(measured, json.loads(RECORD.read_text()))

@@ -132,10 +132,12 @@ ALL = (
         (features.VARIANT_SHREDDING,), "`delta.enableVariantShredding` left out",
     ),
     Feature(
-        TYPES, "the same, preview", "variant_shredding_preview", (features.VARIANT_SHREDDING_PREVIEW,),
+        TYPES, "`VARIANT` in a table that allows shredding, preview", "variant_shredding_preview",
+        (features.VARIANT_SHREDDING_PREVIEW,),
         NO_VARIANTS,
     ),
-    Feature(TYPES, "`CHAR(n)`, `VARCHAR(n)`", "char_and_varchar", by_delta_spark=CHARS),
+    Feature(TYPES, "`CHAR(n)`, `VARCHAR(n)`", "char_and_varchar",
+            advice="`STRING`, padded by whoever needs that", by_delta_spark=CHARS),
     Feature(TYPES, "type widening", "widened_types", (features.TYPE_WIDENING,), NO_WIDENING, by_delta_spark=WIDENED),
     Feature(
         TYPES, "type widening, preview", "type_widening_preview", (features.TYPE_WIDENING_PREVIEW,),
@@ -206,7 +208,7 @@ ALL = (
         CLASSIC, by_delta_spark=MAPPED_AND_DELETED),
     Feature(LOG, "log whose first commits are cleaned up", "cleaned_log"),
     Feature(
-        LOG, "the same behind V2 checkpoints", "cleaned_log_with_v2_checkpoints", (features.V2_CHECKPOINT,),
+        LOG, "cleaned-up log behind V2 checkpoints", "cleaned_log_with_v2_checkpoints", (features.V2_CHECKPOINT,),
         CLASSIC,
     ),
     Feature(LOG, "in-commit timestamps", "in_commit_timestamps", (features.IN_COMMIT_TIMESTAMP,)),

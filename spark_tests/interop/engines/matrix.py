@@ -285,6 +285,20 @@ def _named_by_manifests(path: Path) -> list[str]:
     return [line.removeprefix("file:") for line in sorted(found)]
 
 
+def merged(measured: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
+    """The record with the cells of a measurement of some engines and tables in it."""
+    new = {(row["table"], row["version"]): row for row in measured["features"]}
+    rows = []
+    for row in recorded["features"]:
+        found = new.get((row["table"], row["version"]))
+        if found is not None:
+            cells = {**row["cells"], **found["cells"]}
+            kept = {n: grade for n, grade in row["of delta-spark"].items() if n not in found["cells"]}
+            row = {**row, "cells": cells, "of delta-spark": {**kept, **found["of delta-spark"]}}
+        rows.append(row)
+    return {"engines": {**recorded["engines"], **measured["engines"]}, "features": rows}
+
+
 def worse(measured: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
     """The cells of a measurement that are worse than recorded, or that the record lacks, one line each."""
     known = {(row["table"], row["version"]): row["cells"] for row in recorded["features"]}

@@ -76,12 +76,13 @@ class DeltaSparkReader(Reader):
         self._asked = DeltaSpark(self._session)
 
     def table(self, path: str, version: int | None) -> pa.Table:
-        from delta_ds import DeltaLog
+        from delta_ds.spark.schema import from_spark
         from spark_tests.interop.delta_spark import encodings
 
+        df = self._asked.load(path, version)
         # Spark hands variants over as JSON text only.
-        schema = DeltaLog(path).snapshot(version).schema
-        return as_json(self._asked.rows(self._asked.load(path, version), schema), list(encodings(schema)))
+        schema = from_spark(df.schema)
+        return as_json(self._asked.rows(df, schema), list(encodings(schema)))
 
     def files(self, paths: Sequence[str]) -> pa.Table:
         return self._session.read.parquet(*paths).toArrow()
@@ -172,7 +173,7 @@ class DeltaRsReader(Reader):
 class PandasReader(Reader):
     title = "pandas"
     packages = ("pandas", "deltalake")
-    how = "DeltaTable(path).to_pandas(), which goes by to_pyarrow_table()"
+    how = "DeltaTable(path).to_pandas()"
 
     def table(self, path: str, version: int | None) -> Any:
         import deltalake
@@ -189,7 +190,7 @@ class PandasReader(Reader):
 class KernelReader(Reader):
     title = "Delta kernel"
     packages = ("delta-kernel-rust-sharing-wrapper",)
-    how = "the Rust kernel as delta-sharing's client calls it"
+    how = "Table(url).snapshot(interface)"
 
     def table(self, path: str, version: int | None) -> Any:
         import delta_kernel_rust_sharing_wrapper as kernel
@@ -252,7 +253,7 @@ class ChdbReader(Reader):
 class PyIcebergReader(Reader):
     title = "PyIceberg"
     packages = ("pyiceberg",)
-    how = "StaticTable.from_metadata(newest metadata file).scan()"
+    how = "StaticTable.from_metadata(newest).scan()"
 
     def table(self, path: str, version: int | None) -> Any:
         from pyiceberg.table import StaticTable
