@@ -16,10 +16,9 @@ pytestmark = pytest.mark.spark
 SETTING = "spark.pydelta.conflictDetection"
 
 
-@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("by", ["statistics", None])
 def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
-    session: SparkSession, tmp_path: Path, native: bool, by: str | None
+    session: SparkSession, tmp_path: Path, by: str | None
 ) -> None:
     path = str(tmp_path)
     session.range(10).write.format("pydelta").save(path)
@@ -34,10 +33,8 @@ def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
     from pyspark.sql import functions as F
 
     slow = F.udf(between, "bigint")
-    settings = {SETTING: by, "spark.pydelta.nativeWrite": str(native).lower()}
-    for name, value in settings.items():
-        if value is not None:
-            session.conf.set(name, value)
+    if by is not None:
+        session.conf.set(SETTING, by)
     try:
         rows = session.range(1, 2, 1, 1).select(slow("id").alias("id"))
         write = rows.write.format("pydelta").mode("overwrite").option("replaceWhere", "id < 3")
@@ -47,8 +44,7 @@ def test_replace_where_follows_a_commit_whose_statistics_rule_its_rows_out(
         else:
             write.save(path)
     finally:
-        for name in settings:
-            session.conf.unset(name)
+        session.conf.unset(SETTING)
     found = sorted(DeltaLog(path).snapshot().scan().to_arrow()["id"].to_pylist())
     assert found == ([1, *range(3, 10), 100] if by else [*range(10), 100])
 

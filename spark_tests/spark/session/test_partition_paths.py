@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from delta_ds import DeltaLog
 from delta_ds.exceptions import DeltaError, NotADeltaTableError, SchemaError
 from delta_ds.spark.session.partition_paths import partition_path
 
@@ -37,13 +39,13 @@ def test_other_paths_are_left_alone(path: str | None) -> None:
 
 
 @pytest.fixture(scope="module")
-def table(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("partitions") / "t"
     for start in (0, 100):
-        rows = session.sql(
-            f"select id + {start} id, id % 2 p, if(id < 3, null, concat('a b/', id % 3)) q from range(12)"
-        )
-        rows.write.format("pydelta").mode("append").partitionBy("p", "q").save(str(path))
+        ids = range(start, start + 12)
+        qs = [None if i % 100 < 3 else f"a b/{i % 100 % 3}" for i in ids]
+        rows = pa.table({"id": list(ids), "p": [i % 2 for i in ids], "q": qs})
+        DeltaLog(path).write(rows, options={"partitionBy": "p, q"})
     return path
 
 
