@@ -111,6 +111,9 @@ if TYPE_CHECKING:
     from delta_ds.exceptions import (
         VersionsNotContiguousError as VersionsNotContiguousError,
     )
+    from delta_ds.kernel.catalog import Catalog as Catalog
+    from delta_ds.kernel.catalog import Moment as Moment
+    from delta_ds.kernel.catalog import catalog as catalog
     from delta_ds.kernel.changes import ChangeFeed as ChangeFeed
     from delta_ds.kernel.commands.health import Health as Health
     from delta_ds.kernel.commands.maintain import Maintenance as Maintenance
@@ -160,6 +163,7 @@ _HOMES = {
     "ChangeFeed": "delta_ds.kernel.changes",
     "DeltaDeprecationWarning": "delta_ds.deprecations",
     "DeltaLog": "delta_ds.kernel.delta_log",
+    **dict.fromkeys(["Catalog", "Moment", "catalog"], "delta_ds.kernel.catalog"),
     "Maintenance": "delta_ds.kernel.commands.maintain",
     "add_listener": "delta_ds.reporting.listeners",
     "remove_listener": "delta_ds.reporting.listeners",

@@ -112,6 +112,11 @@ FEATURE_WITHOUT_MANAGER = CATALOG_MANAGED_MISMATCH.also(
     "commits; it is neither read nor written. Name the coordinator that does",
     parameters=("table",),
 )
+NOT_CATALOG_MANAGED = CATALOG_MANAGED_MISMATCH.also(
+    "table {table} is not taken by {coordinator}: it lacks the feature catalogManaged. A table is catalog-managed from "
+    "its creation or never: create one, and copy the rows",
+    parameters=("table", "coordinator"),
+)
 MAINTENANCE_NOT_ALLOWED = ErrorCondition(
     "DELTA_CATALOG_MANAGED_MAINTENANCE_BLOCKED",
     UnsupportedOperationError,

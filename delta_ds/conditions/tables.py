@@ -194,6 +194,11 @@ UNSUPPORTED_FEATURES_IN_CONFIG = ErrorCondition(
     parameters=("configs",),
     family="state",
 )
+FEATURE_OF_CATALOG = UNSUPPORTED_FEATURES_IN_CONFIG.also(
+    "table feature {feature!r} cannot be asked for: a table has it from its creation, by the catalog that manages it, "
+    "or never. Nothing was written; create a table through a commit coordinator, and copy the rows",
+    parameters=("configs",),
+)
 UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY = ErrorCondition(
     "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
     InvalidOptionError,

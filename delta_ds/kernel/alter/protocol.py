@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from delta_ds.conditions.protocol import INVALID_PROTOCOL_VERSION, READ_FEATURE_PROTOCOL_REQUIRES_WRITE
-from delta_ds.conditions.tables import FEATURES_REQUIRE_MANUAL_ENABLEMENT, UNSUPPORTED_FEATURES_IN_CONFIG
+from delta_ds.conditions.tables import (
+    FEATURE_OF_CATALOG,
+    FEATURES_REQUIRE_MANUAL_ENABLEMENT,
+    UNSUPPORTED_FEATURES_IN_CONFIG,
+)
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.features import (
     FEATURE_READER_VERSION,
@@ -138,6 +142,14 @@ def implied_features(reader: int, writer: int) -> frozenset[str]:
     return supported_features(reader, writer, None, None)
 
 
+def without_catalog(protocol: Protocol) -> Protocol:
+    """A protocol without what a table has from the catalog that manages it, for another table."""
+    names = {name for name in protocol.supported if name not in FEATURES or not FEATURES[name].by_catalog}
+    if names == protocol.supported:
+        return protocol
+    return weakest_protocol(names, protocol.reader_features or ())
+
+
 def known_feature(name: str) -> TableFeature:
     """The feature that a user names in any case.
 
@@ -147,10 +159,10 @@ def known_feature(name: str) -> TableFeature:
         There is none, or it is not one this package can write.
     """
     feature = feature_named(name)
-    if feature is None or not feature.write or feature.by_catalog:
+    if feature is not None and feature.by_catalog:
+        raise FEATURE_OF_CATALOG(feature=feature.name, configs=f"delta.feature.{name}")
+    if feature is None or not feature.write:
         why = "is not known" if feature is None else "cannot be written"
-        if feature is not None and feature.by_catalog:
-            why = "comes with a new table that a catalog manages, and with no other"
         raise UNSUPPORTED_FEATURES_IN_CONFIG(
             feature=name,
             why=why,

@@ -18,7 +18,7 @@ from delta_ds.conditions.tables import ADD_CONSTRAINTS_TO_CLONE
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, Metadata
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied_features
+from delta_ds.kernel.alter.protocol import check_versions, implied_features, without_catalog
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.arrow_buffers import texts
 from delta_ds.kernel.commands.restore import protocol_with_both, with_highest_marks
@@ -204,7 +204,8 @@ def description(
     if inputs.reader is not None or inputs.writer is not None:
         versions = inputs.reader or source.protocol.min_reader, inputs.writer or source.protocol.min_writer
         asked |= implied_features(*versions)
-    after = with_metadata(replace(source.table_state, table=table), wanted, asked)
+    state = replace(source.table_state, table=table, protocol=without_catalog(source.protocol))
+    after = with_metadata(state, wanted, asked)
     if replaced is not None:
         after = replace(
             after,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.alter.protocol import minimal_protocol
+from delta_ds.kernel.alter.protocol import minimal_protocol, without_catalog
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.properties import FEATURE_PREFIX, PROPERTIES
 from delta_ds.kernel.schema.char_varchar import declared_type
@@ -83,7 +83,9 @@ def _properties(table: OpenTable) -> dict[str, str]:
         if (name not in PROPERTIES or PROPERTIES[name].settable) and not _is_option(name, configuration)
     }
     implied = minimal_protocol(snapshot.metadata, set(), None, None).supported | {CLUSTERING.name}
-    found |= {FEATURE_PREFIX + name: "supported" for name in snapshot.protocol.supported - implied}
+    found |= {
+        FEATURE_PREFIX + name: "supported" for name in without_catalog(snapshot.protocol).supported - implied
+    }
     return dict(sorted(found.items()))
 
 

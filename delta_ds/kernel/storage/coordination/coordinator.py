@@ -200,6 +200,32 @@ class CommitCoordinator(ABC):
         """The properties of a table that must stay as they are, whatever replaces its metadata."""
         return {}
 
+    def tables(self) -> list[ManagedTable]:
+        """All tables, in order of name.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            `COORDINATOR_CANNOT`: it has no such answer.
+        StorageError
+            As `resolve`.
+        """
+        raise COORDINATOR_CANNOT(coordinator=self.describe(), what="list its tables")
+
+    def allow(self, name: str, operations: Collection[str]) -> None:
+        """Permit some maintenance of a table to its writers, and no other.
+
+        Raises
+        ------
+        InvalidOptionError
+            One is no value of `Maintenance`.
+        UnsupportedOperationError
+            `COORDINATOR_CANNOT`: it is permitted elsewhere.
+        StorageError
+            As `resolve`.
+        """
+        raise COORDINATOR_CANNOT(coordinator=self.describe(), what="be told what maintenance it permits")
+
     @abstractmethod
     def allows(self, table: ManagedTable) -> frozenset[Maintenance]:
         """What maintenance writers may do on a table; all other is refused. Raises as `resolve`."""

@@ -103,7 +103,6 @@ class SqlCoordinator(CommitCoordinator):
         return COORDINATOR_TABLE_NOT_FOUND(coordinator=self.describe(), table=table)
 
     def tables(self) -> list[ManagedTable]:
-        """All tables, in order of name."""
         with self._transaction("list", "all") as run:
             rows = run.query("SELECT id, name, location, options FROM delta_tables ORDER BY name_key")
         return [_table(row) for row in rows]
@@ -225,15 +224,6 @@ class SqlCoordinator(CommitCoordinator):
         return maintenance(json.loads(rows[0][0]))
 
     def allow(self, name: str, operations: Collection[str]) -> None:
-        """Permit some maintenance of a table to its writers, and no other.
-
-        Raises
-        ------
-        InvalidOptionError
-            One is no value of `Maintenance`.
-        StorageError
-            As `resolve`.
-        """
         permitted = _spelled(maintenance(operations))
         with self._transaction("change", name, writes=True) as run:
             if not run.change(

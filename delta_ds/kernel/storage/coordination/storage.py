@@ -239,12 +239,12 @@ class CoordinatedStorage(Storage):
                 path = relative_commit_path(version)
                 if version <= answer.latest and path.rpartition("/")[2] >= start:
                     found[path] = _status(path, commit)
-        self._add_newest(found, answer, start)
+        self._add_unlisted(found, answer, start)
         return [found[path] for path in sorted(found)]
 
-    def _add_newest(self, found: dict[str, FileStatus], answer: RatifiedCommits, start: str) -> None:
-        """The published commits before the latest one, where a listing lags behind."""
-        version = answer.latest
+    def _add_unlisted(self, found: dict[str, FileStatus], answer: RatifiedCommits, start: str) -> None:
+        """Add the newest published commits, where a listing lags behind."""
+        version = answer.commits[0].version - 1 if answer.commits else answer.latest
         while version >= 0:
             path = relative_commit_path(version)
             if path in found or path.rpartition("/")[2] < start:

@@ -67,14 +67,26 @@ class Managed:
     """A table of a coordinator in a folder, its options and its log."""
 
     def __init__(
-        self, folder: Path, kind: str = "sqlite", allows: Collection[str] = (), name: str = NAME
+        self,
+        folder: Path,
+        kind: str = "sqlite",
+        allows: Collection[str] = (),
+        name: str = NAME,
+        create: bool = True,
     ) -> None:
         self.path = folder / name.rpartition(".")[2]
         self.options = {
             "commitCoordinator": kind, "coordinatorUrl": str(folder / "coordinator.db"), "catalogTable": name,
         }  # fmt: skip
         self.coordinator = SQLiteCoordinator(self.options)
-        self.table = self.coordinator.create(name, str(self.path), allows=allows)
+        if create:
+            self.coordinator.create(name, str(self.path), allows=allows)
+        self.table = self.coordinator.resolve(name)
+
+    @classmethod
+    def known(cls, folder: Path, name: str) -> Managed:
+        """One that the coordinator has already."""
+        return cls(folder, name=name, create=False)
 
     def open(self) -> DeltaLog:
         """The table as another process would open it."""
