@@ -37,6 +37,7 @@ from delta_ds.spark.native.file_groups import FileGroups, group_files
 from delta_ds.spark.native.file_listing import list_files, path_bytes
 from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
+from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class DeltaFileIndex:
         parts = [
             f"{snapshot.storage.url}@v{snapshot.version}",
             snapshot.metadata.id,
-            str(snapshot.segment.last_commit.status.modified_ms),
+            str(made_ms(snapshot)),
         ]
         if self._chosen is not None:
             parts.append(f"files:{hash(self.rows.to_numpy().tobytes()):x}")

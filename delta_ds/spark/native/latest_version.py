@@ -21,7 +21,7 @@ from delta_ds.spark.native.columns import scan_columns, spark_schema
 from delta_ds.spark.native.hadoop import check_names, local_root
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_exception
 from delta_ds.spark.native.scan import READER_OPTIONS, scan
-from delta_ds.spark.native.snapshot_isolation import address_of, snapshot_of_command
+from delta_ds.spark.native.snapshot_isolation import address_of, made_ms, snapshot_of_command
 from delta_ds.spark.schema import public_field
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ _snapshots: WeakValueDictionary[str, Snapshot] = WeakValueDictionary()
 
 def snapshot_name(snapshot: Snapshot) -> str:
     """A version by its number, what differs where a table is deleted and made anew, and its table."""
-    modified = snapshot.segment.last_commit.status.modified_ms
-    return f"{snapshot.version} {snapshot.metadata.id} {modified} {address_of(snapshot.storage)}"
+    return f"{snapshot.version} {snapshot.metadata.id} {made_ms(snapshot)} {address_of(snapshot.storage)}"
 
 
 class LatestVersion:

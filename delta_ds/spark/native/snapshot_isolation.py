@@ -69,6 +69,14 @@ def snapshot_of_command(command: str, address: str, newest: Callable[[], Snapsho
     return newest() if found is None else found.version(address, newest)
 
 
+def made_ms(snapshot: Snapshot) -> int:
+    """What differs where a table is deleted and made anew with the same id: when the file of its commit was written.
+
+    Of a catalog-managed table that changes when the commit is published, and its id is enough.
+    """
+    return 0 if snapshot.storage.managed else snapshot.segment.last_commit.status.modified_ms
+
+
 def address_of(storage: Storage) -> str:
     """Where a table is, in one spelling."""
     return os.path.realpath(storage.url) if storage.address.scheme == "file" else storage.url

@@ -67,7 +67,7 @@ class SqlCoordinator(CommitCoordinator):
 
     @abstractmethod
     def _transaction(
-        self, verb: str, table: str, *, writes: bool = False, creates: bool = False
+        self, verb: str, table: str, *, writes: bool = False, creates: bool = False, durable: bool = True
     ) -> AbstractContextManager[Statements]:
         """One transaction, serializable with all others; rolled back on an exception.
 
@@ -77,6 +77,8 @@ class SqlCoordinator(CommitCoordinator):
             What is done to which table, for messages.
         creates
             Whether the database may be new.
+        durable
+            Whether what is written must survive a power failure; False for what can be done without.
 
         Raises
         ------
@@ -168,7 +170,8 @@ class SqlCoordinator(CommitCoordinator):
             raise FileExistsError(f"version {commit.version} of {table.name} is ratified already")
 
     def published(self, table: ManagedTable, version: int) -> None:
-        with self._transaction("note what is published of", table.name, writes=True) as run:
+        # A note that is lost is made again: the commits are stored meanwhile, and published in vain.
+        with self._transaction("note what is published of", table.name, writes=True, durable=False) as run:
             run.change(
                 "UPDATE delta_tables SET published = ? WHERE id = ? AND published < ?",
                 version,

@@ -48,10 +48,13 @@ class SQLiteCoordinator(SqlCoordinator):
 
     @contextmanager
     def _transaction(
-        self, verb: str, table: str, *, writes: bool = False, creates: bool = False
+        self, verb: str, table: str, *, writes: bool = False, creates: bool = False, durable: bool = True
     ) -> Iterator[_Statements]:
         try:
             connection = self._connection(creates)
+            if writes:
+                # A ratified commit survives a power failure: the log of the database is flushed with it.
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         except (sqlite3.Error, OSError) as error:
             raise self._unavailable(verb, table, error) from error
@@ -128,8 +131,6 @@ class SQLiteCoordinator(SqlCoordinator):
                     "it holds no coordinator" if not version
                     else f"its schema has version {version}, and this version of delta_ds knows {SCHEMA_VERSION}"
                 )  # fmt: skip
-            # A ratified commit survives a power failure: the log of the database is flushed at each transaction.
-            connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
