@@ -184,7 +184,7 @@ class Catalog:
         >>> tables.names()
         ['main.sales.refunds']
         """
-        return [table.name for table in self._coordinator.tables()]
+        return [table.name for table in self._coordinator.all_tables()]
 
     def log(self, name: str) -> DeltaLog:
         """The log of a table: snapshots, history, changes, writes.

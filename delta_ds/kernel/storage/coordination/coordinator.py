@@ -200,7 +200,7 @@ class CommitCoordinator(ABC):
         """The properties of a table that must stay as they are, whatever replaces its metadata."""
         return {}
 
-    def tables(self) -> list[ManagedTable]:
+    def all_tables(self) -> list[ManagedTable]:
         """All tables, in order of name.
 
         Raises

@@ -104,7 +104,7 @@ class SqlCoordinator(CommitCoordinator):
     def _not_found(self, table: str) -> DeltaError:
         return COORDINATOR_TABLE_NOT_FOUND(coordinator=self.describe(), table=table)
 
-    def tables(self) -> list[ManagedTable]:
+    def all_tables(self) -> list[ManagedTable]:
         with self._transaction("list", "all") as run:
             rows = run.query("SELECT id, name, location, options FROM delta_tables ORDER BY name_key")
         return [_table(row) for row in rows]
