@@ -35,6 +35,8 @@ from delta_ds.kernel.data.read.ahead import threads_for
 from delta_ds.kernel.data.values.deletion_vector import z85_encode
 from delta_ds.kernel.data.write.paths import list_written_files
 from delta_ds.kernel.live_adds import add_bodies, live_adds
+from delta_ds.kernel.log.commit import read_commits
+from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.operations import CLONE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage.staging import StagedFiles
@@ -55,7 +57,11 @@ if TYPE_CHECKING:
 # In `tags` of an `add`: id of the source, path and vector there, and the vector here, as a JSON list.
 COPY_TAG = "pydelta.copyOf"
 
+# In `tags` of the commit: id of the source.
+SOURCE_TAG = "pydelta.cloneOf"
+
 _CHUNK_BYTES = 8 << 20
+_COMMITS_AT_ONCE = 50
 _OWN_FIELDS = ("baseRowId", "defaultRowCommitVersion")
 
 
@@ -175,7 +181,8 @@ def _commit(
     put_clustering(txn, source)
     where = address_text(source.storage.address)
     parameters = {"source": f"delta.`{where}`", "sourceVersion": source.version, "isShallow": False}
-    committed = txn.commit(CLONE, parameters, clone_metrics(result), staged=staged)
+    tags = {SOURCE_TAG: source.metadata.id}
+    committed = txn.commit(CLONE, parameters, clone_metrics(result), tags=tags, staged=staged)
     return replace(result, version=committed)
 
 
@@ -217,7 +224,7 @@ class _Known:
     Attributes
     ----------
     is_same_source
-        Whether the target has any of them.
+        Whether the target has any of them, or is a clone of the source that has had none since.
     """
 
     def __init__(self, snapshot: Snapshot | None, source_id: str) -> None:
@@ -228,7 +235,9 @@ class _Known:
             found = _copied_from(body)
             if found is not None and found.source_id == source_id:
                 self._paths[found.path, found.vector] = body["path"]
-        self.is_same_source = bool(self._paths)
+        self.is_same_source = bool(self._paths) or (
+            snapshot is not None and _last_source(snapshot) == source_id
+        )
 
     def keeps(self, body: AddFile) -> bool:
         """Whether a file of the source need not be copied; it stays then."""
@@ -243,6 +252,19 @@ class _Known:
             return []
         paths = self._snapshot.live_files().table["path"].to_pylist()
         return [row for row, path in enumerate(paths) if path not in self._kept]
+
+
+def _last_source(snapshot: Snapshot) -> str | None:
+    """The id of the table that the newest CLONE in a log was of; None where there is none, or it does not say."""
+    commits = list_log(snapshot.storage).commits
+    versions = sorted((version for version in commits if version <= snapshot.version), reverse=True)
+    for start in range(0, len(versions), _COMMITS_AT_ONCE):
+        files = [commits[version] for version in versions[start : start + _COMMITS_AT_ONCE]]
+        for commit in read_commits(snapshot.storage, files):
+            if commit.info.get("operation") == CLONE.name:
+                found = (commit.info.get("tags") or {}).get(SOURCE_TAG)
+                return found if isinstance(found, str) else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.alter.clustering import cluster_by
 from delta_ds.kernel.alter.create import create_table
+from delta_ds.kernel.alter.properties import set_properties
 from delta_ds.kernel.commands import deep_clone as deep_clone_module
 from delta_ds.kernel.commands.clone import shallow_clone
 from delta_ds.kernel.commands.deep_clone import deep_clone
@@ -85,6 +86,34 @@ def test_what_is_new_is_copied_and_what_is_gone_goes(source: DeltaLog, clone: De
     assert rows(clone, 0) == [1, 2]
     assert clone.snapshot().metadata.id == first
     assert deep_clone(source, clone, replace_existing=True).version == 1, "nothing to do is no version"
+
+
+def test_a_clone_stays_the_same_table_where_its_source_was_empty_meanwhile(
+    source: DeltaLog, clone: DeltaLog
+) -> None:
+    """Else streams that read it would have to begin anew."""
+    deep_clone(source, clone)
+    first = clone.snapshot().metadata.id
+    source.write(ids(1).slice(0, 0), "overwrite")
+    deep_clone(source, clone, replace_existing=True)
+    assert (rows(clone), clone.snapshot().metadata.id) == ([], first)
+    set_properties(clone, {"k": "own"})
+    source.write(ids(5))
+    deep_clone(source, clone, replace_existing=True)
+    assert (rows(clone), clone.snapshot().metadata.id) == ([5], first)
+
+
+def test_an_empty_clone_of_another_table_becomes_another_table(
+    source: DeltaLog, clone: DeltaLog, tmp_path: Path
+) -> None:
+    other = DeltaLog(tmp_path / "other")
+    other.write(ids(7))
+    deep_clone(source, clone)
+    source.write(ids(1).slice(0, 0), "overwrite")
+    deep_clone(source, clone, replace_existing=True)
+    first = clone.snapshot().metadata.id
+    deep_clone(other, clone, replace_existing=True)
+    assert rows(clone) == [7] and clone.snapshot().metadata.id != first
 
 
 def test_deletion_vectors_are_copied_and_followed(tmp_path: Path, clone: DeltaLog) -> None:

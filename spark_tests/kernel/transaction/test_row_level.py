@@ -159,6 +159,44 @@ def test_deletion_vectors_of_earlier_attempts_are_deleted(log: DeltaLog) -> None
     assert len(list(Path(log.storage.url).glob("deletion_vector_*.bin"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("loser", "winners"),
+    [
+        (EVENS, []),
+        (EVENS, [GROW_6]),
+        (GROW_2, [GROW_6, EVENS]),
+        (GROW_2, [Command(OPTIMIZE)]),
+        (EVENS, [GROW_2, Command(APPEND, rows=(row_of(1_001, 5),)), Command(OPTIMIZE), GROW_6]),
+        (MERGE_LOW, [MERGE_HIGH]),
+        (MERGE_LOW, [MERGE_HIGH, Command(APPEND, rows=(row_of(1_003, 5),)), Command(OPTIMIZE)]),
+        (Command(DELETE, modulus=4, rest=2), [EVENS]),  # no row of the file is left
+    ],
+)
+def test_metrics_tell_what_the_commit_does_to_files_as_they_are(
+    tmp_path: Path, loser: Command, winners: list[Command]
+) -> None:
+    log = table(tmp_path / "counted")
+    race(log, loser, *winners)
+    commit = next(
+        (tmp_path / "counted/_delta_log").glob(f"{DeltaLog(log.storage.url).snapshot().version:020d}.json")
+    )
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    adds = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
+    removes = {a["remove"]["path"]: a["remove"] for a in actions if "remove" in a}
+    (told,) = (a["commitInfo"]["operationMetrics"] for a in actions if "commitInfo" in a)
+    target = "Target" if loser.kind == MERGE else ""
+    gone = [body for path, body in removes.items() if path not in adds]
+    assert {name: int(told[name]) for name in told if "Vectors" in name or "Removed" in name} == {
+        f"num{target}{'FilesRemoved' if target else 'RemovedFiles'}": len(gone),
+        f"num{target}{'BytesRemoved' if target else 'RemovedBytes'}": sum(body["size"] for body in gone),
+        f"num{target}DeletionVectorsAdded": sum("deletionVector" in body for body in adds.values()),
+        f"num{target}DeletionVectorsRemoved": sum("deletionVector" in body for body in removes.values()),
+        f"num{target}DeletionVectorsUpdated": sum(
+            "deletionVector" in removes[path] for path in removes if path in adds
+        ),
+    }
+
+
 def test_a_file_whose_last_rows_go_is_removed(log: DeltaLog) -> None:
     odd_half = Command(DELETE, modulus=4, rest=2)
     race(log, odd_half, EVENS)

@@ -32,6 +32,7 @@ from delta_ds.kernel.transaction.isolation import IsolationLevel
 from delta_ds.kernel.transaction.reads import partition_values
 from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.kernel.transaction.row_ids import num_records
+from delta_ds.kernel.transaction.row_level.file_metrics import recount_files
 from delta_ds.kernel.transaction.row_level.moved_rows import find_moved
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of, selected
 from delta_ds.kernel.transaction.row_level.winning_rows import WinningRows
@@ -112,6 +113,7 @@ class _RowCheck:
         after = {path: self._deleted[path] for path in stay} | moved
         if contested:
             self._replace(set(contested), after)
+            recount_files(self._pending)
 
     # --- 1. rows that both change
 
