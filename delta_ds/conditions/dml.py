@@ -57,6 +57,11 @@ APPLY_CHANGES_COLUMN_TYPE = ErrorCondition(
     "written",
     parameters=("column", "type"),
 )
+APPLY_CHANGES_SOURCE_TYPE = APPLY_CHANGES_COLUMN_TYPE.also(
+    "column {column!r} of the changes to be applied to {table} is of type {type}, that of the table of {wanted}: cast "
+    "it in the source. Nothing was written",
+    parameters=("column", "type"),
+)
 APPLY_CHANGES_EXCLUSIVE = ErrorCondition(
     "DELTA_APPLY_CHANGES_EXCLUSIVE",
     InvalidOptionError,

@@ -37,3 +37,12 @@ def test_upsert_keeps_the_copy_in_step(
     output = run("stream_upsert.py", spark, tmp_path, capsys)
     assert "orders in the source: 241 and in its copy: 241" in output
     assert "orders that differ: 0" in output
+
+
+def test_dimensions_follow_a_change_feed_and_a_second_run_has_nothing_to_do(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run("apply_changes.py", spark, tmp_path, capsys)
+    first, second = (line.partition(" run ")[2][3:] for line in output.splitlines() if "after run" in line)
+    assert first == second and "orders that differ: 0" in output
+    assert "orders that hold: 241 of 241" in output

@@ -501,6 +501,42 @@ class TestDeltaTable:
         assert update["userName"] == "ann" and update["application"]["id"] == application
         assert update["job"]["runId"] == application
 
+    def test_dimensions_are_kept_and_changes_netted(self, client: Client, tmp_path: Path) -> None:
+        def program(spark: SparkSession, path: str) -> list[Any]:
+            def made(name: str, **columns: str) -> DeltaTable:
+                builder = DeltaTable.create(spark).location(f"{path}/{name}").addColumn("id", "bigint")
+                for column, kind in {"v": "string", **columns}.items():
+                    builder = builder.addColumn(column, kind)
+                return builder.execute()
+
+            rows = spark.createDataFrame([(n, f"v{n}") for n in range(4)], "id long, v string")
+            write(rows, f"{path}/source", **{"delta.enableChangeDataFeed": "true"})
+            source = DeltaTable.forPath(spark, f"{path}/source")
+            source.update("id = 1", {"v": "'new'"})
+            source.delete("id = 2")
+            history = made("history", valid_from="bigint", valid_to="bigint")
+            for _ in range(2):
+                history.applyChanges(source.changes()).keys("id").scd2().execute()
+            feed = spark.readStream.format("pydelta").option("readChangeFeed", True).load(f"{path}/source")
+            copy = made("copy", _sequence="bigint")
+            stream = copy.applyChanges(feed).keys("id").scd1().writeStream()
+            stream = stream.option("checkpointLocation", f"{path}/checkpoint").trigger(availableNow=True)
+            stream.start().awaitTermination()
+            net = source.changes(1, net="net", keys=["id"]).select("id", "v", "_change_type")
+            frames = (history.toDF(), copy.toDF().drop("_sequence"), net)
+            return [sorted([list(row) for row in frame.collect()], key=repr) for frame in frames]
+
+        history, copy, net = client(program, str(tmp_path))
+        assert history == [
+            [0, "v0", 0, None],
+            [1, "new", 1, None],
+            [1, "v1", 0, 1],
+            [2, "v2", 0, 2],
+            [3, "v3", 0, None],
+        ]
+        assert copy == [[0, "v0"], [1, "new"], [3, "v3"]]
+        assert net == [[1, "new", "update_postimage"], [1, "v1", "update_preimage"], [2, "v2", "delete"]]
+
     def test_every_method_is_called_in_this_module(self) -> None:
         module = Path(__file__).read_text(encoding="utf-8")
         for kind in (DeltaTable, DeltaTableBuilder):

@@ -9,6 +9,7 @@ from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, Dec
 from delta_ds.records import replace
 from delta_ds.spark.commands.apply_changes import type1, type2
 from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
+from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.materialize import materialized_or_cached
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.engine import is_connect
@@ -17,8 +18,6 @@ from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from delta_ds.spark.commands.handle import Handle
 
 Txn = tuple[str, int]
 # Whose bounds, as literals, mean the same whatever the session says.
@@ -72,9 +71,24 @@ def _near(spec: Spec, events: DataFrame, table: DataFrame) -> DataFrame:
 
 def batch_function(handle: Handle, asked: Asked) -> Callable[[DataFrame, int], None]:
     """What `foreachBatch` calls: applies each batch once, however often it is tried."""
+    if is_connect(handle.spark):
+        return _function_of_server(handle.options["path"], dict(handle.options), asked)
 
     def apply_batch(batch: DataFrame, number: int) -> None:
-        query = None if is_connect(batch) else batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         apply_events(handle, asked, batch, None if query is None else (query, number))
+
+    return apply_batch
+
+
+def _function_of_server(path: str, options: dict[str, str], asked: Asked) -> Callable[[DataFrame, int], None]:
+    """The same for Spark Connect, where it runs in a process of the server, which is not told the query's id.
+
+    A batch that comes again finds its events in the table.
+    """
+
+    def apply_batch(batch: DataFrame, number: int) -> None:
+        stores = {name: text for name, text in options.items() if name != "path"}
+        apply_events(open_handle(batch.sparkSession, path, stores), asked, batch)
 
     return apply_batch

@@ -14,16 +14,17 @@ from delta_ds.conditions.dml import (
     APPLY_CHANGES_INCOMPLETE,
     APPLY_CHANGES_KEPT_COLUMN,
     APPLY_CHANGES_NULL,
+    APPLY_CHANGES_SOURCE_TYPE,
 )
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
 from delta_ds.kernel.changes.key_codes import is_key_type
 from delta_ds.kernel.changes.net import BEFORE, DELETE
-from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, StructField, StructType
+from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, DecimalType, StructField, StructType
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.net_changes import comparable_value
 from delta_ds.spark.row_errors import ReportedValue, error_column
-from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.schema import from_spark, quoted, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,6 +93,8 @@ class Spec:
         The columns of the source for `keys` and `values`.
     types
         Of `keys` and `values` in the table.
+    widened
+        Which of them are of a narrower type in the source.
     kept_sequence, valid_from, valid_to, current, late
         Columns of the table that are kept by this; see `Asked`.
     """
@@ -105,6 +108,7 @@ class Spec:
     deletes: Column | None
     names: dict[str, str]
     types: dict[str, DataType]
+    widened: frozenset[str]
     kept_sequence: str | None
     valid_from: str
     valid_to: str
@@ -122,7 +126,7 @@ class Spec:
         """
         from pyspark.sql import functions as F
 
-        columns = {name: F.col(quoted(self.names[name])) for name in (*self.keys, *self.values)}
+        columns = {name: self._column(name) for name in (*self.keys, *self.values)}
         missing = self.sequence.isNull()
         for key in self.keys:
             missing = missing | columns[key].isNull()
@@ -138,6 +142,14 @@ class Spec:
             checked.alias(DELETES),
         )
         return found.withColumn(HASH, self.hash())
+
+    def _column(self, name: str) -> Column:
+        from pyspark.sql import functions as F
+
+        found = F.col(quoted(self.names[name]))
+        if name not in self.widened:
+            return found
+        return found.cast(to_spark(StructType((StructField("c", self.types[name]),)))["c"].dataType)
 
     def hash(self) -> Column:
         """A number by which rows with other values are told apart."""
@@ -235,6 +247,9 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
         deletes=F.expr(deletes) if isinstance(deletes, str) else deletes,
         names=names,
         types=types,
+        widened=frozenset(
+            name for name in names if str(_found(names[name], schema, table, "").type) != str(types[name])
+        ),
         kept_sequence=kept_sequence,
         valid_from=asked.valid_from,
         valid_to=asked.valid_to,
@@ -258,14 +273,32 @@ def _columns(
             continue
         found = target.find(column.name)
         if found is None:
-            if column.name == asked.sequence:
+            if isinstance(asked.sequence, str) and column.name.lower() == asked.sequence.strip(" `").lower():
                 continue  # it is kept under another name
             raise APPLY_CHANGES_COLUMN(
                 table=table, where="the table", column=column.name,
                 hint="add it to the table, or leave it out by exceptColumns",
             )  # fmt: skip
+        if not _fits(column.type, found.type):
+            raise APPLY_CHANGES_SOURCE_TYPE(
+                table=table, column=column.name, type=str(column.type), wanted=str(found.type)
+            )
         names[found.name], types[found.name] = column.name, found.type
     return names, types
+
+
+_WIDER = (("byte", "short", "integer", "long"), ("float", "double"))
+
+
+def _fits(given: DataType, wanted: DataType) -> bool:
+    """Whether values of a type are those of another one: rows of the source are compared with rows of the table."""
+    one, other = str(given).lower(), str(wanted).lower()
+    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
+        digits = wanted.precision - wanted.scale
+        return given.scale <= wanted.scale and given.precision - given.scale <= digits
+    return one in (other, "void") or any(
+        one in row and other in row and row.index(one) < row.index(other) for row in _WIDER
+    )
 
 
 def _found(name: str, schema: StructType, table: str, where: str) -> StructField:
