@@ -9,7 +9,13 @@ from typing import Any
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import ConditionalLogStore, LogStore
-from delta_ds.kernel.storage.store_options import uses_coordinator, uses_dynamodb
+from delta_ds.kernel.storage.store_options import (
+    COMMIT_COORDINATOR,
+    COORDINATOR_OPTIONS,
+    store_options,
+    uses_coordinator,
+    uses_dynamodb,
+)
 from delta_ds.kernel.storage.uri import Address, parse_address
 
 
@@ -44,6 +50,8 @@ def open_storage(
     address = parse_address(text)
     if storage_options and uses_coordinator(storage_options):
         return _coordinated(address, storage_options)
+    if storage_options:
+        _check_no_coordinator(storage_options)
     return open_plain(address, storage_options)
 
 
@@ -78,6 +86,17 @@ def _coordinated(address: Address, storage_options: Mapping[str, Any]) -> Storag
         address = Address("file", "", os.path.abspath(address.path))
         _check_local(storage_options)
     return CoordinatedStorage(address, storage_options, open_plain)
+
+
+def _check_no_coordinator(storage_options: Mapping[str, Any]) -> None:
+    """Refuse options of a coordinator that is not named: without it they would mean nothing."""
+    given = sorted(store_options(storage_options).keys() & set(COORDINATOR_OPTIONS))
+    if given:
+        from delta_ds.conditions.coordination import COORDINATOR_OPTION_MISSING
+
+        raise COORDINATOR_OPTION_MISSING(
+            option=COMMIT_COORDINATOR, what=f"{given[0]!r} is for the coordinator that it names"
+        )
 
 
 def _check_local(storage_options: Mapping[str, Any] | None) -> None:

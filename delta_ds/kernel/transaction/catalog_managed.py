@@ -19,6 +19,7 @@ from delta_ds.kernel.features import (
     FEATURE_WRITER_VERSION,
     FEATURES,
     IN_COMMIT_TIMESTAMP,
+    VACUUM_PROTOCOL_CHECK,
 )
 from delta_ds.kernel.operations import UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import ENABLE_IN_COMMIT_TIMESTAMPS, FEATURE_PREFIX
@@ -26,7 +27,7 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.pending import Pending
 from delta_ds.records import replace
 
-_NEEDED = (CATALOG_MANAGED, *CATALOG_MANAGED.depends_on)
+_NEEDED = (CATALOG_MANAGED, IN_COMMIT_TIMESTAMP, VACUUM_PROTOCOL_CHECK)
 
 
 def complete(pending: Pending) -> None:

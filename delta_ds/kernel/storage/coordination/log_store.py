@@ -66,11 +66,8 @@ class CoordinatedLogStore(LogStore):
         self.storage = storage
 
     def publish(self, version: int, data: bytes) -> None:
-        if version == 0 and self.storage.plain.exists(relative_commit_path(0)):
-            # None that the coordinator knows: it would never be read, and its place is taken.
-            raise UNMANAGED_TABLE_THERE(
-                table=self.storage.url, coordinator=self.storage.coordinator.describe()
-            )
+        if version == 0:
+            self._check_free()
         actions = _single_actions(data)
         commit = self._stage(version, data, actions)
         self._ratify(commit, data, actions)
@@ -82,6 +79,14 @@ class CoordinatedLogStore(LogStore):
             self.back_fill(version, data)
         except Exception as error:  # noqa: BLE001 - it is ratified, and whoever commits next publishes it
             COMMIT_LEFT_UNPUBLISHED.log(table=self.storage.url, version=version, reason=error)
+
+    def _check_free(self) -> None:
+        """Refuse a place with a table of which the coordinator knows nothing: it would be hidden, and in the way."""
+        storage = self.storage
+        if storage.plain.exists(relative_commit_path(0)):
+            if storage.coordinator.ratified(storage.table).latest >= 0:
+                raise FileExistsError(f"version 0 of {storage.url} is ratified already")
+            raise UNMANAGED_TABLE_THERE(table=storage.url, coordinator=storage.coordinator.describe())
 
     def _is_published_first(self, version: int) -> bool:
         return version == 0 and self.storage.coordinator.publishes_version_0

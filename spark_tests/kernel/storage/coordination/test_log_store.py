@@ -192,6 +192,18 @@ def test_a_table_that_is_there_already_is_not_taken_over(tmp_path: Path) -> None
     assert managed.coordinator.ratified(managed.table).latest == -1
 
 
+def test_of_two_who_make_the_table_one_wins_and_the_other_follows(managed: Managed) -> None:
+    from delta_ds.exceptions import DeltaConcurrentModificationException
+
+    other = managed.open().start_transaction(create=True)
+    managed.append(0)
+    state = managed.open().snapshot()
+    other.set_protocol(state.protocol).set_metadata(state.metadata)
+    with pytest.raises(DeltaConcurrentModificationException):
+        other.commit("CREATE TABLE")
+    assert managed.ids() == [0]
+
+
 @pytest.mark.parametrize("text", ["false", None])
 def test_timestamps_cannot_be_turned_off(managed: Managed, text: str | None) -> None:
     from delta_ds.kernel.alter.properties import set_properties, unset_properties

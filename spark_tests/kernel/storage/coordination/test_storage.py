@@ -97,6 +97,19 @@ def test_a_copy_in_another_process_reads_what_was_listed_without_asking(managed:
     assert FaultyCoordinator.asked == []
 
 
+def test_who_only_reads_and_writes_data_files_needs_no_coordinator(managed: Managed) -> None:
+    """As executors on other machines, which cannot open its database."""
+    managed.append(0)
+    storage = managed.open().snapshot().storage
+    copy = pickle.loads(pickle.dumps(storage))
+    os.rename(managed.options["coordinatorUrl"], f"{managed.options['coordinatorUrl']}.away")
+    with copy.open_output("part-1.parquet") as stream:
+        stream.write(b"rows")
+    assert copy.read("part-1.parquet") == b"rows"
+    with pytest.raises(StorageError, match="no such database"):
+        copy.list_from("_delta_log")
+
+
 def test_a_staged_file_that_is_gone_is_read_where_it_was_published(managed: Managed) -> None:
     managed.append(0)
     managed.append(1)
@@ -232,6 +245,7 @@ def test_a_plain_table_that_a_coordinator_manages_is_refused(managed: Managed) -
         ({"commitCoordinator": "sqlit"}, "DELTA_UNKNOWN_COMMIT_COORDINATOR"),
         ({"commitCoordinator": "sqlite"}, "DELTA_COORDINATOR_OPTION_MISSING"),
         ({"commitCoordinator": "json:loads"}, "DELTA_UNKNOWN_COMMIT_COORDINATOR"),
+        ({"catalogTable": "main.sales.orders"}, "DELTA_COORDINATOR_OPTION_MISSING"),
         (
             {"commitCoordinator": "sqlite", "coordinatorUrl": "/c.db", "logStore": "dynamodb"},
             "DELTA_UNKNOWN_COMMIT_COORDINATOR",
