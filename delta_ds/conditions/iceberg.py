@@ -141,3 +141,11 @@ UNIVERSAL_FORMAT_CONVERSION_FAILED = ErrorCondition(
     parameters=("version", "format", "message"),
     family="operation",
 )
+COMPAT_VERSION_NOT_SUPPORTED = ErrorCondition(
+    f"{_COMPAT}.COMPAT_VERSION_NOT_SUPPORTED",
+    UnsupportedOperationError,
+    "KD00E",
+    "{table} cannot be upgraded to ICEBERG_COMPAT_VERSION = {version}: 1 and 2 are supported. Nothing was written",
+    parameters=("version", "maxVersion"),
+    family="operation",
+)

@@ -737,19 +737,21 @@ class DeltaTable(TableDescription, Shown):
         return run_vacuum(self._handle, retentionHours, dryRun, mode, inventory)
 
     def generate(self, mode: str) -> None:
-        """Write manifests, lists of files for engines without Delta, into `_symlink_format_manifest` of the table.
+        """Write what engines without Delta read: manifests, lists of files, or the metadata of Iceberg.
 
         Parameters
         ----------
         mode
-            `symlink_format_manifest`, the only one.
+            `symlink_format_manifest`: into the folder of that name, with an underscore before it. `iceberg`: into
+            `metadata`, for the newest version, where a commit could not; not in delta-spark.
 
         Raises
         ------
         InvalidOptionError
             There is no such mode.
         UnsupportedOperationError
-            The table has deletion vectors, which such engines would not see.
+            The table has deletion vectors, which such engines would not see; or it does not ask for the metadata of
+            Iceberg by `delta.universalFormat.enabledFormats`.
 
         Examples
         --------

@@ -49,6 +49,7 @@ def finalize_metadata(
     features: Collection[str] = (),
     *,
     keep_names: bool = True,
+    upgrade: bool = False,
 ) -> Metadata:
     """Check the new metadata of a table, and complete ids, names and what else follows from it.
 
@@ -64,6 +65,8 @@ def finalize_metadata(
         What the table supports already, or is asked to support.
     keep_names
         Whether columns that get a physical name keep the one they have (a table with files).
+    upgrade
+        Whether REORG ... UPGRADE UNIFORM asks for it, which writes the files anew afterwards.
 
     Returns
     -------
@@ -79,12 +82,17 @@ def finalize_metadata(
     _check_change_feed(new, table)
     _check_stats_columns(new, table)
     _check_shredding(new, old, table)
-    compatibility.check_description(new, features, old, table)
+    compatibility.check_description(new, features, old, table, upgrade=upgrade)
     return _with_row_tracking(_with_mapping(new, old, table, keep_names), table, features)
 
 
 def with_metadata(
-    state: TableState, new: Metadata, features: Collection[str] = (), *, keep_names: bool = True
+    state: TableState,
+    new: Metadata,
+    features: Collection[str] = (),
+    *,
+    keep_names: bool = True,
+    upgrade: bool = False,
 ) -> TableState:
     """A version once it has other metadata, with the protocol that it then needs.
 
@@ -96,7 +104,7 @@ def with_metadata(
         What is wanted.
     features
         Features asked for by name.
-    keep_names
+    keep_names, upgrade
         See `finalize_metadata`.
 
     Raises
@@ -105,7 +113,9 @@ def with_metadata(
         As `finalize_metadata` and `upgrade_protocol`; or this package could not write the table any more.
     """
     supported = state.protocol.supported | set(features)
-    metadata = finalize_metadata(new, state.metadata, state.table, supported, keep_names=keep_names)
+    metadata = finalize_metadata(
+        new, state.metadata, state.table, supported, keep_names=keep_names, upgrade=upgrade
+    )
     after = replace(state, metadata=metadata, protocol=upgrade_protocol(state.protocol, metadata, features))
     after.check_writable()
     return after

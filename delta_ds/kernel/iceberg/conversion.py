@@ -137,23 +137,36 @@ class _Conversion:
         )
 
     def write(self, base: _Base | None) -> bool:
-        from delta_ds.kernel.iceberg.snapshots import UnknownFileError
-
+        """Describe the version; False where somebody else has done so meanwhile."""
         new = self._described(None if base is None else base.metadata)
         changes = None
         if base is not None and new.default_spec_id == base.metadata.default_spec_id:
             changes = changes_between(self._storage, base.version, self._state.version)
+        if base is not None and changes is not None and not changes:
+            return self._publish(new)
         try:
-            if base is not None and changes is not None and not changes:
-                return self._publish(new)
-            return self._publish(self._with_snapshot(new, base, changes))
-        except UnknownFileError:
-            self._storage.delete(self._folder.written)
-            self._folder.written.clear()
-            return self._publish(self._with_snapshot(new, base, None))
+            described = self._followed(new, base, changes)
         except BaseException:
-            self._storage.delete(self._folder.written)
+            self._forget()
             raise
+        return self._publish(described)
+
+    def _followed(
+        self, new: TableMetadataV2, base: _Base | None, changes: LogChanges | None
+    ) -> TableMetadataV2:
+        """The metadata with a snapshot: by what changed since the base where that is known, else of all files."""
+        from delta_ds.kernel.iceberg.snapshots import UnknownFileError
+
+        try:
+            return self._with_snapshot(new, changes)
+        except UnknownFileError:
+            self._forget()
+            return self._with_snapshot(new, None)
+
+    def _forget(self) -> None:
+        """Delete the manifests that were written: no description names them."""
+        self._storage.delete(self._folder.written)
+        self._folder.written.clear()
 
     # --- description
 
@@ -203,9 +216,7 @@ class _Conversion:
 
     # --- snapshots
 
-    def _with_snapshot(
-        self, new: TableMetadataV2, base: _Base | None, changes: LogChanges | None
-    ) -> TableMetadataV2:
+    def _with_snapshot(self, new: TableMetadataV2, changes: LogChanges | None) -> TableMetadataV2:
         from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
         from pyiceberg.table.snapshots import Snapshot, SnapshotLogEntry
 
@@ -312,19 +323,15 @@ class _Conversion:
     # --- publication
 
     def _publish(self, metadata: TableMetadataV2) -> bool:
-        from delta_ds.exceptions import StorageError
-
         path = metadata_path(self._state.version)
         data = metadata.model_dump_json().encode()
         try:
+            # After any other error the manifests stay: the description may be there, or still arrive.
             self._storage.create(path, data)
         except FileExistsError:
             if self._storage.read(path) != data:  # an answer that got lost is no other writer
-                self._storage.delete(self._folder.written)
+                self._forget()
                 return False
-        except StorageError:
-            # Of an uncertain end the files stay; clean-up finds those that nothing names.
-            raise
         return True
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_ENTRIES = 10_000  # of a manifest
-MAX_MANIFESTS = 100  # of a snapshot, before small ones are joined
+# Of a manifest: one that loses a file is written anew, and pyiceberg writes ten thousand entries a second.
+MAX_ENTRIES = 2_000
+MAX_MANIFESTS = 100  # small ones of a snapshot, before they are joined
 
 
 class UnknownFileError(Exception):
@@ -125,8 +126,7 @@ class SnapshotWriter:
         if missing:
             raise UnknownFileError(next(iter(missing)))
         found.manifests += self._new((f for f in files if f.file_path not in there), found.added)
-        if len(found.manifests) > MAX_MANIFESTS:
-            found.manifests = self._joined(found.manifests)
+        found.manifests = self._joined(found.manifests)
         return found
 
     def _new(self, files: Iterable[DataFile], counts: Counts) -> Iterator[ManifestFile]:
@@ -154,7 +154,7 @@ class SnapshotWriter:
         return writer.made
 
     def _joined(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Small manifests as few large ones; those that say what goes with this snapshot stay."""
+        """Many small manifests as few large ones; those that say what goes with this snapshot stay."""
         found: list[ManifestFile] = []
         small: list[ManifestFile] = []
         for manifest in manifests:
@@ -162,6 +162,8 @@ class SnapshotWriter:
             keeps = manifest.deleted_files_count or files >= MAX_ENTRIES // 2
             keeps = keeps or manifest.partition_spec_id != self.spec.spec_id
             (found if keeps else small).append(manifest)
+        if len(small) <= MAX_MANIFESTS:
+            return list(manifests)
         entries = (entry for manifest in small for entry in self._entries(manifest))
         for first in entries:
             with self.folder.manifest(self.spec, self.schema, self.snapshot_id) as writer:

@@ -12,7 +12,7 @@ from delta_ds.kernel.options.settings import Setting
 
 # Subject: names and defaults; a name without a default has none that is a constant.
 _SUBJECTS = {
-    "Iceberg, Hudi and UniForm are not offered": """
+    "the metadata of Iceberg is written by rules of its own, Hudi is not": """
 clone.iceberg.allowPartialStats true
 collectStats.convertIceberg true
 collectStats.convertIceberg.date true

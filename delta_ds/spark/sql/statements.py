@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
 from delta_ds.events.commands import RETAIN_IGNORED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands import clone as clones
 from delta_ds.kernel.commands import restore as restores
-from delta_ds.kernel.commands.optimize.request import FULL
+from delta_ds.kernel.commands.optimize.request import FULL, UPGRADE
+from delta_ds.kernel.commands.upgrade_uniform import begin_upgrade, finish_upgrade
 from delta_ds.kernel.options.settings import RETENTION_IGNORED
+from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.catalog import names
 from delta_ds.spark.catalog.names import foreign_entry
 from delta_ds.spark.commands import describe, optimize
-from delta_ds.spark.connect_bridge import ask
+from delta_ds.spark.connect_bridge import ask, run
 from delta_ds.spark.frames import frame
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.session_conf import is_set
@@ -158,10 +159,12 @@ def _sync_identity(spark: SparkSession, said: sql.SyncIdentity) -> None:
     _table(spark, said.table).syncIdentity(dotted(said.column))
 
 
-def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> None:
-    raise UNSUPPORTED_STATEMENT(
-        table=dotted(said.table), statement="REORG TABLE ... APPLY (UPGRADE UNIFORM (...))"
-    )
+def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> DataFrame:
+    handle = _table(spark, said.table)._handle
+    run(handle.log, begin_upgrade, said.iceberg_compat_version)
+    done = optimize.run_optimize(handle, replace(optimize.session_request(spark), kind=UPGRADE))
+    run(handle.log, finish_upgrade)
+    return done
 
 
 # --- new tables
@@ -176,6 +179,7 @@ _PATH = "path string"
 _COLUMNS: Mapping[type, str] = {
     sql.Optimize: optimize.SCHEMA,
     sql.Reorg: optimize.SCHEMA,
+    sql.UpgradeUniform: optimize.SCHEMA,
     sql.Vacuum: _PATH,
     sql.DescribeHistory: ", ".join(f"{name} {kind}" for name, kind in describe.HISTORY.items()),
     sql.DescribeDetail: ", ".join(f"{name} {kind}" for name, kind in describe.DETAIL.items()),

@@ -18,9 +18,12 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.table_metadata import check_names_without_mapping
 from delta_ds.kernel.commands.optimize import bins
-from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE
+from delta_ds.kernel.commands.optimize.request import PURGE, RETYPE, UPGRADE
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.read.column_conversion import match_fields
+from delta_ds.kernel.iceberg.data_files import complaints, is_tagged
+from delta_ds.kernel.iceberg_compatibility import enabled_version
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
 from delta_ds.kernel.schema.column_mapping import every_field, strip
 from delta_ds.kernel.schema.field_metadata import TYPE_CHANGES
@@ -93,9 +96,29 @@ def to_rewrite(snapshot: Snapshot, kind: str, files: pa.Table) -> Numbers:
         chosen = bins.has_vector(files)
     elif kind == RETYPE:
         chosen = _narrower(snapshot, files)
+    elif kind == UPGRADE:
+        chosen = _without_compatibility(snapshot, files)
     else:
         chosen = np.full(files.num_rows, snapshot.mapping_mode != "none", np.bool_)
     return np.flatnonzero(chosen).astype(np.int64)
+
+
+def _without_compatibility(snapshot: Snapshot, files: pa.Table) -> Any:
+    """Which files have deleted rows, or were not written by the table's version of Iceberg compatibility.
+
+    Tags are of version 2; by version 1 files comply that other engines have written without one.
+    """
+    version = enabled_version(snapshot.table_state)
+    if version is None:
+        return np.zeros(files.num_rows, np.bool_)
+    adds = [add for table in live_adds(snapshot) for add in add_bodies(table)]
+    if version == 1:
+        found = complaints(snapshot.storage, snapshot.table_state, version, adds)
+        stale = {complaint.path for complaint in found}
+    else:
+        stale = {add["path"] for add in adds if not is_tagged(add, version)}
+    chosen = np.fromiter((path in stale for path in files["path"].to_pylist()), np.bool_, files.num_rows)
+    return chosen | bins.has_vector(files)
 
 
 def _narrower(snapshot: Snapshot, files: pa.Table) -> Any:

@@ -16,8 +16,9 @@ FULL = "full"
 PURGE = "purge"
 RETYPE = "retype"
 UNMAP = "unmap"
+UPGRADE = "upgrade"
 # Kinds that rewrite each file that holds something, in the order of its rows, and nothing else.
-REORG = frozenset([PURGE, RETYPE, UNMAP])
+REORG = frozenset([PURGE, RETYPE, UNMAP, UPGRADE])
 
 
 def _share(text: str) -> float:
@@ -100,8 +101,9 @@ class OptimizeRequest:
     ----------
     kind
         `compact` (clustered tables are clustered), `zorder`, `full` (cluster all files anew), `purge` (rewrite
-        every file that has deleted rows), `retype` (every file with values of an older, narrower type) or `unmap`
-        (all files, under the names of the columns: the table loses its column mapping).
+        every file that has deleted rows), `retype` (every file with values of an older, narrower type), `unmap`
+        (all files, under the names of the columns: the table loses its column mapping) or `upgrade` (every file
+        that was not written by the table's version of Iceberg compatibility).
     where
         Predicates on partition columns, as Spark SQL; all must hold.
     columns
