@@ -57,7 +57,7 @@ PROGRESS = EnvironmentVariable(
 )  # fmt: skip
 ORIGIN = EnvironmentVariable(
     "DELTA_DS_ORIGIN", "on",
-    "`off`: commits do not say by which application, job, notebook and user they are made",
+    "`off` (or `false`, `no`, `0`): commits do not say by which application, job, notebook and user they are made",
 )  # fmt: skip
 USER_NAME = EnvironmentVariable(
     "DELTA_DS_USER_NAME", "",

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from delta_ds.conditions.options import INVALID_CONF_VALUE
-from delta_ds.kernel.environment import ORIGIN
 from delta_ds.kernel.options import values
 from delta_ds.kernel.transaction.origin import (
     NOBODY,
     Origin,
     ask_driver,
     given,
+    is_wanted,
     of_application,
     of_process,
 )
@@ -62,16 +62,26 @@ def of_session(spark: SparkSession) -> AbstractContextManager[None]:
 
 
 def _of_driver() -> Origin | None:
-    """Of the session that is active in the JVM of this process; None where there is no JVM."""
+    """Of the session that is active in the JVM of this process; None where there is no JVM, or none any more."""
     pyspark = sys.modules.get("pyspark")
     context = pyspark.SparkContext._active_spark_context if pyspark is not None else None
     if context is None or context._jvm is None:
         return None
-    sessions = context._jvm.org.apache.spark.sql.classic.SparkSession
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        return _origin(_settings_of_active(context._jvm), *_application(context))
+    except Py4JNetworkError:
+        # A commit without Spark outlives the JVM.
+        return None
+
+
+def _settings_of_active(jvm: Any) -> Mapping[str, str | None]:
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
     for found in (sessions.getActiveSession(), sessions.getDefaultSession()):
         if found.isDefined():
-            return _origin(texts_of(found.get().conf()), *_application(context))
-    return _origin({}, *_application(context))
+            return texts_of(found.get().conf())
+    return {}
 
 
 ask_driver(_of_driver)
@@ -87,7 +97,7 @@ def _application(context: Any) -> tuple[str, str, str | None]:
 def _origin(
     settings: Mapping[str, str | None], app_id: str | None, name: str | None, page: str | None
 ) -> Origin:
-    if not _is_wanted(settings) or ORIGIN.text().strip().lower() == "off":
+    if not (_is_wanted(settings) and is_wanted()):
         return NOBODY
     found = of_process()
     job = {field: text for key, field in _JOB_SETTINGS.items() if (text := settings.get(key))}

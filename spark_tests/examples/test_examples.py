@@ -48,6 +48,12 @@ def test_kernel_example_explains_files_without_spark() -> None:
     assert "  read  country=DE" in output and "  skip  country=FR" in output
 
 
+def test_audit_example_names_the_commits_that_wrote_rows() -> None:
+    output = run("who_changed_what.py")
+    assert "  order 3: version 0, orders of Monday" in output and "  version 0: 3 rows" in output
+    assert "  version 2: DELETE" in output
+
+
 def test_time_travel_example_shows_old_and_new_rows(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JNetworkError
 
-from delta_ds import DeltaTable
+from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.transaction.origin import JOB_VARIABLES
 from delta_ds.spark.origin import _address
@@ -108,6 +110,20 @@ def test_a_setting_that_is_no_truth_value_is_refused_and_nothing_is_written(
     with pytest.raises(InvalidOptionError, match=r"spark\.pydelta\.commitInfo\.origin"):
         spark.range(3).write.format("pydelta").save(str(tmp_path / "t"))
     assert not (tmp_path / "t").exists()
+
+
+def test_a_commit_without_spark_outlives_the_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        _jvm = object()
+
+        @property
+        def applicationId(self) -> str:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    monkeypatch.setattr("delta_ds.spark.origin._settings_of_active", lambda jvm: {})
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", Gone())
+    DeltaLog(tmp_path).write(pa.table({"id": [1]}))
+    assert "application" not in commits(str(tmp_path))[0]
 
 
 @pytest.mark.parametrize(

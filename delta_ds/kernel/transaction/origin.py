@@ -23,6 +23,7 @@ from delta_ds.records import dataclass, field, replace
 ORIGIN_KEY = "spark.pydelta.origin"
 
 _LONGEST = 1000
+_OFF = ("off", "false", "no", "0")
 _NOTEBOOK = "JPY_SESSION_NAME"
 _NOTEBOOK_OF_VS_CODE = "__vsc_ipynb_file__"
 
@@ -161,7 +162,7 @@ def of_process(variables: Mapping[str, str] | None = None) -> Origin:
         Of the environment; None: those of this process.
     """
     known = os.environ if variables is None else variables
-    if known.get(ORIGIN.name, ORIGIN.default).strip().lower() == "off":
+    if not is_wanted(known):
         return NOBODY
     notebook = known.get(_NOTEBOOK) or _of_vs_code()
     return Origin(
@@ -169,6 +170,12 @@ def of_process(variables: Mapping[str, str] | None = None) -> Origin:
         job=_job(known),
         notebook={"notebookId": notebook} if notebook else {},
     )
+
+
+def is_wanted(variables: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment lets commits say where they are made; arguments as of `of_process`."""
+    known = os.environ if variables is None else variables
+    return known.get(ORIGIN.name, ORIGIN.default).strip().lower() not in _OFF
 
 
 def _job(variables: Mapping[str, str]) -> dict[str, str]:

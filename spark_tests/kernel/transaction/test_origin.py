@@ -73,8 +73,9 @@ def test_a_job_and_a_notebook_are_told_under_the_names_of_delta_spark(
     assert found["notebook"] == {"notebookId": "/home/ann/load.ipynb"}
     assert found["userName"] == "ann" and "application" not in found
     assert "secret" not in json.dumps(found) and "example.com" not in json.dumps(found)
-    monkeypatch.setenv(ORIGIN.name, "off")
-    assert not set(FIELDS) & set(info(tmp_path))
+    for text in ("off", "FALSE", "no", "0"):
+        monkeypatch.setenv(ORIGIN.name, text)
+        assert not set(FIELDS) & set(info(tmp_path))
 
 
 @pytest.mark.parametrize("system", JOB_VARIABLES)
