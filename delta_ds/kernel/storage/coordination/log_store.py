@@ -116,10 +116,11 @@ class CoordinatedLogStore(LogStore):
         """Have a commit ratified, or raise `FileExistsError` if another one has its version."""
         sent = False
         problem: Exception
+        refused: DeltaError | None = None
         for attempt in range(_ATTEMPTS):
             if attempt:
                 pause(attempt)
-            refused: DeltaError | None = None
+            refused = None
             try:
                 self.storage.coordinator.ratify(
                     self.storage.table,
@@ -146,6 +147,9 @@ class CoordinatedLogStore(LogStore):
             if there is False:
                 self._give_up(commit)
                 raise FileExistsError(f"version {commit.version} of {self.storage.url} is ratified already")
+        if refused is not None and not sent:
+            self._give_up(commit)
+            raise refused
         raise uncertain_error(self.storage.url, commit.version, problem) from problem
 
     def _is_ratified(self, commit: ProposedCommit, data: bytes) -> bool | None:

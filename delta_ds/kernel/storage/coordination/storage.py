@@ -201,7 +201,7 @@ class CoordinatedStorage(Storage):
             return [self._commits[v] for v in sorted(self._commits) if self._published < v <= version]
 
     def _commit(self, path: str) -> ProposedCommit | None:
-        """The ratified commit that a path of the log stands for, where the coordinator has told of it.
+        """The ratified commit that a path of the log stands for; None where the log itself has it, or another file.
 
         Raises
         ------
@@ -212,13 +212,18 @@ class CoordinatedStorage(Storage):
         if named is None or not self.managed:
             return None
         version = int(named[1])
-        found = self._commits.get(version)
-        # What is neither known nor published may have been ratified since the coordinator was asked.
-        if found is None and version > self._published:
-            if version > self.ask().latest:
-                raise FileNotFoundError(f"{self.describe(path)} does not exist")
-            found = self._commits.get(version)
-        return found
+        if version <= self._published:
+            return None
+        if version not in self._commits and version > self.ask().latest:
+            # It was neither known nor published, and is not ratified since.
+            raise FileNotFoundError(f"{self.describe(path)} does not exist")
+        return self._commits.get(version)
+
+    def _as_before(self, status: FileStatus) -> FileStatus:
+        """A published commit as it was shown before it was published: whoever compares takes it for the same."""
+        named = _COMMIT.fullmatch(status.path)
+        commit = self._commits.get(int(named[1])) if named else None
+        return status if commit is None else _status(status.path, commit)
 
     # --- reading
 
@@ -233,12 +238,11 @@ class CoordinatedStorage(Storage):
             if answer.latest < 0:
                 raise
             listed = []
-        found = {status.path: status for status in listed if _is_within(status.path, answer.latest)}
-        with self._lock:
-            for version, commit in self._commits.items():
-                path = relative_commit_path(version)
-                if version <= answer.latest and path.rpartition("/")[2] >= start:
-                    found[path] = _status(path, commit)
+        found = {s.path: self._as_before(s) for s in listed if _is_within(s.path, answer.latest)}
+        for commit in answer.commits:
+            path = relative_commit_path(commit.version)
+            if path.rpartition("/")[2] >= start:
+                found[path] = _status(path, commit)
         self._add_unlisted(found, answer, start)
         return [found[path] for path in sorted(found)]
 
@@ -250,7 +254,7 @@ class CoordinatedStorage(Storage):
             if path in found or path.rpartition("/")[2] < start:
                 return
             try:
-                found[path] = self.plain.status(path)
+                found[path] = self._as_before(self.plain.status(path))
             except FileNotFoundError:
                 raise PUBLISHED_COMMIT_MISSING(
                     table=self.url, coordinator=self.coordinator.describe(), version=version, path=path
@@ -306,7 +310,7 @@ class CoordinatedStorage(Storage):
 
     def status(self, path: str) -> FileStatus:
         commit = self._commit(path)
-        return self.plain.status(path) if commit is None else _status(path, commit)
+        return self._as_before(self.plain.status(path)) if commit is None else _status(path, commit)
 
     def exists(self, path: str) -> bool:
         try:

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog
@@ -175,6 +176,21 @@ def test_a_commit_looks_the_same_before_and_after_it_is_published(managed: Manag
     assert [f.status for f in after.segment.commits if f.path == path] == [before.segment.last_commit.status]
 
 
+def test_a_handle_that_stays_open_does_not_show_what_clean_up_deleted(tmp_path: Path) -> None:
+    from delta_ds.kernel.log.cleanup import clean_up
+
+    managed = Managed(tmp_path, allows=["logCleanup"])
+    log = managed.open()
+    for number in range(4):
+        log.write(pa.table({"id": [number]}))
+    log.checkpoint()
+    log.write(pa.table({"id": [4]}))
+    clean_up(log.storage, log.snapshot().timestamp + 366 * 86_400_000)
+    assert [commit["version"] for commit in log.history()] == [4, 3]
+    assert log.snapshot().scan().count() == 5
+    assert not log.storage.exists(f"_delta_log/{1:020}.json")
+
+
 def test_commits_cannot_be_written_past_the_coordinator(managed: Managed) -> None:
     managed.append(0)
     storage = managed.open().storage
@@ -229,8 +245,6 @@ def test_a_coordinator_that_is_not_there_is_told_by_its_address(managed: Managed
 
 
 def test_a_plain_table_that_a_coordinator_manages_is_refused(managed: Managed) -> None:
-    import pyarrow as pa
-
     DeltaLog(managed.path).write(pa.table({"id": [1]}))
     with managed.coordinator._transaction("test", NAME, writes=True) as run:
         run.change("UPDATE delta_tables SET latest = 0, published = 0")
