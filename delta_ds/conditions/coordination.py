@@ -175,6 +175,16 @@ IN_COMMIT_TIMESTAMPS_NEEDED = MANAGED_FEATURE_NEEDED.also(
     "written",
     parameters=("table", "property"),
 )
+CATALOG_BEHIND_LOG = ErrorCondition(
+    "DELTA_CATALOG_BEHIND_LOG",
+    StorageError,
+    "XXKDS",
+    "cannot commit to table {table}: {path} is in its log, and {coordinator} knows no version after {before}: it has "
+    "lost what it confirmed, or somebody wrote past it. Nothing was committed. Restore the catalog to where it knows "
+    "version {version}; or give that commit up: move the file elsewhere",
+    parameters=("table", "path", "version"),
+    family="state",
+)
 UNMANAGED_TABLE_THERE = ErrorCondition(
     "DELTA_UNMANAGED_TABLE_AT_LOCATION",
     StorageError,

@@ -210,7 +210,7 @@ class Catalog:
         return self._log(self._coordinator.resolve(name))
 
     def _log(self, table: ManagedTable) -> DeltaLog:
-        return DeltaLog(table.location, {**self._options, CATALOG_TABLE: table.name})
+        return DeltaLog(table.location, {**self._options, CATALOG_TABLE: table.name, **table.open_with})
 
     def options(self, name: str) -> dict[str, str]:
         """The options by which Spark reads and writes a table, path included.

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import delta_ds
 from delta_ds import (
     DeltaLog,
     InvalidOptionError,
@@ -221,9 +222,28 @@ class Contract:
         made = {f"{name}_{number}" for number in range(5)}
         for one in made:
             place.create(one)
-        assert made <= set(place.catalog.tables("main", "sales"))
+        assert made <= {table.name for table in place.catalog.tables_in("main", "sales")}
+        (found,) = (table for table in place.catalog.all_tables() if table.name == f"{name}_3")
+        assert found == place.catalog.resolve(found.name)
         assert "sales" in place.catalog.schemas("main")
         assert "main" in place.catalog.catalogs()
+
+    def test_a_catalog_makes_lists_and_opens_tables_by_name(self, place: Place, name: str) -> None:
+        given = {"coordinatorToken": place.token} if place.token else None
+        catalog = delta_ds.catalog("unity", place.url, given)
+        for one in (name, f"{name}_2"):
+            assert catalog.create(one).write(ROWS) == 0
+        assert catalog.log(name).write(ROWS) == 1
+        assert {name, f"{name}_2"} <= set(catalog.names())
+        assert catalog.options(name)["storage.catalogTable"] == name
+        assert catalog.moment([name]).versions == {name: 1}
+        with pytest.raises(UnsupportedOperationError, match="DELTA_COORDINATOR_CANNOT"):
+            catalog.moment([name, f"{name}_2"])
+        with pytest.raises(UnsupportedOperationError, match="DELTA_COORDINATOR_CANNOT"):
+            catalog.allow(name, ["vacuum"])
+        catalog.drop(name)
+        with pytest.raises(StorageError, match="DELTA_COORDINATOR_TABLE_NOT_FOUND"):
+            catalog.log(name)
 
     # --- commits
 

@@ -216,7 +216,7 @@ class UnityServer:
         )  # fmt: skip
         return self.load(tables[name])
 
-    def load(self, entry: Entry) -> Any:
+    def load(self, entry: Entry, *, noted: bool = False) -> Any:
         told: dict[str, Any] = {
             "metadata": {
                 "etag": f"etag-{entry.changed}",
@@ -233,7 +233,8 @@ class UnityServer:
             }
         }
         if entry.managed:
-            kept = [entry.commits[v] for v in sorted(entry.commits, reverse=True) if v > entry.published]
+            least = min(entry.published, entry.latest - 1) if noted else entry.published
+            kept = [entry.commits[v] for v in sorted(entry.commits, reverse=True) if v > least]
             told |= {"commits": kept, "latest-table-version": entry.latest}
         return told
 
@@ -261,7 +262,8 @@ class UnityServer:
             raise
         if changed:
             entry.changed = max(time.time_ns() // 1_000_000, entry.changed + 1)
-        return self.load(entry)
+        # In its answer to the note itself, the open-source server still has the newest commit.
+        return self.load(entry, noted="set-latest-backfilled-version" in updates)
 
     def commit(self, entry: Entry, updates: dict[str, Any], changed: bool) -> bool:
         """Take a commit, a note of what is published, or both; True: the commit was there already."""
@@ -486,7 +488,16 @@ def _tables(state: UnityServer, _: list[str], query: dict[str, str], __: Any) ->
     tables = state.schema(query["catalog_name"], query["schema_name"])
     names, following = _page(list(tables), query, 2)
     return 200, {
-        "tables": [{"name": name, "data_source_format": "DELTA"} for name in names],
+        "tables": [
+            {
+                "name": name,
+                "data_source_format": "DELTA",
+                "table_id": tables[name].id,
+                "storage_location": tables[name].location,
+                "properties": tables[name].properties,
+            }
+            for name in names
+        ],  # fmt: skip
         "next_page_token": following,
     }
 

@@ -60,6 +60,11 @@ class Process:
         conf = folder / "etc/conf"
         conf.mkdir(parents=True)
         shutil.copytree(self._lib.parent / "etc/conf", conf, dirs_exist_ok=True)
+        # What is confirmed survives a kill: by default H2 writes half a second later.
+        database = conf / "hibernate.properties"
+        database.write_text(
+            database.read_text().replace("DB_CLOSE_DELAY=-1", "DB_CLOSE_DELAY=-1;WRITE_DELAY=0")
+        )
         with (conf / "server.properties").open("a") as file:
             file.writelines(f"\n{name.replace('_', '.')}={value}" for name, value in settings.items())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from delta_ds.kernel.unity import http
 from delta_ds.kernel.unity.coordinator import UnityCatalog
 from delta_ds.kernel.unity.credentials import vended
 from spark_tests.stores.servers import free_port
-from spark_tests.unity import fake_server
+from spark_tests.unity import exchanges, fake_server
 from spark_tests.unity.contract import ROWS, Contract, Place, folder, ids, published, staged
 from spark_tests.unity.fake_server import Fault, UnityServer
 
@@ -249,7 +250,7 @@ def test_any_name_can_be_a_table_s(place: Place, table: str) -> None:
     log.write(pa.table({"id": [3]}))
     assert ids(place.log(name)) == [1, 2, 3]
     assert place.catalog.resolve(name).name == name
-    assert list(place.catalog.tables("main", "sales")) == [name]
+    assert [table.name for table in place.catalog.tables_in("main", "sales")] == [name]
 
 
 # --- credentials
@@ -322,3 +323,27 @@ def test_a_table_in_uniform_is_read_and_not_written(place: Place, server: UnityS
     with pytest.raises(UnsupportedFeatureError, match="DELTA_UNITY_CANNOT_UNIFORM"):
         log.write(pa.table({"id": [3]}))
     assert ids(place.log(NAME)) == [1, 2]
+
+
+def test_the_fake_server_answers_as_the_real_one(server: UnityServer) -> None:
+    recorded = json.loads(exchanges.RECORDED.read_text())
+    for told, known in zip(exchanges.course(server.url), recorded, strict=True):
+        assert told == known, told["request"]
+
+
+def test_a_server_that_has_lost_what_it_confirmed_gets_no_other_commit_in_its_place(
+    place: Place, server: UnityServer
+) -> None:
+    log = place.create(NAME)
+    log.write(pa.table({"id": [3]}))
+    log.write(pa.table({"id": [4]}))
+    entry = server.table(*NAME.split("."))
+    entry.latest, entry.published, entry.commits = 1, 1, {}
+    before = published(log)
+    with pytest.raises(StorageError, match=r"DELTA_CATALOG_BEHIND_LOG.*knows no version after 1"):
+        place.log(NAME).write(pa.table({"id": [5]}))
+    assert published(log) == before
+    assert entry.latest == 1
+    (folder(log) / f"_delta_log/{2:020}.json").unlink()
+    place.log(NAME).write(pa.table({"id": [6]}))
+    assert ids(place.log(NAME)) == [1, 2, 3, 6]

@@ -315,11 +315,15 @@ class UnityCatalog(CommitCoordinator):
         told = answer.body
         place = str(told["location"])
         credentials = vended(told.get("storage-credentials") or (), place)
-        self._staged = {"id": str(told["table-id"]), "location": place, "properties": _required(told)}
+        staged: dict[str, Any] = {
+            "id": str(told["table-id"]),
+            "location": place,
+            "properties": _required(told),
+        }
         return ManagedTable(
-            str(parts), self._staged["id"], place,
+            str(parts), staged["id"], place,
             storage_options=credentials.options, expires_ms=credentials.expires_ms,
-            properties=self._staged["properties"], open_with={STAGED_TABLE: json.dumps(self._staged)},
+            properties=staged["properties"], open_with={STAGED_TABLE: json.dumps(staged)},
         )  # fmt: skip
 
     def register(
@@ -400,12 +404,21 @@ class UnityCatalog(CommitCoordinator):
         found = self._api.pages("/schemas", "schemas", {"catalog_name": catalog}, "list")
         return [str(one["name"]) for one in found]
 
-    def tables(self, catalog: str, schema: str) -> Iterator[str]:
-        """The full names of a schema's Delta tables."""
+    def tables_in(self, catalog: str, schema: str) -> Iterator[ManagedTable]:
+        """A schema's Delta tables, without credentials."""
         found = self._api.pages("/tables", "tables", {"catalog_name": catalog, "schema_name": schema}, "list")
         for one in found:
             if str(one.get("data_source_format") or "").upper() == "DELTA":
-                yield str(Name(catalog, schema, str(one["name"])))
+                yield ManagedTable(
+                    str(Name(catalog, schema, str(one["name"]))), str(one.get("table_id") or ""),
+                    str(one.get("storage_location") or ""), (one.get("properties") or {}).get(MANAGED) == "supported",
+                )  # fmt: skip
+
+    def all_tables(self) -> list[ManagedTable]:
+        """All tables of all catalogs, in order of name, without credentials."""
+        schemas = [(catalog, schema) for catalog in self.catalogs() for schema in self.schemas(catalog)]
+        found = [table for catalog, schema in schemas for table in self.tables_in(catalog, schema)]
+        return sorted(found, key=lambda table: table.name)
 
 
 def _ratified(told: Mapping[str, Any], start: int | None, end: int | None) -> RatifiedCommits:

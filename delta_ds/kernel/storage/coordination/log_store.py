@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from delta_ds.conditions.coordination import (
+    CATALOG_BEHIND_LOG,
     COORDINATOR_FULL,
     PUBLISHED_COMMIT_DIFFERS,
     UNMANAGED_TABLE_THERE,
@@ -66,8 +67,8 @@ class CoordinatedLogStore(LogStore):
         self.storage = storage
 
     def publish(self, version: int, data: bytes) -> None:
-        if version == 0:
-            self._check_free()
+        if self.storage.plain.exists(relative_commit_path(version)):
+            self._refuse_published(version)
         actions = _single_actions(data)
         commit = self._stage(version, data, actions)
         self._ratify(commit, data, actions)
@@ -80,13 +81,21 @@ class CoordinatedLogStore(LogStore):
         except Exception as error:  # noqa: BLE001 - it is ratified, and whoever commits next publishes it
             COMMIT_LEFT_UNPUBLISHED.log(table=self.storage.url, version=version, reason=error)
 
-    def _check_free(self) -> None:
-        """Refuse a place with a table of which the coordinator knows nothing: it would be hidden, and in the way."""
-        storage = self.storage
-        if storage.plain.exists(relative_commit_path(0)):
-            if storage.coordinator.ratified(storage.table).latest >= 0:
-                raise FileExistsError(f"version 0 of {storage.url} is ratified already")
-            raise UNMANAGED_TABLE_THERE(table=storage.url, coordinator=storage.coordinator.describe())
+    def _refuse_published(self, version: int) -> None:
+        """Refuse a version that is in the log already.
+
+        Mostly another writer was faster. Where the coordinator does not know it, it may have lost what it confirmed,
+        and would take another commit in its place: of rows that somebody was told are there.
+        """
+        coordinator = self.storage.coordinator
+        if coordinator.ratified(self.storage.table).latest >= version:
+            raise FileExistsError(f"version {version} of {self.storage.url} is ratified already")
+        if version == 0:
+            raise UNMANAGED_TABLE_THERE(table=self.storage.url, coordinator=coordinator.describe())
+        raise CATALOG_BEHIND_LOG(
+            table=self.storage.url, coordinator=coordinator.describe(), version=version,
+            path=relative_commit_path(version), before=version - 1,
+        )  # fmt: skip
 
     def _is_published_first(self, version: int) -> bool:
         return version == 0 and self.storage.coordinator.publishes_version_0

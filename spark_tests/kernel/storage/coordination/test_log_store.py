@@ -155,22 +155,39 @@ def test_a_checkpoint_is_written_of_published_versions_only(managed: Managed) ->
     assert managed.open().checkpoint() == 1
     assert managed.published() == [0, 1]
     blocked = managed.path / "_delta_log" / f"{2:020}.json"
-    blocked.mkdir()
+    FaultyCoordinator.after["ratify"] = blocked.mkdir
     assert managed.append(2) == 2
+    FaultyCoordinator.reset()
     with pytest.raises(StorageError):
         managed.open().checkpoint()
     assert not (managed.path / "_delta_log" / f"{2:020}.checkpoint.parquet").exists()
 
 
-def test_a_commit_written_past_the_coordinator_is_ignored_and_told(
-    managed: Managed, caplog: pytest.LogCaptureFixture
+def test_a_commit_written_past_the_coordinator_is_ignored_by_readers_and_no_writer_takes_its_version(
+    managed: Managed,
 ) -> None:
     managed.append(0)
     wrong = managed.path / "_delta_log" / f"{1:020}.json"
     wrong.write_text('{"commitInfo":{"operation":"WRITE"}}\n')
     assert managed.ids() == [0]
-    assert managed.append(1) == 1
-    assert "DELTA_PUBLISHED_COMMIT_DIFFERS" in caplog.text or "past the coordinator" in caplog.text
+    with pytest.raises(StorageError, match="DELTA_CATALOG_BEHIND_LOG"):
+        managed.append(1)
+    assert managed.ids() == [0]
+    wrong.unlink()
+    managed.append(2)
+    assert managed.published() == [0, 1]
+    assert managed.ids() == [0, 2]
+
+
+def test_a_commit_written_past_the_coordinator_between_two_looks_is_told(
+    managed: Managed, caplog: pytest.LogCaptureFixture
+) -> None:
+    managed.append(0)
+    wrong = managed.path / "_delta_log" / f"{1:020}.json"
+    FaultyCoordinator.after["ratify"] = lambda: wrong.write_text("{}") and None
+    managed.append(1)
+    FaultyCoordinator.reset()
+    assert "past the coordinator" in caplog.text
     assert managed.ids() == [0, 1]
     wrong.unlink()
     managed.append(2)
