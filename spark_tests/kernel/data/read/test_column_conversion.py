@@ -254,6 +254,22 @@ def test_arrays_that_already_fit_are_not_copied() -> None:
     ]
 
 
+def test_chunks_of_a_widened_map_can_be_joined(tmp_path: Path) -> None:
+    # Arrow up to 25 ends the process where it does not know how many of the keys are null.
+    from delta_ds import DeltaLog
+    from delta_ds.kernel.alter.change_column import alter_column
+
+    log = DeltaLog(tmp_path)
+    narrow = pa.map_(pa.int8(), pa.int32())
+    properties = {"delta.enableTypeWidening": "true"}
+    log.write(pa.table({"m": pa.array([[(1, 2)], None], narrow)}), options=properties)
+    alter_column(log, "m.key", data_type=LONG)
+    log.write(pa.table({"m": pa.array([[(3, 4)]], pa.map_(pa.int64(), pa.int32()))}))
+    found = log.snapshot().scan().to_arrow()["m"]
+    assert found.num_chunks > 1
+    assert sorted(map(repr, found.combine_chunks().to_pylist())) == ["None", "[(1, 2)]", "[(3, 4)]"]
+
+
 def test_id_mode_finds_columns_by_id_at_every_level(tmp_path: Path) -> None:
     inner = pa.struct([with_id("x", pa.int64(), 4), with_id("y", pa.int64(), 3)])
     fields = [with_id("b", pa.int64(), 1), with_id("a", pa.list_(inner), 2)]
