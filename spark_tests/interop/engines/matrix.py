@@ -293,8 +293,11 @@ def merged(measured: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]
         found = new.get((row["table"], row["version"]))
         if found is not None:
             cells = {**row["cells"], **found["cells"]}
-            kept = {n: grade for n, grade in row["of delta-spark"].items() if n not in found["cells"]}
-            row = {**row, "cells": cells, "of delta-spark": {**kept, **found["of delta-spark"]}}
+            # Without delta-spark nothing was measured of its tables: what is known of them stays where it is asked for.
+            peers = {**row["of delta-spark"], **found["of delta-spark"]}
+            asked = (REFUSED, CRASHED, WRONG)
+            row = {**row, "cells": cells,
+                   "of delta-spark": {n: peer for n, peer in peers.items() if cells[n][0] in asked}}  # fmt: skip
         rows.append(row)
     return {"engines": {**recorded["engines"], **measured["engines"]}, "features": rows}
 
