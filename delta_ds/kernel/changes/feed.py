@@ -25,6 +25,7 @@ from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CommitChanges, SliceMa
 from delta_ds.kernel.changes.key_codes import check_keys
 from delta_ds.kernel.changes.net import Net, check_net
 from delta_ds.kernel.changes.net_memory import net_batches
+from delta_ds.kernel.changes.partitioning import Partitionings
 from delta_ds.kernel.data.read.file_columns import output_schema
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -151,6 +152,7 @@ class ChangeFeed:
     def _check_range(self) -> None:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
         first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
+        self._first = first.metadata
         seen = [(self.start, first.metadata)]
         for commit in self._commits:
             bodies = commit.bodies("metaData")
@@ -225,14 +227,18 @@ class ChangeFeed:
         times = history.commit_times(
             self.storage, self._listing, self._latest.table_state, list(self._versions)
         )
-        columns = self._snapshot.physical_partition_columns
+        partitionings = Partitionings(
+            self._snapshot.table_state, self._first.partition_columns, self._commits
+        )
+        columns = partitionings.columns
         actions, counts = parse_each(self._commits, actions_schema(columns, changes=True))
         maker = SliceMaker(self.storage, columns)
         out: list[FileSlice] = []
         first = 0
         for commit, count in zip(self._commits, counts, strict=True):
             rows, time = actions.slice(first, count), times[commit.version]
-            out += maker.slices(CommitChanges.of(self.storage, commit.version, time, rows, commit.info))
+            changes = CommitChanges.of(self.storage, commit.version, time, rows, commit.info)
+            out += partitionings.fitted(commit.version, maker.slices(changes))
             first += count
         return out
 

@@ -49,6 +49,7 @@ class _Key:
     """What a layout depends on beside the file's schema."""
 
     rules: column_conversion.Rules
+    partition_columns: tuple[str, ...]
     constants: tuple[str, ...]
 
 
@@ -66,7 +67,7 @@ class Layout:
     def __init__(self, plan: ReadPlan, piece: FileSlice, schema: pa.Schema, key: _Key) -> None:
         self.schema = schema
         self.key = key
-        from_file = list(_from_file(plan, key.constants))
+        from_file = list(_from_file(plan, key))
         tracking = RowMetadata(plan, piece).tracking_fields() if plan.metadata_columns else []
         self.wanted = StructType((*from_file, *tracking))
         self.tracked = len(from_file)
@@ -102,7 +103,8 @@ class Layouts:
         DataFileError
             The columns cannot be found in such a file; see `column_conversion`.
         """
-        key = _Key(rules, tuple(name for name, _ in piece.constants))
+        constants = tuple(name for name, _ in piece.constants)
+        key = _Key(rules, _partition_columns(self.plan, piece), constants)
         for made in tuple(self._made):
             if made.key == key and made.schema.equals(schema, check_metadata=True):
                 return made
@@ -145,19 +147,23 @@ class FileColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _from_file(plan: ReadPlan, constants: tuple[str, ...]) -> Iterator[StructField]:
+def _partition_columns(plan: ReadPlan, piece: FileSlice) -> tuple[str, ...]:
+    return plan.partition_columns if piece.partition_columns is None else piece.partition_columns
+
+
+def _from_file(plan: ReadPlan, key: _Key) -> Iterator[StructField]:
     """The columns of a plan that files hold, as they are looked up in them."""
     for field in plan.schema:
-        if field.name not in plan.partition_columns:
+        if field.name not in key.partition_columns:
             yield field
     for field in plan.extra:
-        if field.name not in constants:
+        if field.name not in key.constants:
             yield replace(field, metadata={PHYSICAL_NAME: field.name})
 
 
 def _constants(plan: ReadPlan, piece: FileSlice, timezone: str) -> Iterator[pa.Array | None]:
     """For the fields of `schema` and `extra` the value where it is the same for the whole file."""
-    partition = dict(zip(plan.partition_columns, piece.partition_values, strict=True))
+    partition = dict(zip(_partition_columns(plan, piece), piece.partition_values, strict=True))
     for field in plan.schema:
         in_log = field.name in partition
         yield _partition_value(field, partition[field.name], timezone) if in_log else None

@@ -28,7 +28,9 @@ class FileSlice:
     start, length
         The byte range; row groups whose middle byte lies in it belong to the slice. None: to the end.
     partition_values
-        Texts as in the log, in the order of `ReadPlan.partition_columns`.
+        Texts as in the log, in the order of the partition columns.
+    partition_columns
+        Logical names of the partition columns, where a file has others than the table; None: those of `ReadPlan`.
     deletion_vector
         Rows that are gone.
     base_row_id, default_row_commit_version
@@ -50,6 +52,7 @@ class FileSlice:
     default_row_commit_version: int | None = None
     constants: tuple[tuple[str, Any], ...] = ()
     selection: Positions | None = None
+    partition_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
