@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.table_state import TableState
 
 MAX_SNAPSHOTS = 100
+_NAME_MAPPING = "schema.name-mapping.default"
 _FILES_AT_ONCE = 10_000
 _CLEAN_UP_EVERY = 25  # versions
 
@@ -206,7 +207,10 @@ class _Conversion:
                 properties={
                     "delta-version": str(self._state.version),
                     "delta-timestamp": str(self._timestamp),
-                    "schema.name-mapping.default": name_mapping(self._state.schema),
+                    _NAME_MAPPING: name_mapping(
+                        self._state.schema,
+                        None if before is None else before.properties.get(_NAME_MAPPING),
+                    ),
                 },
                 sort_orders=[UNSORTED_SORT_ORDER],
                 default_sort_order_id=UNSORTED_SORT_ORDER.order_id,

@@ -105,19 +105,23 @@ class _Wanted:
         """Readers of Iceberg find columns by ids; by names, only in files that have no ids at all."""
         found = list(self._ids(fields, self._schema))
         if self._mode == "name" and all(stored is None for _, stored, _ in found):
-            return None
-        wrong = [name for name, stored, wanted in found if stored != wanted]
+            unknown = [name for name, _, wanted in found if wanted is None]
+            return f"its column {unknown[0]} is none of the table, and has no field id" if unknown else None
+        wrong = [n for n, stored, wanted in found if stored is None or wanted not in (stored, None)]
         return f"its column {wrong[0]} has not the field id that the table gives it" if wrong else None
 
     def _ids(
         self, fields: Sequence[pa.Field], wanted: StructType
     ) -> Iterator[tuple[str, int | None, int | None]]:
+        """Names, ids in the file, and ids that the table gives; None for a column that it does not have."""
         by_name = {physical_name(field, self._mode): field for field in wanted}
         by_id = {field.metadata.get(FIELD_ID): field for field in wanted}
         for stored in fields:
             number = _id(stored)
             field = by_name.get(stored.name) if self._mode == "name" else by_id.get(number)
-            if field is not None:
+            if field is None:
+                yield stored.name, number, None
+            else:
                 yield field.name, number, field.metadata.get(FIELD_ID)
                 yield from self._inside(stored, field.type, field, physical_name(field, self._mode))
 

@@ -179,9 +179,27 @@ def partition_fields(state: TableState) -> list[StructField]:
 # --- name mapping
 
 
-def name_mapping(schema: StructType) -> str:
-    """How the columns of files without field ids are called, as `schema.name-mapping.default` has it."""
-    return json.dumps([_mapped(field) for field in schema], separators=(",", ":"), ensure_ascii=False)
+def name_mapping(schema: StructType, before: str | None = None) -> str:
+    """How the columns of files without field ids are called, as `schema.name-mapping.default` has it.
+
+    Parameters
+    ----------
+    before
+        The mapping of an earlier version: columns that were dropped since stay known, as some readers ask for a name
+        for each column of a file.
+    """
+    mapped = _joined([_mapped(field) for field in schema], json.loads(before or "[]"))
+    return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
+
+
+def _joined(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The new entries, with what only the old ones have."""
+    known = {entry["field-id"]: entry for entry in old}
+    found = []
+    for entry in new:
+        inside = _joined(entry.get("fields", []), known.pop(entry["field-id"], {}).get("fields", []))
+        found.append({**entry, "fields": inside} if inside else entry)
+    return found + list(known.values())
 
 
 def _mapped(field: StructField) -> dict[str, Any]:

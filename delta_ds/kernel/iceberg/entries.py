@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from struct import error as StructError  # noqa: N812 - an exception, although its name is small
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.table_state import TableState
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_ROOMY = Context(prec=80)
 _BEYOND_MS = 999  # microseconds that the log cuts off
 
 
@@ -211,7 +212,8 @@ def _floating(value: Any, is_upper: bool) -> float | None:
 
 def _decimal(kind: DecimalType) -> Callable[[Any, bool], Decimal]:
     unit = Decimal(1).scaleb(-kind.scale)
-    return lambda value, is_upper: Decimal(value).quantize(unit)
+    # Python's own context has 28 digits.
+    return lambda value, is_upper: Decimal(value).quantize(unit, context=_ROOMY)
 
 
 def _date(value: Any, is_upper: bool) -> int:

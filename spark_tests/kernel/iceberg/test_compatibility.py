@@ -13,7 +13,7 @@ import pytest
 
 from delta_ds.exceptions import DeltaError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
-from delta_ds.kernel.alter.columns import add_columns, rename_column
+from delta_ds.kernel.alter.columns import add_columns, drop_columns, rename_column
 from delta_ds.kernel.alter.create import REPLACE, create_table
 from delta_ds.kernel.alter.properties import set_properties, unset_properties
 from delta_ds.kernel.commands.clone import shallow_clone
@@ -198,6 +198,14 @@ def test_files_with_some_ids_and_not_all_have_to_be_written_anew(tmp_path: Path)
         set_properties(log, V2)
     assert condition(error) == "FILES_NOT_ICEBERG_COMPAT"
     assert log.snapshot().version == 0
+
+
+def test_columns_that_the_table_no_longer_has_need_ids(tmp_path: Path) -> None:
+    log = with_rows(tmp_path)
+    set_properties(log, NAME)
+    drop_columns(log, ["v"])
+    with pytest.raises(UnsupportedOperationError, match="column v is none of the table"):
+        set_properties(log, V2)
 
 
 def test_v1_needs_the_partition_columns_in_the_files_there_are(tmp_path: Path) -> None:

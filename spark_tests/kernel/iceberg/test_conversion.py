@@ -140,6 +140,7 @@ def test_statistics_skip_files(a_file_a_row: DeltaLog) -> None:
         "at > '2000-01-01T00:00:00+00:00'",
         "text = ''",
         "dec < 0",
+        "wide > 5",
     ):
         assert len(list(iceberg(log).scan(row_filter=condition).plan_files())) == 1
 
@@ -198,6 +199,27 @@ def test_files_from_before_are_found_by_the_names_of_their_columns(tmp_path: Pat
     rename_column(log, "v", "value")
     log.write(pa.table({"id": pa.array([9], pa.int64()), "value": pa.array([9], pa.int32())}))
     assert same_rows(log)
+    drop_columns(log, ["value"])
+    assert same_rows(log)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_row_ids_stay_beside_the_rows(tmp_path: Path, mode: str) -> None:
+    tracked = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": mode}
+    log = made_of(tmp_path, ALL_TYPES.select(["id", "text"]), **tracked)
+    log.write(ALL_TYPES.select(["id", "text"]))
+    before = row_ids(log)
+    optimize(log)
+    delete(log, "id = 1")
+    assert len(row_ids(log)) == 4
+    assert row_ids(log) < before
+    assert same_rows(log)
+
+
+def row_ids(log: DeltaLog) -> set[int]:
+    scan = log.snapshot().scan(metadata_columns=["row_id"])
+    rows = scan.to_arrow()
+    return set(rows["_metadata"].combine_chunks().field("row_id").to_pylist())
 
 
 def test_partition_columns_that_are_not_in_files_from_before(tmp_path: Path) -> None:

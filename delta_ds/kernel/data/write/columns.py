@@ -34,7 +34,7 @@ from delta_ds.kernel.schema.types import (
     arrow_schema,
     arrow_type,
 )
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, replace
 
 _PARQUET_ID = "PARQUET:field_id"
 _TEXTS = (STRING, BINARY)
@@ -115,7 +115,7 @@ def file_columns(plan: WriteSpec) -> FileColumns:
     partitions = tuple(_number(numbers, name, plan) for name in plan.partition_columns)
     data = [i for i in range(len(plan.schema)) if i not in partitions]
     fields = {i: _physical(logical[i], plan.mapping_mode, plan) for i in range(len(plan.schema))}
-    fields |= {i: _physical(logical[i], "none", plan) for i in range(len(plan.schema), len(logical))}
+    fields |= {i: _extra(logical[i], plan) for i in range(len(plan.schema), len(logical))}
     materialized = list(partitions) if plan.writes_partition_columns else []
     sources = [*data, *materialized, *range(len(plan.schema), len(logical))]
     sources = [i for i in sources if fields[i].type != VOID]
@@ -138,6 +138,13 @@ def _number(numbers: dict[str, int], name: str, plan: WriteSpec) -> int:
     if name not in numbers:
         raise MISSING_PARTITION_COLUMN(table=plan.table, column=name)
     return numbers[name]
+
+
+def _extra(field: StructField, plan: WriteSpec) -> StructField:
+    """A column beside those of the table: some readers of Iceberg want an id for each column, or for none."""
+    number = plan.reserved_ids.get(field.name)
+    found = _physical(field, "none", plan)
+    return found if number is None else replace(found, metadata={FIELD_ID: number})
 
 
 def _physical(field: StructField, mode: str, plan: WriteSpec) -> StructField:

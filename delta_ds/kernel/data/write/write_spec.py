@@ -19,6 +19,8 @@ from delta_ds.kernel.properties import (
     PARQUET_COMPRESSION_CODEC,
     PARQUET_FORMAT_VERSION,
     RANDOMIZE_FILE_PREFIXES,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
     WRITE_PARTITION_COLUMNS_TO_PARQUET,
 )
 from delta_ds.kernel.schema.types import StructField, StructType
@@ -113,6 +115,17 @@ class WriteSpec:
     def writes_nested_ids(self) -> bool:
         """Whether elements of arrays, and keys and values of maps, have field ids in files."""
         return self.iceberg_version == 2
+
+    @property
+    def reserved_ids(self) -> dict[str, int]:
+        """The field ids of columns that keep row ids and row commit versions; those that Iceberg has for them.
+
+        Source: Iceberg Table Spec, "Reserved Field IDs".
+        """
+        if self.iceberg_version is None:
+            return {}
+        columns = ((ROW_ID_COLUMN, 2147483540), (ROW_COMMIT_VERSION_COLUMN, 2147483539))
+        return {name: number for known, number in columns if (name := known.of(self.properties)) is not None}
 
     @property
     def tags(self) -> dict[str, str] | None:
