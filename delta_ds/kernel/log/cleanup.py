@@ -45,6 +45,7 @@ from delta_ds.kernel.properties import (
     ENABLE_EXPIRED_LOG_CLEANUP,
     LOG_RETENTION,
 )
+from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.table_state import TableState
@@ -88,6 +89,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     if all(file.status.modified_ms > _midnight(now) for file in listing.commits.values()):
         return []  # whatever the retention is: as often as checkpoints are written, the usual case
     state = _newest(storage, listing)
+    check_managed(state.protocol, storage)
     properties = state.properties
     if retention is None:
         if not ENABLE_EXPIRED_LOG_CLEANUP.of(properties):
@@ -100,6 +102,7 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     expired = _expired_files(storage, kept.version)
     if not expired:
         return []
+    storage.publish_up_to(kept.version, noted=True)
     if state.supports(V2_CHECKPOINT):
         _warn_old_clients(storage, listing)
     deleted = _delete(storage, expired, in_two_steps=state.supports(CHECKPOINT_PROTECTION))

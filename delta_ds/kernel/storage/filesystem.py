@@ -96,8 +96,13 @@ class Storage(ABC):
         """The properties, of those of a table, that its catalog wants to stay as they are."""
         return {}
 
-    def publish_up_to(self, version: int) -> None:  # noqa: B027 - on most storages a commit is published at once
+    def publish_up_to(self, version: int, *, noted: bool = False) -> None:  # noqa: B027 - most publish at once
         """See to it that the commits up to a version are in the log, as what sums them up needs.
+
+        Parameters
+        ----------
+        noted
+            And that the catalog names them no more, as where their files are to be deleted.
 
         Raises
         ------

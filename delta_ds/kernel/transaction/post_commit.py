@@ -26,6 +26,7 @@ from delta_ds.kernel.log.filenames import commit_path
 from delta_ds.kernel.log.segment import Checkpoint, LogSegment, find_segment
 from delta_ds.kernel.operations import operation_named
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL, SYMLINK_MANIFEST_ENABLED
+from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.table_state import TableState
@@ -254,6 +255,7 @@ def write_checkpoint(storage: Storage, segment: LogSegment, *, now_ms: int | Non
 
     def columns(state: TableState) -> CheckpointColumns:
         state.check_writable()
+        check_managed(state.protocol, storage)
         return typed_columns(state)
 
     rejected: list[Checkpoint] = []

@@ -36,6 +36,7 @@ from delta_ds.kernel.storage.log_store import (
 
 _ATTEMPTS = 6
 _STAGED = "_delta_log/_staged_commits"
+_OF_VERSION = re.compile(r"\d{20}\..*(json|parquet)")
 _SINGLE = re.compile(rb'^\{"(commitInfo|protocol|metaData)":.*$', re.MULTILINE)
 
 
@@ -51,7 +52,7 @@ class ManagedStorage(Protocol):
     @property
     def plain(self) -> Storage: ...
     def learn(self, answer: RatifiedCommits, start: int | None = None) -> None: ...
-    def ask(self) -> object: ...
+    def ask(self) -> RatifiedCommits: ...
     def unpublished(self, version: int) -> Sequence[ProposedCommit]: ...
     def is_published(self, version: int) -> None: ...
     def content(self, commit: ProposedCommit) -> bytes: ...
@@ -67,7 +68,8 @@ class CoordinatedLogStore(LogStore):
         self.storage = storage
 
     def publish(self, version: int, data: bytes) -> None:
-        if self.storage.plain.exists(relative_commit_path(version)):
+        plain = self.storage.plain
+        if plain.exists(relative_commit_path(version)) or (version == 0 and _has_log(plain)):
             self._refuse_published(version)
         actions = _single_actions(data)
         commit = self._stage(version, data, actions)
@@ -82,7 +84,7 @@ class CoordinatedLogStore(LogStore):
             COMMIT_LEFT_UNPUBLISHED.log(table=self.storage.url, version=version, reason=error)
 
     def _refuse_published(self, version: int) -> None:
-        """Refuse a version that is in the log already.
+        """Refuse a version that is in the log already, and to begin upon what is left of another table.
 
         Mostly another writer was faster. Where the coordinator does not know it, it may have lost what it confirmed,
         and would take another commit in its place: of rows that somebody was told are there.
@@ -139,9 +141,8 @@ class CoordinatedLogStore(LogStore):
                     domains=_domains(data),
                 )
                 return
-            except FileExistsError as error:
-                problem = error
-            except UncertainWriteError as error:
+            except (FileExistsError, UncertainWriteError) as error:
+                # Who has the version may be this very commit, by a request that the coordinator's client repeated.
                 problem, sent = error, True
             except DeltaError as error:
                 problem = refused = error
@@ -231,6 +232,14 @@ class CoordinatedLogStore(LogStore):
                     version=commit.version,
                     coordinator=self.storage.coordinator.describe(),
                 ) from None
+
+
+def _has_log(plain: Storage) -> bool:
+    """Whether a folder holds commits or checkpoints of any table."""
+    try:
+        return any(_OF_VERSION.fullmatch(s.path.rpartition("/")[2]) for s in plain.list_from("_delta_log"))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _single_actions(data: bytes) -> dict[str, Any]:

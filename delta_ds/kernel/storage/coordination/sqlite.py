@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 from delta_ds.conditions.coordination import COORDINATOR_OPTION_MISSING, COORDINATOR_UNAVAILABLE
@@ -50,27 +51,34 @@ class SQLiteCoordinator(SqlCoordinator):
     def _transaction(
         self, verb: str, table: str, *, writes: bool = False, creates: bool = False, durable: bool = True
     ) -> Iterator[_Statements]:
+        connection: sqlite3.Connection | None = None
         try:
-            connection = self._connection(creates)
-            if writes:
-                # A ratified commit survives a power failure: the log of the database is flushed with it.
-                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-        except (sqlite3.Error, OSError) as error:
-            raise self._unavailable(verb, table, error) from error
-        try:
-            yield _Statements(connection)
-        except sqlite3.Error as error:
-            self._roll_back(connection)
-            raise self._unavailable(verb, table, error) from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
+            try:
+                connection = self._connection(creates)
+                if connection.in_transaction:  # of one who was interrupted
+                    self._roll_back(connection)
+                    connection = self._connection(creates)
+                if writes:
+                    # A ratified commit survives a power failure: the log of the database is flushed with it.
+                    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            except (sqlite3.Error, OSError) as error:
+                raise self._unavailable(verb, table, error) from error
+            try:
+                yield _Statements(connection)
+            except sqlite3.Error as error:
+                raise self._unavailable(verb, table, error) from error
+            self._commit(connection, verb, table, writes)
+        finally:
+            # Whatever ends it, an interrupt while it waits for its turn included: nobody is kept from writing.
+            if connection is not None and connection.in_transaction:
+                self._roll_back(connection)
+
+    def _commit(self, connection: sqlite3.Connection, verb: str, table: str, writes: bool) -> None:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if connection.in_transaction:  # refused, and it can still be taken back
-                self._roll_back(connection)
                 raise self._unavailable(verb, table, error) from error
             if not writes:
                 return
@@ -119,8 +127,10 @@ class SQLiteCoordinator(SqlCoordinator):
             entry[2].close()
 
     def _opened(self, creates: bool) -> sqlite3.Connection:
+        # Only `create` may make a file: an empty one in place of a database that is gone would say nothing of it.
+        place = f"{Path(self.path).as_uri()}?mode={'rwc' if creates else 'rw'}"
         connection = sqlite3.connect(
-            self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+            place, uri=True, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
         )
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -338,9 +338,15 @@ class CoordinatedStorage(Storage):
     def check_create(self) -> None:
         self.plain.check_create()
 
-    def publish_up_to(self, version: int) -> None:
-        if self.managed:
-            self.log_store().back_fill(version)
+    def publish_up_to(self, version: int, *, noted: bool = False) -> None:
+        if not self.managed:
+            return
+        if noted:
+            stored = self.ask().commits
+            with self._lock:
+                # What is in its place and still stored has not been noted: that is done again.
+                self._published = min([self._published, *(commit.version - 1 for commit in stored[:1])])
+        self.log_store().back_fill(version)
 
     def write(self, path: str, data: bytes) -> None:
         self._check_no_commit(path)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from delta_ds.exceptions import StorageError, UncertainWriteError, UnsupportedOperationError
+from delta_ds.exceptions import (
+    ProtocolChangedException,
+    StorageError,
+    UncertainWriteError,
+    UnsupportedOperationError,
+)
 from delta_ds.kernel.storage.store_options import without_coordinator
+from delta_ds.kernel.write.arrow import write_arrow
 from spark_tests.kernel.storage.coordination.helpers import FAULTY, FaultyCoordinator, Managed
 
 
@@ -179,6 +187,65 @@ def test_a_commit_written_past_the_coordinator_is_ignored_by_readers_and_no_writ
     assert managed.ids() == [0, 2]
 
 
+def test_a_commit_that_may_be_the_ratified_one_keeps_its_file(managed: Managed) -> None:
+    managed.append(0)
+    away: list[str] = []
+
+    def answered() -> None:
+        # A client that repeats requests hears of its own first one, and then nothing more.
+        away.append("")
+        fails(FileExistsError("the version is ratified already"))
+
+    def lost() -> None:
+        if away:
+            unavailable()
+
+    FaultyCoordinator.after["ratify"] = answered
+    FaultyCoordinator.before.update(ratify=lost, ratified=lost)
+    with pytest.raises(UncertainWriteError):
+        managed.append(1)
+    FaultyCoordinator.reset()
+    assert managed.ids() == [0, 1]
+    assert managed.append(2) == 2
+    assert managed.published() == [0, 1, 2]
+
+
+def test_of_two_writers_that_begin_a_table_one_is_told_of_the_other(managed: Managed) -> None:
+    rows = pa.table({"id": pa.array([2], pa.int64())})
+    late = managed.open().start_transaction(create=True)
+    managed.append(1)
+    with pytest.raises(ProtocolChangedException):
+        write_arrow(late, rows)
+    assert managed.ids() == [1]
+
+
+def test_a_table_does_not_begin_upon_what_is_left_of_another(managed: Managed) -> None:
+    log = managed.path / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{4:020}.checkpoint.parquet").write_bytes(b"of a table whose first commits were cleaned up")
+    with pytest.raises(StorageError) as caught:
+        managed.append(1)
+    assert caught.value.condition == "DELTA_UNMANAGED_TABLE_AT_LOCATION"
+    assert managed.coordinator.ratified(managed.table).latest == -1
+
+
+def test_a_coordinator_of_an_older_state_takes_no_commits(tmp_path: Path) -> None:
+    managed = Managed(tmp_path)
+    managed.append(0)
+    managed.append(1)
+    log = managed.open()
+    assert log.snapshot().version == 1
+    source = sqlite3.connect(managed.options["coordinatorUrl"])
+    source.execute("UPDATE delta_tables SET latest = 0, published = 0")
+    source.commit()
+    source.close()
+    for opened in (managed.open(), log):
+        with pytest.raises(StorageError) as caught:
+            opened.write(pa.table({"id": pa.array([2], pa.int64())}))
+        assert caught.value.condition == "DELTA_CATALOG_BEHIND_LOG"
+    assert managed.published() == [0, 1]
+
+
 def test_a_commit_written_past_the_coordinator_between_two_looks_is_told(
     managed: Managed, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -196,8 +263,6 @@ def test_a_commit_written_past_the_coordinator_between_two_looks_is_told(
 
 
 def test_a_table_that_is_there_already_is_not_taken_over(tmp_path: Path) -> None:
-    import pyarrow as pa
-
     from delta_ds import DeltaLog
 
     DeltaLog(tmp_path / "orders").write(pa.table({"id": [7]}))

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from delta_ds.exceptions import InvalidOptionError, UnsupportedOperationError
+from delta_ds import DeltaLog
+from delta_ds.exceptions import (
+    InvalidOptionError,
+    StorageError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
 from delta_ds.kernel.commands.maintain import maintain
 from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.vacuum.command import vacuum
 from delta_ds.kernel.log.cleanup import clean_up
-from spark_tests.kernel.storage.coordination.helpers import NAME, Managed
+from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.storage.log_store import relative_commit_path
+from spark_tests.kernel.storage.coordination.helpers import FAULTY, NAME, FaultyCoordinator, Managed
 
+LATER = (int(time.time()) + 40 * 86_400) * 1000  # ms: by then the log has expired
 BLOCKED = "DELTA_CATALOG_MANAGED_MAINTENANCE_BLOCKED"
 
 
@@ -67,3 +79,55 @@ def test_vacuum_leaves_staged_commits_and_clean_up_deletes_published_ones(manage
 def test_an_operation_that_there_is_not_cannot_be_permitted(managed: Managed) -> None:
     with pytest.raises(InvalidOptionError, match="logCleanup, vacuum, optimize"):
         managed.coordinator.allow(NAME, ["reorg"])
+
+
+def test_who_does_not_ask_the_coordinator_neither_sums_up_nor_cleans_up_the_log(tmp_path: Path) -> None:
+    managed = Managed(tmp_path)
+    written(managed, 3)
+    before = sorted((managed.path / "_delta_log").iterdir())
+    plain = DeltaLog(managed.path)
+    for attempt in (plain.checkpoint, lambda: clean_up(plain.storage, LATER)):
+        with pytest.raises(UnsupportedFeatureError):
+            attempt()
+    assert sorted((managed.path / "_delta_log").iterdir()) == before
+
+
+def test_a_handle_that_made_the_commits_sees_that_they_were_cleaned_up(tmp_path: Path) -> None:
+    managed = Managed(tmp_path, allows=["logCleanup"])
+    log = written(managed, 5)
+    assert clean_up(managed.open().storage, LATER)
+    assert sorted(list_log(log.storage).commits) == managed.published() == [4, 5]
+    assert [entry["version"] for entry in log.history()] == [5, 4]
+    with pytest.raises(VersionNotFoundError):
+        log.snapshot(1)
+    assert not log.storage.exists(relative_commit_path(1))
+
+
+def test_clean_up_repeats_a_note_that_was_lost(tmp_path: Path) -> None:
+    FaultyCoordinator.reset()
+    managed = Managed(tmp_path, FAULTY, allows=["logCleanup"])
+    FaultyCoordinator.before["published"] = away
+    log = written(managed, 5)
+    assert len(managed.coordinator.ratified(managed.table).commits) == 6
+    with pytest.raises(StorageError):
+        clean_up(log.storage, LATER)
+    assert managed.published() == [0, 1, 2, 3, 4, 5]
+    FaultyCoordinator.reset()
+    assert clean_up(log.storage, LATER)
+    assert managed.append(6) == 6
+    assert managed.published() == [4, 5, 6]
+    assert managed.coordinator.ratified(managed.table).commits == ()
+
+
+def away() -> None:
+    raise StorageError("the coordinator is away")
+
+
+def written(managed: Managed, newest: int) -> DeltaLog:
+    """Commits up to a version, with a checkpoint of the one before; and who made them."""
+    log = managed.open()
+    for number in range(newest):
+        log.write(pa.table({"id": pa.array([number], pa.int64())}))
+    log.checkpoint()
+    log.write(pa.table({"id": pa.array([newest], pa.int64())}))
+    return log
