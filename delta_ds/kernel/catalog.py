@@ -212,8 +212,8 @@ class Catalog:
     def _log(self, table: ManagedTable) -> DeltaLog:
         return DeltaLog(table.location, {**self._options, CATALOG_TABLE: table.name, **table.open_with})
 
-    def options(self, name: str) -> dict[str, str]:
-        """The options by which Spark reads and writes a table, path included.
+    def options(self, name: str) -> dict[str, Any]:
+        """The options by which Spark reads and writes a table, path included; their values are not shown.
 
         Parameters
         ----------
@@ -235,7 +235,8 @@ class Catalog:
         """
         table = self._coordinator.resolve(name)
         named = {**self._options, CATALOG_TABLE: table.name}
-        return {"path": table.location, **{_OF_STORE + key: str(value) for key, value in named.items()}}
+        texts = {_OF_STORE + key: str(value) for key, value in named.items()}
+        return SecretOptions({"path": table.location, **texts})
 
     def allow(self, name: str, operations: Collection[str]) -> None:
         """Permit some maintenance of a table to its writers, and no other.
@@ -390,7 +391,7 @@ class Moment:
     def __init__(
         self,
         tables: Mapping[str, tuple[CoordinatedStorage, RatifiedCommits]],
-        options: Mapping[str, Mapping[str, str]],
+        options: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._tables = tables
         self._options = options
@@ -423,8 +424,8 @@ class Moment:
         storage, answer = self._tables[name]
         return open_snapshot(storage.at(answer))
 
-    def options(self, name: str) -> dict[str, str]:
-        """The options by which Spark reads one of the tables as it was at the moment, path included.
+    def options(self, name: str) -> dict[str, Any]:
+        """The options by which Spark reads one of the tables as it was at the moment; their values are not shown.
 
         Parameters
         ----------
@@ -445,7 +446,7 @@ class Moment:
         >>> tables.moment(["main.sales.refunds"]).options("main.sales.refunds")["versionAsOf"]
         '0'
         """
-        return {**self._options[name], "versionAsOf": str(self.versions[name])}
+        return SecretOptions({**self._options[name], "versionAsOf": str(self.versions[name])})
 
     def __repr__(self) -> str:
         return f"Moment({self.versions!r})"

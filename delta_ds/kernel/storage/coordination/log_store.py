@@ -170,7 +170,8 @@ class CoordinatedLogStore(LogStore):
             if answer.latest < commit.version:
                 return None
             if answer.commits:
-                return answer.commits[0].file_name == commit.file_name
+                stored = answer.commits[0]
+                return (stored.file_name, stored.content) == (commit.file_name, commit.content)
             return storage.plain.read(relative_commit_path(commit.version)) == data
         except (DeltaError, FileNotFoundError):
             return None
@@ -187,7 +188,7 @@ class CoordinatedLogStore(LogStore):
 
     def _give_up(self, commit: ProposedCommit) -> None:
         """Delete the staged file of a commit that is certainly not ratified."""
-        if self._is_published_first(commit.version):
+        if self._is_published_first(commit.version) or commit.file_name is None:
             return
         try:
             self.storage.plain.delete([f"{_STAGED}/{commit.file_name}"])

@@ -44,6 +44,14 @@ def test_names_are_found_in_any_case_and_taken_once(tmp_path: Path) -> None:
         tables.create("main.sales.nowhere")
 
 
+def test_options_for_spark_are_not_shown(tmp_path: Path) -> None:
+    tables = delta_ds.catalog("sqlite", str(tmp_path / "c.db"), {"coordinatorToken": "s3cr3t-token"})
+    tables.create(NAME, str(tmp_path / "orders")).write(pa.table({"id": [1]}))
+    given, then = tables.options(NAME), tables.moment([NAME]).options(NAME)
+    assert given["storage.coordinatorToken"] == then["storage.coordinatorToken"] == "s3cr3t-token"
+    assert "s3cr3t-token" not in f"{given} {then!r} {tables!r}"
+
+
 def test_a_table_that_is_there_is_not_made_managed(tmp_path: Path) -> None:
     DeltaLog(tmp_path / "plain").write(pa.table({"id": [1]}))
     with pytest.raises(StorageError) as caught:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from delta_ds import DeltaLog
@@ -107,6 +107,10 @@ steps = st.lists(
 )
 
 
+# Two inline commits have no file by which they could be told apart.
+@example(steps=[("step", 1, True), ("step", 0, True), ("step", 0, False), ("step", 1, False)])
+# The listing does not show the last published commit, and the next one is not published.
+@example(steps=[("checkpoint", 0, False), ("step", 0, False), ("step", 0, False), ("read", 1, False)])
 @given(steps=steps)
 @settings(max_examples=400 if FULL else examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_reader_sees_one_history_and_it_is_published_in_order(
