@@ -91,8 +91,10 @@ def cases(fmt: str, path: str) -> dict[str, Callable[[], int]]:
     found = {"window query": run(lambda: naive(spark, fmt, path))}
     if fmt == "pydelta":
         read = spark.read.format(fmt).options(readChangeFeed=True, startingVersion=1, keys="id")
-        for net in ("latest", "net"):
-            found[f"`{net}`"] = run(lambda net=net: read.option("net", net).load(path))  # type: ignore[misc]
+        for by, size in (("one task", "1g"), ("Spark's plan", "1")):
+            for net in ("latest", "net"):
+                asked = {"net": net, "maxPartitionBytes": size}
+                found[f"`{net}`, {by}"] = run(lambda asked=asked: read.options(**asked).load(path))  # type: ignore[misc]
     return found
 
 

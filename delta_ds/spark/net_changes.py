@@ -1,7 +1,7 @@
 """`net_changes`: what the rows of a change feed come to, key by key, as a plan of Spark.
 
 The twin of `kernel/changes/net.py`. One shuffle and one sort by the keys: windows find the first and the last change of
-each key, and one aggregate over these two, which are where it wants them, makes the answer.
+each key, and over these two, which stay where they are, show each the other.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from delta_ds.spark.schema import from_spark, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_FIRST, _LAST, _PUTS, _CLASH, _CHANGES = (
-    f"__pydelta_{name}" for name in ("first", "last", "puts", "clash", "changes")
+_FIRST, _LAST, _PUTS, _CLASH, _BEFORE, _AFTER, _KIND = (
+    f"__pydelta_{name}" for name in ("first", "last", "puts", "clash", "before", "after", "kind")
 )
 
 
@@ -137,61 +137,48 @@ class _Netting:
         )
 
     def _net(self) -> DataFrame:
+        from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        ends = self._ends()
-        # Without the keys, which the groups have.
-        values = [f.name for f in self._data if f.name not in self._plain_keys]
+        # Of a key there are two rows at most, and each sees the other: sorted as they are, at the price of a pass.
+        order = Window.partitionBy(*self._keys).orderBy(COMMIT_VERSION, _PUTS)
+        # Without the keys, which are equal.
+        values = [field for field in self._data if field.name not in self._plain_keys]
         whole = F.struct(
-            F.col(_PUTS), F.col(COMMIT_VERSION), F.col(COMMIT_TIMESTAMP),
-            F.struct(*(F.col(quoted(name)) for name in values)).alias("row")
-            if values
-            else F.struct(F.lit(None).cast("string").alias("none")).alias("row"),
+            _PUTS, COMMIT_VERSION, COMMIT_TIMESTAMP,
+            *(F.col(quoted(field.name)).alias(f"v{at}") for at, field in enumerate(values)),
         )  # fmt: skip
-        grouped = ends.groupBy(*self._keys).agg(
-            F.first(F.when(F.col(_FIRST), whole), ignorenulls=True).alias(_FIRST),
-            F.first(F.when(F.col(_LAST), whole), ignorenulls=True).alias(_LAST),
-            F.max(F.when(F.col(_CLASH), self._error().cast("string"))).alias(_CLASH),
+        ends = self._ends()
+        ends = ends.withColumns({_BEFORE: F.lag(whole).over(order), _AFTER: F.lead(whole).over(order)})
+        first, last, puts = F.col(_FIRST), F.col(_LAST), F.col(_PUTS)
+        before, after = F.col(_BEFORE), F.col(_AFTER)
+        begins, stops = first & ~last & ~puts, last & ~first & puts
+        kind = (
+            F.when(F.col(_CLASH), self._error().cast("string"))
+            .when(first & last, F.when(puts, INSERT).otherwise(DELETE))
+            .when(begins & ~after[_PUTS], DELETE)
+            .when(begins & ~self._same(values, after), BEFORE)
+            .when(stops & before[_PUTS], INSERT)
+            .when(stops & ~self._same(values, before), AFTER)
         )
-        first, last = F.col(_FIRST), F.col(_LAST)
-        was, stays = ~first[_PUTS], last[_PUTS]
-
-        def change(kind: str, row: Column) -> Column:
-            return F.struct(F.lit(kind).alias(CHANGE_TYPE), row["row"].alias("row"))
-
-        same = self._same(first["row"], last["row"], values)
-        found = (
-            F.when(~was & stays, F.array(change(INSERT, last)))
-            .when(was & ~stays, F.array(change(DELETE, first)))
-            .when(was & stays & ~same, F.array(change(BEFORE, first), change(AFTER, last)))
-        )
-        # What raises has to be asked for, or Spark leaves it out.
-        asked = F.when(F.col(_CLASH).isNull(), found)
-        rows = grouped.select(*self._keys, last.alias(_LAST), F.explode(asked).alias(_CHANGES))
-        changed = F.col(_CHANGES)
-        described = {
-            CHANGE_TYPE: changed[CHANGE_TYPE],
-            COMMIT_VERSION: F.col(_LAST)[COMMIT_VERSION],
-            COMMIT_TIMESTAMP: F.col(_LAST)[COMMIT_TIMESTAMP],
+        of_last = {
+            name: F.when(first & ~last, after[name]).otherwise(F.col(name))
+            for name in (COMMIT_VERSION, COMMIT_TIMESTAMP)
         }
-        return rows.select(
-            *(
-                F.col(quoted(name))
-                if name in self._plain_keys
-                else described.get(name, changed["row"].getField(name)).alias(name)
-                for name in self._schema.names
-            )
+        found = ends.withColumn(_KIND, kind).where(F.col(_KIND).isNotNull())
+        described = {CHANGE_TYPE: F.col(_KIND), **of_last}
+        return found.select(
+            *(described.get(name, F.col(quoted(name))).alias(name) for name in self._schema.names)
         )
 
-    def _same(self, one: Column, other: Column, names: Sequence[str]) -> Column:
+    def _same(self, values: Sequence[StructField], other: Column) -> Column:
         from pyspark.sql import functions as F
 
         found = F.lit(True)
-        for name in names:
-            field = self._data.find(name)
-            assert field is not None
-            sides = [comparable_value(row.getField(name), field.type) for row in (one, other)]
-            found = found & sides[0].eqNullSafe(sides[1])
+        for at, field in enumerate(values):
+            sides = F.col(quoted(field.name)), other[f"v{at}"]
+            one, two = (comparable_value(side, field.type) for side in sides)
+            found = found & one.eqNullSafe(two)
         return found
 
 

@@ -96,7 +96,15 @@ def test_a_table_is_netted_the_same_on_every_way_to_it(spark: SparkSession, tmp_
     }  # fmt: skip
     kernel = DeltaLog(path).changes(1, net="net", keys=["id"]).to_arrow().select(columns).to_pylist()
     assert {tuple(row.values()) for row in kernel} == found
+    by_spark = {
+        "readChangeFeed": True,
+        "startingVersion": 1,
+        "net": "net",
+        "keys": "id",
+        "maxPartitionBytes": 1,
+    }
     answers = [
+        spark.read.format("pydelta").options(**by_spark).load(path),
         table.changes(1, net="net", keys=["ID"]),
         spark.sql(f"SELECT * FROM table_changes_by_path('{path}', 1, NULL, 'net', 'id')"),
         spark.sql(
@@ -132,6 +140,10 @@ def test_a_table_is_netted_the_same_on_every_way_to_it(spark: SparkSession, tmp_
         rows.where("id = 0").write.format("pydelta").mode("append").save(path)
         table.changes(0, net="net", keys=["t"]).collect()
     assert raised.value.condition == "DELTA_NET_CHANGES_DUPLICATE_KEY"
+    with pytest.raises(InvariantViolationError, match=r'netted by t, .*\{"t":"t0","_commit_version":6\}'):
+        spark.read.format("pydelta").options(**{**by_spark, "startingVersion": 0, "keys": "t"}).load(
+            path
+        ).collect()
     with pytest.raises(InvariantViolationError, match="netted by id"):
         table.changes(0, net="latest", keys=["id"]).collect()
     with pytest.raises(SchemaError, match="'idd', which is no column; did you mean 'id'"):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.changes.net import check_net
-from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.options.read import ReadOptions, parse_read_options
+from delta_ds.spark.batch import Changes
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
@@ -17,6 +18,7 @@ from delta_ds.spark.schema import find_columns, from_spark, quoted, select_colum
 from delta_ds.spark.session.monkeypatch import call_original
 from delta_ds.spark.session.writing import insert_rows
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off, time_zone
+from delta_ds.spark.source import open_read
 from delta_ds.spark.table_names import FORMAT
 
 if TYPE_CHECKING:
@@ -50,10 +52,12 @@ def read(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
 
 
 def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
-    """Net changes: the feed of the data source, netted by Spark."""
+    """Net changes: by the data source in one task where that reads no more than a task does, else by Spark."""
     parsed = parse_read_options(with_session_settings(spark, options), time_zone(spark))
     net, keys = check_net(parsed.net, parsed.keys), parsed.keys or ()
     assert net is not None
+    if not is_connect(spark) and _bytes(parsed) <= parsed.max_partition_bytes:
+        return _rows(spark, options, schema)
     # The others, which say what of the net changes is wanted.
     of_result = ("net", "keys", "columns")
     feed = _rows(spark, {n: text for n, text in options.items() if n.lower() not in of_result}, None)
@@ -66,6 +70,14 @@ def _net(spark: SparkSession, options: Mapping[str, str], schema: StructType | N
             names = select_columns(list(parsed.columns), available, table).names
             return rows.select(*map(quoted, names))
     return rows
+
+
+def _bytes(parsed: ReadOptions) -> int:
+    """How large the files of a change feed are."""
+    with delta_errors():
+        opened = open_read(parsed, None)
+    assert isinstance(opened, Changes)
+    return sum(piece.size for piece in opened.feed.slices())
 
 
 def _rows(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
