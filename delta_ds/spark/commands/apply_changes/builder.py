@@ -87,8 +87,8 @@ class DeltaApplyChangesBuilder:
         Parameters
         ----------
         condition
-            Over the source: SQL text, or a Column by name; null counts as false. Of the rows of a change feed they are
-            known by default.
+            Over the source: SQL text, or a Column by name; null counts as false. Those of a change
+            feed are known by themselves; this adds to them, as where a column says that a row is gone.
 
         Examples
         --------

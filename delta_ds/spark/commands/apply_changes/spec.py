@@ -218,9 +218,11 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
                 table=table, what="the order of events", how='.sequenceBy("updated_at")'
             )
         sequence = COMMIT_VERSION
-    if deletes is None and is_feed:
+    deletes = F.expr(deletes) if isinstance(deletes, str) else deletes
+    if is_feed:
         # The row before an update counts where no row of its key comes after it: its key has changed.
-        deletes = F.col(CHANGE_TYPE).isin(DELETE, BEFORE)
+        gone = F.col(CHANGE_TYPE).isin(DELETE, BEFORE)
+        deletes = gone if deletes is None else gone | F.coalesce(deletes, F.lit(False))
     asked = replace(asked, sequence=sequence)
     kept_sequence = _kept_name(asked, target)
     kept = {kept_sequence, asked.late, asked.current, asked.valid_from, asked.valid_to}
@@ -244,7 +246,7 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
         values=values,
         tracked=_tracked(asked, values, target, table),
         sequence=spelled,
-        deletes=F.expr(deletes) if isinstance(deletes, str) else deletes,
+        deletes=deletes,
         names=names,
         types=types,
         widened=frozenset(

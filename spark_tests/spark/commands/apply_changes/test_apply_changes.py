@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from delta_ds import DeltaLog, DeltaTable, InvalidOptionError, InvariantViolationError, SchemaError
 from delta_ds.exceptions import UnsupportedOperationError
+from spark_tests.full_form import FULL
 
 ROWS = "id long, city string"
 
@@ -60,6 +61,9 @@ def test_a_change_feed_keeps_a_copy_and_a_history(spark: SparkSession, tmp_path:
     history = made(spark, tmp_path / "history", valid_from="timestamp", valid_to="timestamp")
     copy.applyChanges(source.changes()).keys("ID").scd1().execute()
     assert content(copy, "id", "city") == content(source, "id", "city")
+    rest = made(spark, tmp_path / "rest", _sequence="bigint")
+    rest.applyChanges(source.changes()).keys("id").applyAsDeletes("id = 30").scd1().execute()
+    assert content(rest, "id") == [(0,), (1,), (4,)]
     dated = history.applyChanges(source.changes()).keys("id").sequenceBy("_commit_timestamp").scd2()
     dated.execute()
     times = [row["timestamp"] for row in source.history().orderBy("version").collect()]
@@ -70,7 +74,10 @@ def test_a_change_feed_keeps_a_copy_and_a_history(spark: SparkSession, tmp_path:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [{}, {"maxFilesPerTrigger": 1, "startingVersion": 0}])
+OPTIONS: list[dict[str, Any]] = [{"maxFilesPerTrigger": 1, "startingVersion": 0}, *([{}] if FULL else [])]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 def test_a_stream_of_changes_is_applied_once(
     spark: SparkSession, tmp_path: Path, options: dict[str, Any]
 ) -> None:

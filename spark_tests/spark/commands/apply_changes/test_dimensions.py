@@ -15,6 +15,7 @@ from spark_tests.full_form import FULL
 from spark_tests.spark.commands.apply_changes import model
 from spark_tests.spark.commands.apply_changes.model import Event
 
+in_full = pytest.mark.skipif(not FULL, reason="DELTA_DS_FULL=1: half a minute")
 KEYS = 400 if FULL else 120
 EVENTS = "id long, ts long, op string, city string, note string"
 
@@ -109,6 +110,7 @@ def test_batches_in_order_give_the_same_table_as_one(
     assert {row[:3] for row in rows(at_once, where="is_current")} == {row[:3] for row in model.type1(events)}
 
 
+@in_full
 def test_late_upserts_overwrite_nothing_newer_and_cut_versions_in_two(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_late_upserts_overwrite_nothing_newer_and_cut_versions_in_two(
     assert rows(two, "valid_from", "valid_to") == model.type2(different)
 
 
+@in_full
 def test_changes_of_columns_without_history_go_into_the_version_that_holds(
     spark: SparkSession, tmp_path: Path, events: list[Event]
 ) -> None:
