@@ -101,7 +101,7 @@ def test_a_table_is_netted_the_same_on_every_way_to_it(spark: SparkSession, tmp_
         "startingVersion": 1,
         "net": "net",
         "keys": "id",
-        "maxPartitionBytes": 1,
+        "maxPartitionBytes": 1000,
     }
     answers = [
         spark.read.format("pydelta").options(**by_spark).load(path),
