@@ -20,7 +20,6 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
-from delta_ds.exceptions import InvalidOptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +63,8 @@ def changes(
 ) -> None:
     """Rows of the change data feed of some versions; without --from, of the newest."""
     if net and latest:
-        raise InvalidOptionError(
-            "--net and --latest say each what becomes of the changes of a key; give one of them"
+        raise typer.BadParameter(
+            "--net and --latest say each what becomes of a key's changes; give one of them"
         )
     keys = None if key is None else column_names(key, "--key")
     kind = "net" if net else "latest" if latest else None

@@ -103,6 +103,21 @@ def test_show_prints_rows(pydelta: Shell, sales: str) -> None:
     assert len(everything) == DeltaLog(sales).snapshot().scan().to_arrow().num_rows
 
 
+def test_changes_are_netted_by_key(pydelta: Shell, sales: str) -> None:
+    net = DeltaLog(sales).changes(3, 6, net="net", keys=["order_id"]).to_arrow()
+    rows = pydelta.json(
+        "changes", sales, "--from", "3", "--to", "6", "--net", "--key", "order_id", "-n", "100000"
+    )
+    assert len(rows) == net.num_rows > 0
+    latest = pydelta.json(
+        "changes", sales, "--from", "3", "--to", "6", "--latest", "--key", "order_id", "-n", "9999"
+    )
+    assert len(latest) == len({row["order_id"] for row in latest}) >= len({row["order_id"] for row in rows})
+    both = ("--net", "--latest", "--key", "order_id")
+    assert "give one of" in pydelta("changes", sales, "--from", "3", *both, status=2)
+    assert "DELTA_NET_CHANGES_WITHOUT_KEYS" in pydelta("changes", sales, "--from", "3", "--net", status=3)
+
+
 def test_changes_are_those_of_the_feed(pydelta: Shell, sales: str) -> None:
     rows = pydelta.json("changes", sales, "--from", "5", "--to", "5", "-n", "100000")
     assert len(rows) == DeltaLog(sales).changes(5, 5).to_arrow().num_rows
