@@ -91,7 +91,7 @@ def cases(fmt: str, path: str) -> dict[str, Callable[[], int]]:
     found = {"window query": run(lambda: naive(spark, fmt, path))}
     if fmt == "pydelta":
         read = spark.read.format(fmt).options(readChangeFeed=True, startingVersion=1, keys="id")
-        for by, size in (("one task", "1g"), ("Spark's plan", "4m")):
+        for by, size in (("one task", "1g"), ("Spark's plan", "256k")):
             for net in ("latest", "net"):
                 asked = {"net": net, "maxPartitionBytes": size}
                 found[f"`{net}`, {by}"] = run(lambda asked=asked: read.options(**asked).load(path))  # type: ignore[misc]

@@ -61,7 +61,7 @@ class DeltaApplyChangesBuilder:
         --------
         >>> table = DeltaTable.forPath(spark, "/data/orders")
         >>> table.applyChanges(table.toDF()).keys("id", "country")
-        <events into file:/data/orders by id, country: nothing happens before execute() or writeStream()>
+        <events into /data/orders by id, country: nothing happens before execute() or writeStream()>
         """
         return self._with(keys=columns)
 

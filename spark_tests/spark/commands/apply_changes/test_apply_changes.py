@@ -173,8 +173,6 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(spark: SparkSession
     assert DeltaLog(tmp_path / "t").snapshot().version == 0
     with pytest.raises(AttributeError, match=r"first call execute\(\)"):
         ordered.show()
-    assert (
-        repr(ordered)
-        == f"<events into {table.detail().first().location} by id: nothing happens before execute() or writeStream()>"
-    )
+    told = f"<events into {tmp_path / 't'} by id: nothing happens before execute() or writeStream()>"
+    assert repr(ordered) == told
     ordered._unfinished.done()
