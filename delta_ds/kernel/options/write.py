@@ -23,6 +23,7 @@ from delta_ds.records import dataclass, field
 
 ERROR, IGNORE = "error", "ignore"
 REPORT_FOLDER_OPTION = "reportFolder"
+TASKS_OPTION = "numberOfTasks"
 DEFINITION_OPTION = "newTable"
 CODECS = ("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "none", "uncompressed")
 
@@ -109,6 +110,8 @@ class WriteOptions:
         What the session says of new tables and of auto compaction; see `session_settings`.
     definition
         What a statement says of the table that it makes with these rows; None for a write by any other way.
+    tasks
+        How many tasks write the rows, at most; None: not known.
     report_folder
         Where reports of the commit are left for the listeners of another process; None for nowhere.
     """
@@ -134,6 +137,7 @@ class WriteOptions:
     replace_table: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     definition: NewTableOptions | None = None
+    tasks: int | None = None
     report_folder: str | None = None
 
     @property
@@ -173,6 +177,13 @@ def _transaction_version(text: str, zone: tzinfo) -> int:
 def _row_limit(text: str, zone: tzinfo) -> int | None:
     number = _whole_number(text, zone)
     return number if number > 0 else None
+
+
+def _task_count(text: str, zone: tzinfo) -> int:
+    number = _whole_number(text, zone)
+    if number < 1:
+        raise ValueError("it is a whole number from 1 on")
+    return number
 
 
 def _if_exists(text: str, zone: tzinfo) -> str:
@@ -247,6 +258,11 @@ WRITE_OPTIONS: tuple[Option, ...] = (
     Option(
         SETTINGS_OPTION, "JSON", None, "settings of delta-spark by their names, for processes without a session",
         "settings", parse_settings,
+    ),
+    Option(
+        TASKS_OPTION, "number", None,
+        "how many tasks write the rows, at most: values of identity columns then lie close together",
+        "tasks", _task_count,
     ),
     Option(
         REPORT_FOLDER_OPTION, "path", None,

@@ -185,6 +185,8 @@ def plan_write(
         columns_of=columns_of,
         implicit=streaming,
     )
+    if options.tasks is not None:
+        rows = replace(rows, identities=tuple(replace(i, tasks=options.tasks) for i in rows.identities))
     files = write_spec(
         state,
         compression=options.compression,

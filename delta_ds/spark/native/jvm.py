@@ -46,6 +46,10 @@ class NotNative(Exception):  # noqa: N818 - not an error: the portable path is t
         self.reason = reason
 
 
+class GeneratesNumbers(NotNative):
+    """The values of identity columns are to be generated."""
+
+
 class _Internals:
     """What is the same for all sessions of a JVM."""
 

@@ -20,7 +20,7 @@ from delta_ds.kernel.expressions.coercion import is_nested
 from delta_ds.kernel.expressions.tree import columns as columns_in
 from delta_ds.kernel.schema.field_metadata import COLLATIONS
 from delta_ds.kernel.schema.types import VOID, StructField, StructType
-from delta_ds.spark.native.jvm import NotNative
+from delta_ds.spark.native.jvm import GeneratesNumbers, NotNative
 from delta_ds.spark.native.projection import CastTo, ColumnAt, Guarded, Projected
 from delta_ds.spark.native.row_casts import Caster, may_overflow, overflow, type_json
 from delta_ds.spark.native.row_conditions import Rule, rules
@@ -65,7 +65,9 @@ def stored_rows(df: DataFrame, plan: WritePlan) -> DataFrame:
     rows = plan.rows
     if rows.identities:
         identities = ", ".join(i.column for i in rows.identities)
-        raise NotNative(f"the values of identity columns are given out by the Arrow writer: {identities}")
+        raise GeneratesNumbers(
+            f"the values of identity columns are given out by the Arrow writer: {identities}"
+        )
     if any(f.type == VOID for f in rows.table):
         raise NotNative("Spark does not write columns of type void")
     analyst = Analyst.of(df.sparkSession, rows.timezone, rows.table)

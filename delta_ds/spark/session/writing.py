@@ -26,7 +26,7 @@ from delta_ds.kernel.options.settings import (
     TXN_VERSION,
     USER_METADATA,
 )
-from delta_ds.kernel.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION
+from delta_ds.kernel.options.write import ERROR, IGNORE, REPORT_FOLDER_OPTION, TASKS_OPTION
 from delta_ds.kernel.transaction.origin import ORIGIN_KEY
 from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark import settings
@@ -193,7 +193,7 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
     options = with_settings(spark, options, _OF_BATCHES)
     if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
         from delta_ds.spark.native import writer as native
-        from delta_ds.spark.native.jvm import NotNative
+        from delta_ds.spark.native.jvm import GeneratesNumbers, NotNative
 
         try:
             with failed_jobs(f"the write to {path_option(options) or 'a table without path'}"):
@@ -201,6 +201,8 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
             return
         except NotNative as why:
             PORTABLE_WRITE.log(reason=why.reason)
+            if isinstance(why, GeneratesNumbers):
+                df, options = _by_known_tasks(df, options)
     options = with_session_settings(spark, options)
     writer = df.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
     # The commit is made in a process of its own; on Spark Connect on another machine, with listeners of its own.
@@ -208,6 +210,19 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
         if folder is not None:
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")
+
+
+def _by_known_tasks(df: DataFrame, options: Mapping[str, str]) -> tuple[DataFrame, Mapping[str, str]]:
+    """Rows and options that say how many tasks write them, where that is known before they are computed.
+
+    Not where a query is planned anew while it runs, as with a shuffle.
+    """
+    execution = df._jdf.queryExecution()
+    if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        return df, options
+    tasks = max(1, execution.toRdd().getNumPartitions())
+    # What is planned once more may be cut otherwise, but into no more than that.
+    return df.coalesce(tasks), {**options, TASKS_OPTION: str(tasks)}
 
 
 def save_mode(mode: str | None) -> str:

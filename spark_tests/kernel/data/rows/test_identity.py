@@ -143,6 +143,40 @@ def test_any_split_into_tasks_and_batches_gives_unique_values_beyond_the_base(
     assert all((v - base) % step == 0 and (v - base) // step >= 0 for v in given_out)
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=6),
+    st.integers(-(10**6), 10**6),
+    st.sampled_from([1, -1, 7, -13]),
+    st.integers(0, 3),
+)
+def test_values_of_a_known_number_of_tasks_are_unique_and_lie_close_together(
+    tasks: list[list[int]], base: int, step: int, idle: int
+) -> None:
+    number = len(tasks) + idle
+    given_out: list[int] = []
+    for task, batches in enumerate(tasks):
+        values = IdentityValues(Identity("k", base, step, tasks=number), task)
+        mine = [v for rows in batches for v in values.next(rows).to_pylist()]
+        assert values.mark == (mine[-1] if mine else None)
+        given_out += mine
+    assert len(given_out) == len(set(given_out)) == sum(map(sum, tasks))
+    longest = max(map(sum, tasks))
+    assert all((v - base) % step == 0 and 0 <= (v - base) // step < number * longest for v in given_out)
+
+
+def test_a_task_that_was_not_counted_is_refused() -> None:
+    with pytest.raises(InvariantViolationError, match="2 tasks, and this is task 2"):
+        IdentityValues(Identity("k", 1, 1, tasks=2), 2)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_values_of_known_tasks_beyond_a_long_are_refused(tasks: int) -> None:
+    values = IdentityValues(Identity("k", LAST - 3 * tasks, 1, tasks=tasks), 0)
+    assert values.next(4).to_pylist()[-1] == LAST
+    with pytest.raises(InvariantViolationError):
+        values.next(1)
+
+
 def test_neighbouring_tasks_meet_only_at_their_blocks_edge() -> None:
     first, second = (IdentityValues(Identity("k", 1, 1), task) for task in (0, 1))
     assert first.next(BLOCK).to_pylist()[-1] + 1 == second.next(1).to_pylist()[0]
