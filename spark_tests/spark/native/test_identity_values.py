@@ -1,4 +1,4 @@
-"""Identity columns: values are dealt out among the tasks of a write, as delta-spark does, where these can be counted."""
+"""Identity columns: values are dealt out among the tasks of a write, as by delta-spark, where these can be counted."""
 
 from __future__ import annotations
 
