@@ -63,6 +63,8 @@ _MODES = {
     "errorifexists": ERROR,
     "default": ERROR,
 }
+# Nodes of plans by the texts that show them.
+_COMPUTED_TO_BE_COUNTED = ("AdaptiveSparkPlan", "Exchange", "Subquery")
 DYNAMIC_CONF = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -215,10 +217,12 @@ def write(df: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None
 def _by_known_tasks(df: DataFrame, options: Mapping[str, str]) -> tuple[DataFrame, Mapping[str, str]]:
     """Rows and options that say how many tasks write them, where that is known before they are computed.
 
-    Not where a query is planned anew while it runs, as with a shuffle.
+    Not where a part of the query has to be computed first, as with a shuffle.
     """
     execution = df._jdf.queryExecution()
-    if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+    plan = str(execution.executedPlan().treeString())
+    # To count the partitions of these would begin to compute them.
+    if any(word in plan for word in _COMPUTED_TO_BE_COUNTED):
         return df, options
     tasks = max(1, execution.toRdd().getNumPartitions())
     # What is planned once more may be cut otherwise, but into no more than that.
