@@ -136,7 +136,10 @@ def _check(snapshot: Snapshot, wanted: PartitionPath, timezone: str) -> None:
     others = [name for name, _ in wanted.values if name not in columns]
     if others:
         raise NON_PARTITION_COLUMN_IN_PATH(
-            path=wanted.path, table=table, columnList=others, partitionColumns=list(columns) or "nothing"
+            path=wanted.path,
+            table=table,
+            columnList=", ".join(others),
+            partitionColumns=", ".join(columns) or "nothing",
         )
     if not _has_files(snapshot, wanted, timezone):
         version = f"version {snapshot.version}"

@@ -72,7 +72,6 @@ def test_the_rows_of_the_partition_are_read(
     rows = read.load(f"{table}/{folder}")
     assert rows.columns == ["id", "p", "q"]
     assert ids(rows) == [i for i in everything if wanted(i)]
-    assert len(rows.inputFiles()) < len(read.load(str(table)).inputFiles())
 
 
 @pytest.mark.spark
