@@ -36,6 +36,8 @@ from delta_ds.kernel.properties import (
     ENABLE_ICEBERG_COMPAT_V1,
     ENABLE_ICEBERG_COMPAT_V2,
     ICEBERG_ATOMIC_CONVERSION_SUPPORTED,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
     UNIVERSAL_FORMAT_ENABLED_FORMATS,
     TableProperty,
 )
@@ -67,6 +69,8 @@ ICEBERG = "iceberg"
 _HUDI = "hudi"
 # A file that was written with a version of the rules says so: `add.tags`.
 FILE_TAG = "ICEBERG_COMPAT_VERSION"
+# The field ids that Iceberg reserves for what these columns hold ("Reserved Field IDs").
+RESERVED_IDS = ((ROW_ID_COLUMN, 2147483540), (ROW_COMMIT_VERSION_COLUMN, 2147483539))
 
 _VERSIONS: Mapping[int, tuple[TableProperty[bool], TableFeature]] = {
     1: (ENABLE_ICEBERG_COMPAT_V1, ICEBERG_COMPAT_V1),

@@ -208,7 +208,7 @@ class _Conversion:
                     "delta-version": str(self._state.version),
                     "delta-timestamp": str(self._timestamp),
                     _NAME_MAPPING: name_mapping(
-                        self._state.schema,
+                        self._state,
                         None if before is None else before.properties.get(_NAME_MAPPING),
                     ),
                 },

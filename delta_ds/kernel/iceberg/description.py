@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.iceberg_compatibility import RESERVED_IDS
 from delta_ds.kernel.schema.column_mapping import nested_ids, physical_name
 from delta_ds.kernel.schema.field_metadata import FIELD_ID
 from delta_ds.kernel.schema.types import (
@@ -179,16 +180,21 @@ def partition_fields(state: TableState) -> list[StructField]:
 # --- name mapping
 
 
-def name_mapping(schema: StructType, before: str | None = None) -> str:
+def name_mapping(state: TableState, before: str | None = None) -> str:
     """How the columns of files without field ids are called, as `schema.name-mapping.default` has it.
+
+    Some readers ask for a name for each column of a file that has one without an id: the columns that other engines
+    keep row ids in have none.
 
     Parameters
     ----------
     before
-        The mapping of an earlier version: columns that were dropped since stay known, as some readers ask for a name
-        for each column of a file.
+        The mapping of an earlier version: columns that were dropped since stay known.
     """
-    mapped = _joined([_mapped(field) for field in schema], json.loads(before or "[]"))
+    kept = [(known.of(state.properties), number) for known, number in RESERVED_IDS]
+    new = [_mapped(field) for field in state.schema]
+    new += [{"field-id": number, "names": [name]} for name, number in kept if name is not None]
+    mapped = _joined(new, json.loads(before or "[]"))
     return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ from delta_ds.kernel.iceberg import conversion, snapshots
 from delta_ds.kernel.iceberg.clean_up import clean_up
 from delta_ds.kernel.iceberg.conversion import convert
 from delta_ds.kernel.iceberg.metadata_files import converted_versions
+from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from spark_tests.full_form import FULL, examples
 from spark_tests.kernel.alter.tables import made, with_rows
@@ -213,6 +215,22 @@ def test_row_ids_stay_beside_the_rows(tmp_path: Path, mode: str) -> None:
     delete(log, "id = 1")
     assert len(row_ids(log)) == 4
     assert row_ids(log) < before
+    assert same_rows(log)
+
+
+def test_row_ids_in_columns_without_field_ids_as_delta_spark_writes_them(tmp_path: Path) -> None:
+    log = made_of(tmp_path, ALL_TYPES.select(["id", "a"]), **{"delta.enableRowTracking": "true"})
+    log.write(ALL_TYPES.select(["id", "a"]))
+    optimize(log)
+    (add,) = [a for table in live_adds(log.snapshot()) for a in add_bodies(table)]
+    stored = pq.read_table(tmp_path / add["path"])
+    names = log.snapshot().table_state.row_tracking_columns
+    bare = [f.remove_metadata() if f.name in names else f for f in stored.schema]
+    pq.write_table(stored.cast(pa.schema(bare)), tmp_path / "theirs.parquet")
+    theirs = {**add, "path": "theirs.parquet", "size": (tmp_path / "theirs.parquet").stat().st_size}
+    log.start_transaction().remove_live(data_change=False).add({**theirs, "dataChange": False}).commit(
+        "OPTIMIZE"
+    )
     assert same_rows(log)
 
 

@@ -13,14 +13,12 @@ from delta_ds.kernel.features import (
     ICEBERG_COMPAT_V2,
     MATERIALIZE_PARTITION_COLUMNS,
 )
-from delta_ds.kernel.iceberg_compatibility import FILE_TAG
+from delta_ds.kernel.iceberg_compatibility import FILE_TAG, RESERVED_IDS
 from delta_ds.kernel.properties import (
     ENABLE_MATERIALIZE_PARTITION_COLUMNS,
     PARQUET_COMPRESSION_CODEC,
     PARQUET_FORMAT_VERSION,
     RANDOMIZE_FILE_PREFIXES,
-    ROW_COMMIT_VERSION_COLUMN,
-    ROW_ID_COLUMN,
     WRITE_PARTITION_COLUMNS_TO_PARQUET,
 )
 from delta_ds.kernel.schema.types import StructField, StructType
@@ -118,14 +116,12 @@ class WriteSpec:
 
     @property
     def reserved_ids(self) -> dict[str, int]:
-        """The field ids of columns that keep row ids and row commit versions; those that Iceberg has for them.
-
-        Source: Iceberg Table Spec, "Reserved Field IDs".
-        """
+        """The field ids of columns that keep row ids and row commit versions."""
         if self.iceberg_version is None:
             return {}
-        columns = ((ROW_ID_COLUMN, 2147483540), (ROW_COMMIT_VERSION_COLUMN, 2147483539))
-        return {name: number for known, number in columns if (name := known.of(self.properties)) is not None}
+        return {
+            name: number for known, number in RESERVED_IDS if (name := known.of(self.properties)) is not None
+        }
 
     @property
     def tags(self) -> dict[str, str] | None:
