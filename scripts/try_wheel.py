@@ -92,6 +92,8 @@ def row_commands(spark: Any, folder: str) -> Iterator[tuple[str, Callable[[], An
             "read": lambda path=path: check_rows(spark, path),
         }.items():
             yield f"{name} of a table {kind}", call
+        if "delta.enableRowTracking" in properties:
+            yield "blame", lambda table=table: table.blame("id = 6").collect()
 
 
 def check_rows(spark: Any, path: str) -> None:

@@ -1022,6 +1022,49 @@ def test_rows_are_changed_by_the_server_as_in_this_process(client: Client, tmp_p
     assert operations == ["OPTIMIZE", "MERGE", "UPDATE", "DELETE", "WRITE"]
 
 
+def test_rows_decide_what_contradicts_a_command_where_the_client_knows_what_it_reads(
+    client: Client, tmp_path: Path
+) -> None:
+    """Both change rows of one file; a function that only the server knows may hide a query."""
+
+    def program(spark: SparkSession, path: str) -> list[str]:
+        from delta_ds.spark.commands.dml_command import DmlExecution
+
+        rows = spark.range(0, 40, 1, 1).selectExpr("id", "id AS v", "CAST(id AS string) AS s")
+        options = {"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true"}
+        rows.write.format("pydelta").mode("append").options(**options).save(path)
+        table = DeltaTable.forPath(spark, path)
+        real = DmlExecution.commit
+        told = []
+
+        def after(other: Callable[[], object], change: Callable[[], object]) -> None:
+            def commit(self: DmlExecution, *arguments: Any, **named: Any) -> None:
+                DmlExecution.commit = real  # type: ignore[method-assign]
+                other()
+                real(self, *arguments, **named)
+
+            DmlExecution.commit = commit  # type: ignore[method-assign]
+            try:
+                change()
+                told.append("both")
+            except DeltaConcurrentModificationException as error:
+                told.append(type(error).__name__)
+            finally:
+                DmlExecution.commit = real  # type: ignore[method-assign]
+
+        after(
+            lambda: table.delete("id = 3"), lambda: table.update("id = 1", {"v": "v + 100", "s": "upper(s)"})
+        )
+        after(lambda: table.delete("id = 7"), lambda: table.update("id = 7", {"v": "v + 100"}))
+        after(lambda: table.delete("id = 8"), lambda: table.update("id = 9", {"s": "soundex(s)"}))
+        return told
+
+    path = str(tmp_path / "t")
+    assert client(program, path) == ["both", *["ConcurrentDeleteReadException"] * 2]
+    found = {row["id"]: row["v"] for row in DeltaLog(path).snapshot().scan().to_arrow().to_pylist()}
+    assert found == {n: 101 if n == 1 else n for n in range(40) if n not in (3, 7, 8)}
+
+
 def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> tuple[list[int], Counter[str]]:
         from delta_ds.spark.commands.dml_target import DmlTarget

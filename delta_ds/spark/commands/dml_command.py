@@ -71,6 +71,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         How rows are written; there once `plan_rows` was called.
     done
         Whether the table has the transaction already that the command counts as: there is nothing to do.
+    is_function_of_rows
+        On Spark Connect: whether its expressions depend on nothing but the row they are computed for. The command says
+        so.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
         `retries`. The command says so.
@@ -95,6 +98,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._txn = session_transaction(self.target.spark) if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
+        self.is_function_of_rows = False
         self._results: list[TaskResult] = []
         self._writes = self._committed = False
         self._guard = staging(handle.where)
@@ -223,10 +227,17 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         by = conflict_detection(self.target.spark.conf.get(CONFLICT_DETECTION, None))
         return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
 
+    @property
+    def _reads_more(self) -> bool:
+        """Whether the command may have read more of the table than the rows it looks for."""
+        if self.target.is_connect:
+            return not self.is_function_of_rows
+        versions, snapshot = self._versions, self.target.snapshot
+        return versions is None or snapshot is None or versions.reads(snapshot.storage)
+
     def _scope(self, rows: RowScope | None) -> RowScope | None:
         """What others must leave alone; None where that is files, or the command read more of the table."""
-        versions, snapshot = self._versions, self.target.snapshot
-        if rows is None or versions is None or snapshot is None or versions.reads(snapshot.storage):
+        if rows is None or self._reads_more:
             return None
         return None if self.is_checked_by_files else rows
 

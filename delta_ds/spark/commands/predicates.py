@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.commands.dml.candidates import all_evaluable
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, columns, conjuncts
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.records import replace
@@ -32,6 +33,26 @@ def predicate_of(target: DmlTarget, condition: Resolved) -> Expression | None:
         return None
     whole = _parse(condition.source, target.handle.alias)
     return target.understood([part for each in whole for part in conjuncts(each) if not _moves(part)])
+
+
+def are_functions_of_rows(target: DmlTarget, sources: Iterable[object]) -> bool:
+    """Whether expressions as they were given depend on nothing but the row; False where that is not known.
+
+    For sessions of Spark Connect, which do not show what the server makes of an expression: so each has to be one of
+    the kernel's through and through, or a constant of Python. A function of SQL, say, may hold a query.
+    """
+    from pyspark.sql import Column
+
+    trees = []
+    for source in sources:
+        if isinstance(source, Column):
+            return False
+        if isinstance(source, str):
+            found = _parse(f"({source}) IS NULL", target.handle.alias)
+            if not found or any(map(_moves, found)):
+                return False
+            trees += found
+    return not trees or bool(target.ask(all_evaluable, trees, target.timezone))
 
 
 def _moves(tree: Expression) -> bool:

@@ -19,7 +19,7 @@ from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
-from delta_ds.spark.commands.predicates import predicate_of
+from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
@@ -185,7 +185,10 @@ class _Update:
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
         self._has_subquery = any(value.subquery for value in values)
-        self._change.repeatable = not (target.is_connect or self._has_subquery)
+        self._change.is_function_of_rows = not target.is_connect or are_functions_of_rows(
+            target, (self._condition, *assignments.values())
+        )
+        self._change.repeatable = self._change.is_function_of_rows and not self._has_subquery
         columns = assign(
             target.schema,
             lambda name: F.col(quoted(name)),

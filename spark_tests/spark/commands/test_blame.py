@@ -66,7 +66,7 @@ _OF_THREE = {3: (3, "MERGE")}
     ("condition", "expected"),
     [
         (lambda: F.col("id") == 3, _OF_THREE),
-        ("reverse(s) LIKE 'c%' OR upper(s) = 'D'", {**_OF_THREE, 20: (3, "MERGE")}),
+        ("soundex(s) = 'C000' OR upper(s) = 'D'", {**_OF_THREE, 20: (3, "MERGE")}),
         # The part that the kernel knows cannot be evaluated on all rows, and is not reached for them.
         ("id <> 3 AND 30 / (id - 3) = -15", {1: (1, "UPDATE")}),
         ("t.id IN (1, 2, 3)", {1: (1, "UPDATE"), 2: (0, "WRITE"), **_OF_THREE}),

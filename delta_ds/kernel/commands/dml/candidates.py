@@ -11,6 +11,7 @@ from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.data.values.statistics import load_statistics
 from delta_ds.kernel.expressions.bind import bind
+from delta_ds.kernel.expressions.evaluate import can_evaluate
 from delta_ds.kernel.expressions.tree import Expression, conjunction, conjuncts
 from delta_ds.kernel.scan.partitions import partition_tuples
 from delta_ds.kernel.snapshot import Snapshot
@@ -95,6 +96,14 @@ def usable_predicate(snapshot: Snapshot, parts: Sequence[Expression], timezone: 
             continue
         kept.append(part)
     return conjunction(kept)
+
+
+def all_evaluable(snapshot: Snapshot, parts: Sequence[Expression], timezone: str) -> bool:
+    """Whether the kernel knows everything in some expressions, not bound, and so what they depend on."""
+    try:
+        return all(can_evaluate(bind(part, snapshot.schema, timezone)) for part in parts)
+    except DeltaError:
+        return False
 
 
 def distinct_partitions(snapshot: Snapshot, timezone: str) -> tuple[pa.Table, pa.Int64Array]:
