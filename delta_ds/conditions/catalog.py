@@ -120,3 +120,50 @@ VIEW_NOT_A_TABLE = ErrorCondition(
     "all columns and rows stands for its table. Nothing was changed",
     parameters=("name",),
 )
+UNKNOWN_CATALOG_SETTING = ErrorCondition(
+    "DELTA_UNKNOWN_CATALOG_SETTING",
+    InvalidOptionError,
+    "42616",
+    "there is no setting {setting} of a catalog: those that there are: {known:list}{hint}",
+    parameters=("setting",),
+    family="argument",
+)
+CATALOG_SETTING_MISSING = ErrorCondition(
+    "DELTA_CATALOG_SETTING_MISSING",
+    InvalidOptionError,
+    "42616",
+    "the catalog {catalog} is named by settings, but {setting} is missing or empty",
+    parameters=("setting", "catalog"),
+    family="argument",
+)
+INVALID_CATALOG_SETTING = ErrorCondition(
+    "DELTA_INVALID_CATALOG_SETTING",
+    InvalidOptionError,
+    "42616",
+    "invalid value {value!r} for {setting}: it is one of {known:list}, or package.module:Class of your own coordinator",
+    parameters=("setting", "value"),
+    family="argument",
+)
+CATALOG_NAMESPACE = ErrorCondition(
+    "DELTA_CATALOG_NAMESPACE",
+    InvalidOptionError,
+    "42601",
+    "{table} is no name of a table: in the catalog {catalog} a name is {catalog}.schema.table",
+    parameters=("table", "catalog"),
+    family="argument",
+)
+CATALOG_FORMAT = ErrorCondition(
+    "DELTA_CATALOG_FORMAT",
+    UnsupportedOperationError,
+    "0A000",
+    "{table} cannot be made as a table of {format}: tables of the catalog {catalog} are Delta tables. Write USING "
+    "delta, or .format('delta'). Nothing was written",
+    parameters=("table", "catalog", "format"),
+)
+CATALOG_CANNOT = ErrorCondition(
+    "DELTA_CATALOG_CANNOT",
+    UnsupportedOperationError,
+    "0A000",
+    "{what} is not done in the catalog {catalog}, which is {coordinator}; use its own tools. Nothing was changed",
+    parameters=("what", "catalog"),
+)

@@ -361,9 +361,10 @@ class DeltaTableBuilder(Generic[_Table]):
 
         mode = CREATE if self._mode == create.IF_NOT_EXISTS else self._mode
         place = place_of(self._spark, name, self._location, mode)
-        if place.entry is not None and self._mode == create.CREATE:
+        known = place.entry is not None or place.is_there
+        if known and self._mode == create.CREATE:
             raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
-        if place.entry is None or self._mode != create.IF_NOT_EXISTS:
+        if not known or self._mode != create.IF_NOT_EXISTS:
             table = NewTable(
                 mode=mode,
                 schema=StructType(tuple(self._fields)),

@@ -179,7 +179,17 @@ def test_a_token_is_sent_and_never_shown(
     log = place.create(NAME)
     log.write(pa.table({"id": [3]}))
     catalog = place.catalog
-    shown = [repr(catalog), repr(catalog.options), repr(log.storage), repr(log), repr(log.snapshot())]
+    server.faults += [Fault(commits_to(NAME), "status", 99, 500, f"I was sent {SECRET}")]
+    with pytest.raises(DeltaError) as unsure:
+        log.write(pa.table({"id": [9]}))
+    server.faults.clear()
+    full = f'{{"error": {{"type": "ResourceExhaustedException", "code": 429, "message": "{SECRET}"}}}}'
+    server.faults += [Fault(commits_to(NAME), "status", 99, 429, full)]
+    with pytest.raises(StorageError, match="DELTA_COORDINATOR_FULL") as refused:
+        log.write(pa.table({"id": [9]}))
+    server.faults.clear()
+    shown = [str(unsure.value), repr(unsure.value), str(refused.value)]
+    shown += [repr(catalog), repr(catalog.options), repr(log.storage), repr(log), repr(log.snapshot())]
     server.tokens = {"another"}  # it expires; this server even says which one it was sent
     with pytest.raises(StorageError, match="DELTA_UNITY_TOKEN_REFUSED") as failed:
         log.write(pa.table({"id": [4]}))

@@ -174,7 +174,7 @@ class Api:
             raise self._unsupported(f"it speaks version {speaks or 'nothing known'}", verb, table)
         if answer.status != 200:
             if answer.status in (400, 404) and answer.error in ("", "InvalidParameterValueException"):
-                raise self._unsupported(self._said(answer), verb, table)
+                raise self._unsupported(self.said(answer), verb, table)
             raise self.failure(answer, verb, table)
         _settled.add(key)
 
@@ -196,7 +196,8 @@ class Api:
 
     # --- errors
 
-    def _said(self, answer: Answer) -> str:
+    def said(self, answer: Answer) -> str:
+        """What a server says went wrong, without the token that it may repeat."""
         return redact(answer.reason, {}, self._token) if self._token else answer.reason
 
     def silence(self, error: Exception, verb: str, table: str) -> DeltaError:
@@ -207,7 +208,7 @@ class Api:
 
     def failure(self, answer: Answer, verb: str, table: str) -> DeltaError:
         """The error of an answer that is none of success."""
-        given = {"verb": verb, "table": table, "coordinator": self.describe(), "reason": self._said(answer)}
+        given = {"verb": verb, "table": table, "coordinator": self.describe(), "reason": self.said(answer)}
         if answer.status == 401:
             return UNITY_TOKEN_REFUSED(**given)
         if answer.status == 403:

@@ -95,7 +95,7 @@ class UnityCatalog(CommitCoordinator):
             )
         token = given.get(COORDINATOR_TOKEN) or UNITY_TOKEN.text()
         self._api = Api(Server(url, token), token)
-        self._staged: Mapping[str, Any] = json.loads(options.get(STAGED_TABLE) or "{}")
+        self._staged: Mapping[str, Any] = _object(options.get(STAGED_TABLE))
 
     def describe(self) -> str:
         return self._api.describe()
@@ -116,7 +116,7 @@ class UnityCatalog(CommitCoordinator):
         location = str(known["location"])
         credentials = self._credentials(parts, location)
         return ManagedTable(
-            str(parts), str(known["table-uuid"]), location, known["properties"].get(MANAGED) == "supported",
+            str(parts), str(known["table-uuid"]), location, (known.get("properties") or {}).get(MANAGED) == "supported",
             storage_options=credentials.options, expires_ms=credentials.expires_ms,
         )  # fmt: skip
 
@@ -232,7 +232,7 @@ class UnityCatalog(CommitCoordinator):
         except NoAnswer as error:
             raise self._uncertain(table.name, str(error)) from error
         if answer.status >= 500:
-            raise self._uncertain(table.name, answer.reason)
+            raise self._uncertain(table.name, self._api.said(answer))
         return answer
 
     def _uncertain(self, table: str, reason: str) -> UncertainWriteError:
@@ -256,7 +256,9 @@ class UnityCatalog(CommitCoordinator):
         if answer.error == "CommitVersionConflictException":
             raise FileExistsError(f"version {commit.version} of {table.name} is ratified already")
         if answer.error == "ResourceExhaustedException":
-            raise COORDINATOR_FULL(table=table.name, coordinator=self.describe(), reason=answer.reason)
+            raise COORDINATOR_FULL(
+                table=table.name, coordinator=self.describe(), reason=self._api.said(answer)
+            )
         if "uniform" in answer.reason.lower():
             raise UNITY_CANNOT_UNIFORM(table=table.name, coordinator=self.describe())
         raise self._api.failure(answer, "commit to", table.name)
@@ -372,7 +374,7 @@ class UnityCatalog(CommitCoordinator):
                 return
             raise self._exists(name)
         if answer is None or answer.status >= 500:
-            raise self._uncertain(str(name), problem or (answer.reason if answer else ""))
+            raise self._uncertain(str(name), problem or (self._api.said(answer) if answer else ""))
         raise self._api.failure(answer, "create", str(name))
 
     def _exists(self, name: Name) -> DeltaError:
@@ -419,6 +421,12 @@ class UnityCatalog(CommitCoordinator):
         schemas = [(catalog, schema) for catalog in self.catalogs() for schema in self.schemas(catalog)]
         found = [table for catalog, schema in schemas for table in self.tables_in(catalog, schema)]
         return sorted(found, key=lambda table: table.name)
+
+
+def _object(given: Any) -> Mapping[str, Any]:
+    """A JSON object, that options of Spark have as a text, and those of the kernel perhaps as it is."""
+    found: Mapping[str, Any] = json.loads(given or "{}") if given is None or isinstance(given, str) else given
+    return found
 
 
 def _ratified(told: Mapping[str, Any], start: int | None, end: int | None) -> RatifiedCommits:

@@ -60,7 +60,7 @@ def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
     DeltaError
         What was asked for is not possible; the message names the column or property.
     """
-    store = {name: text for name, text in table.options.items() if is_of_store(name)}
+    store = {name: text for name, text in table.options.items() if is_of_store(name)} | dict(place.store)
     log = open_log(spark, place.path, store)
     assert isinstance(log, DeltaLog)
     modes = {

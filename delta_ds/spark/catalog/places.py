@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.catalog import CANNOT_WRITE_INTO_VIEW, CREATE_TABLE_SET_LOCATION, NOT_A_DELTA_TABLE
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE
-from delta_ds.records import dataclass
+from delta_ds.records import dataclass, field
 from delta_ds.spark.catalog.entries import Entry, Metastore, local_path, stated_path
+from delta_ds.spark.catalog.named import NamedCatalog, named_catalogs, place_options
 from delta_ds.spark.catalog.names import name_parts
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.table_names import is_ours
@@ -33,6 +34,12 @@ class Place:
         Under which the catalog knows it; no name: it does not.
     entry
         The one that it has already.
+    store
+        Options of its store, and of the coordinator of its commits.
+    catalog
+        The catalog beside the session's that knows it, or will with its first version; None: there is none.
+    is_there
+        Whether that catalog has it already.
     """
 
     path: str
@@ -40,14 +47,21 @@ class Place:
     namespace: tuple[str, ...] = ()
     name: str | None = None
     entry: Entry | None = None
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog: NamedCatalog | None = None
+    is_there: bool = False
 
     @property
     def shown(self) -> str:
         """The table, for messages."""
+        if self.catalog is not None and self.name is not None:
+            return self.catalog.shown(self.namespace, self.name)
         return self.path if self.name is None else ".".join((*self.namespace, self.name))
 
     def register(self, spark: SparkSession) -> None:
         """Store the entry, now that the table is there; nothing happens where it has one, or needs none."""
+        if self.catalog is not None:
+            return  # it learned of the table with its first version
         if self.name is not None and self.entry is None:
             Metastore(Jvm.of(spark)).create(self.namespace, self.name, self.path, managed=self.managed)
 
@@ -89,9 +103,35 @@ def place_named(
     return Place(entry.path, entry.managed, tuple(namespace), name, entry)
 
 
+def place_in_catalog(
+    catalog: NamedCatalog, namespace: Sequence[str], name: str, location: str | None, mode: str
+) -> Place:
+    """The place of a table of a catalog beside the session's; arguments and errors as for `place_named`.
+
+    A new one is begun in the catalog, which knows it when its first version is committed.
+    """
+    full_name = catalog.full_name(namespace, name)
+    found = catalog.find(namespace, name)
+    if found is None:
+        if mode == REPLACE:
+            raise CANNOT_REPLACE_MISSING_TABLE(tableName=catalog.shown(namespace, name))
+        found, is_there = catalog.coordinator.create(full_name, location), False
+    else:
+        is_there = True
+        if location is not None and stated_path(location) != found.location:
+            raise CREATE_TABLE_SET_LOCATION(
+                table=catalog.shown(namespace, name), location=found.location, given=location
+            )
+    path, store = place_options(catalog.options(full_name, found))
+    return Place(path, found.managed, tuple(namespace), name, store=store, catalog=catalog, is_there=is_there)
+
+
 def place_of(spark: SparkSession, identifier: str, location: str | None, mode: str) -> Place:
     """As `place_named`, from a name as users write it: `db.t`, or ``delta.`/path` ``."""
     parts = name_parts(spark, identifier)
+    catalog = named_catalogs(spark).get(parts[0]) if len(parts) > 1 else None
+    if catalog is not None:
+        return place_in_catalog(catalog, parts[1:-1], parts[-1], location, mode)
     if len(parts) > 1 and parts[0].lower() == "spark_catalog":
         parts = parts[1:]
     *namespace, name = parts

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.kernel.alter.protocol import protocol_properties
+from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes
 from delta_ds.spark.catalog.entries import Entry
@@ -42,6 +43,9 @@ class OpenTable(Held):
         Of the metastore; None for a table that is named by its path.
     """
 
+    # Its full name in a catalog beside the session's.
+    catalog_name: str | None = None
+
     def __init__(self, name: str, options: Mapping[str, str], entry: Entry | None, reading: Reading) -> None:
         super().__init__()
         self.name = name
@@ -53,6 +57,11 @@ class OpenTable(Held):
     def path(self) -> str:
         """Where the table is, as its user or the metastore says."""
         return self.options["path"]
+
+    @property
+    def store(self) -> dict[str, str]:
+        """The options of its store, and of the coordinator of its commits, which belong to every use of the path."""
+        return {name: text for name, text in self.options.items() if is_of_store(name)}
 
     @property
     def is_historical(self) -> bool:
@@ -90,6 +99,7 @@ def open_table(
     entry: Entry | None,
     version: str | None = None,
     timestamp: str | None = None,
+    store: Mapping[str, str] | None = None,
 ) -> OpenTable:
     """Open a table for Spark's analyser.
 
@@ -103,13 +113,15 @@ def open_table(
         The version that a query names, as it stands there.
     timestamp
         The timestamp that a query names, in microseconds since 1970.
+    store
+        Options of its store, and of the coordinator of its commits.
 
     Raises
     ------
     NotADeltaTableError
         There is none at the path, or where the entry says.
     """
-    options = {"path": entry.path if entry is not None else str(path)}
+    options = {**(store or {}), "path": entry.path if entry is not None else str(path)}
     if version is not None:
         options["versionAsOf"] = version
     if timestamp is not None:

@@ -109,8 +109,9 @@ def open_name(spark: SparkSession, name: str) -> Handle:
         if found is None and find_entry(spark, parts) is not None:
             raise ONLY_OPERATION(table=name)
         if found is not None:
-            handle = open_handle(spark, found.path, {})
-            return handle if found.entry is None else replace(handle, name=found.entry.full_name)
+            handle = open_handle(spark, found.path, found.store)
+            shown = found.entry.full_name if found.entry is not None else found.catalog_name
+            return handle if shown is None else replace(handle, name=shown)
     if is_connect(spark) and has_catalog(spark):
         # The server knows its names.
         (table,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()

@@ -22,7 +22,7 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.session import monkeypatch, reports, state, streams
-from delta_ds.spark.session.names import path_named
+from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
@@ -157,7 +157,7 @@ def _reads_table(reader: Any, arguments: dict[str, Any]) -> bool:
         return is_installed(reader._spark)
     if not is_installed(reader._spark) or not has_catalog(reader._spark):
         return False
-    return bool(state.reader_state(reader).options) and path_named(reader._spark, name) is not None
+    return bool(state.reader_state(reader).options) and options_named(reader._spark, name) is not None
 
 
 def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
@@ -225,7 +225,9 @@ def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, 
     if has_schema:
         raise LEGACY_ERROR_TEMP_1189(method=name)
     path = path_of(name)
-    return read(spark, with_path(options, path if path is not None else path_named(spark, name), "table"))
+    found = {"path": path} if path is not None else dict(options_named(spark, name) or {})
+    path = found.pop("path", None)
+    return read(spark, with_path({**options, **found}, path, "table"))
 
 
 def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Catalog(Protocol):
     """What knows the tables of a session's catalog."""
 
-    def path(self, spark: SparkSession, name: str) -> str | None:
-        """Where the table of a name is; None where the name is that of no table of ours."""
+    def options(self, spark: SparkSession, name: str) -> dict[str, str] | None:
+        """The `path` and the store's options of the table of a name; None where it is that of no table of ours."""
 
     def create(
         self,
@@ -30,8 +30,8 @@ class Catalog(Protocol):
         schema: StructType,
         partition_by: Sequence[str],
         cluster_by: Sequence[str],
-    ) -> str:
-        """Make an empty table under a name, at a location or where the catalog has it; where it is."""
+    ) -> dict[str, str]:
+        """Make an empty table under a name, at a location or where the catalog has it; its options, as above."""
 
 
 _catalogs: list[Catalog] = []
@@ -49,7 +49,7 @@ def catalog_of(spark: SparkSession) -> Catalog | None:
     return _catalogs[0]
 
 
-def path_named(spark: SparkSession, name: object) -> str | None:
-    """Where the table of a name is; None where the name is that of no table of ours."""
+def options_named(spark: SparkSession, name: object) -> dict[str, str] | None:
+    """The `path` and the store's options of the table of a name; None where it is that of no table of ours."""
     catalog = catalog_of(spark)
-    return None if catalog is None or not isinstance(name, str) else catalog.path(spark, name)
+    return None if catalog is None or not isinstance(name, str) else catalog.options(spark, name)

@@ -15,7 +15,7 @@ from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.session import monkeypatch, state
-from delta_ds.spark.session.names import catalog_of, path_named
+from delta_ds.spark.session.names import catalog_of, options_named
 from delta_ds.spark.session.writing import OF_EVERY_WRITE, with_layout, with_settings
 from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
 from delta_ds.spark.table_names import FORMAT, is_ours, path_of, path_option, unknown_to_catalogs, with_path
@@ -55,7 +55,7 @@ def patches(
             if not is_installed(owner):
                 return False
             name = arguments.get("tableName")
-            return path_of(name) is not None or path_named(owner, name) is not None
+            return path_of(name) is not None or options_named(owner, name) is not None
 
         return concerns
 
@@ -86,9 +86,8 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
     name = arguments["tableName"]
     path = path_of(name)
-    if path is None:
-        path = path_named(reader._spark, name)
-    return _load(original, reader, {"path": path})
+    found = {"path": path} if path is not None else dict(options_named(reader._spark, name) or {})
+    return _load(original, reader, {"path": found.pop("path", None), "options": found})
 
 
 def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
@@ -119,7 +118,9 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
     if path is None:
         writer.options(**arguments.pop("options", {}))
         location = path_option(state.stream_writer_state(writer).options)
-        path = _path_in_catalog(writer, arguments, location)
+        found = _options_in_catalog(writer, arguments, location)
+        path = found.pop("path")
+        writer.options(**found)
         if location is not None:
             # The same place, given as the location of the table.
             return _start(original, writer, {k: v for k, v in arguments.items() if k not in _OF_TABLES})
@@ -127,14 +128,14 @@ def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, An
     return _start(original, writer, {**given, "path": path})
 
 
-def _path_in_catalog(writer: Any, arguments: dict[str, Any], location: str | None) -> str:
-    """Where the table of a name is; one that is not there is made empty, as Spark does it."""
+def _options_in_catalog(writer: Any, arguments: dict[str, Any], location: str | None) -> dict[str, str]:
+    """The `path` and the store's options of the table of a name; a new one is made empty, as Spark does it."""
     name = arguments["tableName"]
     session = state.stream_writer_session(writer)
     catalog = catalog_of(session)
     if catalog is None:
         raise unknown_to_catalogs(name)
-    found = catalog.path(session, name)
+    found = catalog.options(session, name)
     if found is not None:
         return found
     if arguments.get("partitionBy") is not None:

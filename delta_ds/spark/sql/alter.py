@@ -42,7 +42,7 @@ def alter_table(spark: SparkSession, table: OpenTable, changes: Sequence[_Change
     DeltaError
         A change is not possible; those before it were made.
     """
-    target = DeltaTable.forPath(spark, table.path)
+    target = DeltaTable.forPath(spark, table.path, table.store)
     if _replaces_columns(table, changes):
         added = [_new_column(change).field for change in changes if change["kind"] == "AddColumn"]
         run(target._handle.log, replace_columns, StructType(tuple(added)))

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from delta_ds.conditions.catalog import NO_TABLE_AT_PATH, VIEW_NOT_A_TABLE
+from delta_ds.conditions.catalog import CATALOG_CANNOT, NO_TABLE_AT_PATH, VIEW_NOT_A_TABLE
 from delta_ds.events.spark import ANSWER_FAILED
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
 from delta_ds.spark.catalog.entries import Entry
 from delta_ds.spark.catalog.handles import Held, held
+from delta_ds.spark.catalog.named import named_catalog, place_options, schemas_of, tables_of
 from delta_ds.spark.catalog.sessions import session_of
 from delta_ds.spark.catalog.tables import OpenTable, open_options, open_table, opened, scanned, table_held
 from delta_ds.spark.commands.delete import run_truncate
@@ -110,6 +111,51 @@ def _open(
     return open_table(spark, path, shown, known, version, timestamp)
 
 
+def _open_in_catalog(
+    spark: SparkSession, catalog: str, namespace: str, name: str, version: str | None, timestamp: str | None
+) -> OpenTable | None:
+    known = named_catalog(spark, catalog)
+    parts = json.loads(namespace)
+    found = known.find(parts, name)
+    if found is None:
+        return None
+    path, store = place_options(known.options(known.full_name(parts, name), found))
+    table = open_table(spark, path, known.shown(parts, name), None, version, timestamp, store)
+    table.catalog_name = table.name
+    return table
+
+
+def _has_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
+    return named_catalog(spark, catalog).find(json.loads(namespace), name) is not None
+
+
+def _drop_in_catalog(spark: SparkSession, catalog: str, namespace: str, name: str) -> bool:
+    known = named_catalog(spark, catalog)
+    parts = json.loads(namespace)
+    if known.find(parts, name) is None:
+        return False
+    known.coordinator.drop(known.full_name(parts, name))
+    return True
+
+
+def _schemas_of_catalog(spark: SparkSession, catalog: str) -> str:
+    return json.dumps({"names": schemas_of(named_catalog(spark, catalog))})
+
+
+def _has_schema(spark: SparkSession, catalog: str, schema: str) -> bool:
+    return schema in schemas_of(named_catalog(spark, catalog))
+
+
+def _tables_of_catalog(spark: SparkSession, catalog: str, schema: str) -> str:
+    return json.dumps({"names": tables_of(named_catalog(spark, catalog), schema)})
+
+
+def _cannot_in_catalog(spark: SparkSession, catalog: str, what: str) -> None:
+    raise CATALOG_CANNOT(
+        what=what, catalog=catalog, coordinator=named_catalog(spark, catalog).coordinator.describe()
+    )
+
+
 def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
     given = json.loads(options)
     path = next((text for name, text in given.items() if name.lower() == "path"), None)
@@ -159,7 +205,8 @@ def _alter(spark: SparkSession, jtable: Any, namespace: Any, name: str, changes:
 
 
 def _truncate(spark: SparkSession, jtable: Any) -> None:
-    run_truncate(open_handle(spark, opened(jtable).path, {}))
+    table = opened(jtable)
+    run_truncate(open_handle(spark, table.path, table.store))
 
 
 def _save(spark: SparkSession, mode: str, options: Any, rows: Any) -> None:
@@ -237,6 +284,13 @@ _ANSWERS: Mapping[str, Callable[..., Any]] = {
     "open_source": _open_source,
     "no_table": _no_table,
     "refuse_view": _refuse_view,
+    "catalog_open": _open_in_catalog,
+    "catalog_has_table": _has_in_catalog,
+    "catalog_drop": _drop_in_catalog,
+    "catalog_schemas": _schemas_of_catalog,
+    "catalog_has_schema": _has_schema,
+    "catalog_tables": _tables_of_catalog,
+    "catalog_cannot": _cannot_in_catalog,
     "exists": _exists,
     "drop_path": _drop_path,
     "scan": _scan,

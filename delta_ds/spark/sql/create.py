@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
-from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED
+from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
 from delta_ds.kernel.operations import (
     CREATE_OR_REPLACE_TABLE_AS_SELECT,
     CREATE_TABLE_AS_SELECT,
@@ -32,9 +32,18 @@ from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import replace
 from delta_ds.spark.catalog.creation import NewTable, create_empty
 from delta_ds.spark.catalog.entries import RESERVED
-from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place, place_named
+from delta_ds.spark.catalog.named import check_provider, named_catalog
+from delta_ds.spark.catalog.places import (
+    CREATE,
+    CREATE_OR_REPLACE,
+    REPLACE,
+    Place,
+    place_in_catalog,
+    place_named,
+)
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.session.writing import save
+from delta_ds.spark.table_names import is_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +89,20 @@ def _place(spark: SparkSession, definition: Any) -> Place:
     if path is not None:
         return Place(path)
     location = definition.properties().get("location")
+    if definition.catalog() is not None:
+        return _place_in_catalog(spark, definition, location)
     return place_named(spark, list(definition.namespace()), definition.name(), location, definition.mode())
+
+
+def _place_in_catalog(spark: SparkSession, definition: Any, location: str | None) -> Place:
+    catalog = named_catalog(spark, definition.catalog())
+    namespace, name = list(definition.namespace()), definition.name()
+    provider = definition.properties().get("provider")
+    check_provider(catalog, provider, provider is None or is_ours(provider), catalog.shown(namespace, name))
+    place = place_in_catalog(catalog, namespace, name, location, definition.mode())
+    if place.is_there and definition.mode() == CREATE:
+        raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
+    return place
 
 
 def _create_with_rows(spark: SparkSession, place: Place, table: NewTable, rows: DataFrame) -> None:
@@ -90,7 +112,7 @@ def _create_with_rows(spark: SparkSession, place: Place, table: NewTable, rows: 
         description=table.comment,
         managed=place.managed,
     )
-    options = {**table.options, DEFINITION_OPTION: definition.text()}
+    options = {**table.options, **place.store, DEFINITION_OPTION: definition.text()}
     mode = "error"
     if table.mode != CREATE:
         mode, options["replaceTable"] = "overwrite", "true"

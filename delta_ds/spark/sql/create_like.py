@@ -31,7 +31,7 @@ def create_like(spark: SparkSession, statement: Any) -> None:
     """
     name, model, jtable, location, properties, if_not_exists = statement
     place = place_of(spark, _dotted(name), location, CREATE)
-    if place.entry is not None:
+    if place.entry is not None or place.is_there:
         if if_not_exists:
             return
         raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)

@@ -89,7 +89,7 @@ class _Target:
             names = [parts.apply(number) for number in range(parts.size())]
             if "/" not in names[-1]:
                 alias, self._qualifier = names[-1], names[:-1]
-        target = DeltaTable.forPath(spark, table.path)
+        target = DeltaTable.forPath(spark, table.path, table.store)
         self.table = target if alias is None else target.alias(alias)
         self._alias = alias
         self._where = table.name

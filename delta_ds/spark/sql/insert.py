@@ -73,7 +73,7 @@ def _write(
         rows = align(rows, _as_known(table), complete)
     else:
         rows = with_types(rows, _as_known(table), with_settings(spark, options, OF_EVERY_WRITE))
-    save(rows, table.path, mode, options)
+    save(rows, table.path, mode, {**options, **table.store})
 
 
 def _completed(table: OpenTable, rows: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session.names import use_catalog
 from delta_ds.spark.session_conf import CATALOG_CLASS, CATALOG_CONF, WRAP_CATALOG_CONF, is_set
 from delta_ds.spark.sql.answers import Answers
+from delta_ds.spark.sql.named_catalogs import install_catalogs, uninstall_catalogs
 from delta_ds.spark.sql.streams import StreamCatalog
 from delta_ds.spark.sql_grammar.grammar import HEADS
 from delta_ds.spark.table_names import DELTA, claim_delta, our_names
@@ -62,6 +63,7 @@ def install(spark: SparkSession) -> Installed:
     static(jvm, "Catalog").providers(names)
     static(jvm, "Install").into(spark._jsparkSession)
     use_catalog(StreamCatalog())
+    install_catalogs(spark)
     return Installed(_install_catalog(spark), taken)
 
 
@@ -71,12 +73,13 @@ def uninstall(spark: SparkSession) -> None:
     if not is_published(jvm):
         return
     static(jvm, "Install").outOf(spark._jsparkSession)
+    uninstall_catalogs(spark)
     context = spark.sparkContext
     if context not in _inherited_before:
         return
     if spark.conf.get(CATALOG_CONF, "") == CATALOG_CLASS:
         _restore_catalog(spark.conf, _catalog_before.pop(spark, _inherited_before[context]))
-        static(jvm, "Install").forgetCatalog(spark._jsparkSession)
+        static(jvm, "Install").forgetCatalog(spark._jsparkSession, "spark_catalog")
     if not static(jvm, "Install").forNewSessions(spark._jsparkSession):
         _restore_catalog(_ContextConf(context), _inherited_before.pop(context))
 
@@ -100,7 +103,7 @@ def _install_catalog(spark: SparkSession) -> str:
     for name, text in settings.items():
         spark.conf.set(name, text)
         inherited.set(name, text)
-    static(Jvm.of(spark), "Install").forgetCatalog(spark._jsparkSession)
+    static(Jvm.of(spark), "Install").forgetCatalog(spark._jsparkSession, "spark_catalog")
     return ""
 
 

@@ -68,6 +68,8 @@ def create_statement(jvm: Jvm, table: OpenTable) -> str:
 
 
 def _name(table: OpenTable) -> str:
+    if table.catalog_name is not None:
+        return table.catalog_name
     if table.entry is None:
         return f"delta.{quoted(table.path)}"
     return ".".join(map(quoted, ("spark_catalog", table.entry.schema, table.entry.name)))

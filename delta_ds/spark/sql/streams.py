@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class StreamCatalog:
     """The session catalog, as streams need it; see `session.names.Catalog`."""
 
-    def path(self, spark: SparkSession, name: str) -> str | None:
-        """Where the table of a name is; None where the name is that of no table of ours."""
+    def options(self, spark: SparkSession, name: str) -> dict[str, str] | None:
+        """The `path` and the store's options of the table of a name; None where it is that of no table of ours."""
         found = find_table(spark, name_parts(spark, name))
-        return None if found is None else found.path
+        return None if found is None else {**found.store, "path": found.path}
 
     def create(
         self,
@@ -31,8 +31,8 @@ class StreamCatalog:
         schema: StructType,
         partition_by: Sequence[str],
         cluster_by: Sequence[str],
-    ) -> str:
-        """Make an empty table under a name, at a location or where the catalog has it; where it is."""
+    ) -> dict[str, str]:
+        """Make an empty table under a name, at a location or where the catalog has it; its options, as above."""
         place = place_of(spark, name, location, CREATE)
         table = NewTable(
             mode=CREATE,
@@ -42,4 +42,4 @@ class StreamCatalog:
         )
         create_empty(spark, place, table)
         place.register(spark)
-        return place.path
+        return {**place.store, "path": place.path}

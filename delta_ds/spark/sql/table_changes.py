@@ -44,7 +44,8 @@ def _changes(spark: SparkSession, function: str, arguments: Sequence[str | None]
     if len(arguments) not in (2, 3, 5) or any(one is None for one in needed):
         raise TABLE_CHANGES_ARGUMENTS(function=function, given=len(arguments))
     table, *bounds = map(str, [one for one in arguments[:3] if one is not None])
-    options = {"path": table if function == BY_PATH else _path_of(spark, table), "readChangeFeed": "true"}
+    options = {"path": table} if function == BY_PATH else _options_of(spark, table)
+    options["readChangeFeed"] = "true"
     for which, bound in zip(("starting", "ending"), bounds, strict=False):
         is_version = bound.lstrip("-").isdigit()
         options[f"{which}{'Version' if is_version else 'Timestamp'}"] = bound
@@ -52,9 +53,9 @@ def _changes(spark: SparkSession, function: str, arguments: Sequence[str | None]
     return read(spark, options)
 
 
-def _path_of(spark: SparkSession, name: str) -> str:
+def _options_of(spark: SparkSession, name: str) -> dict[str, str]:
     found: Any = find_table(spark, name_parts(spark, name))
     if found is None:
         spark.table(name)  # in Spark's words, where there is nothing of that name
         raise MISSING_DELTA_TABLE_NAME(tableName=name)
-    return str(found.path)
+    return {**found.store, "path": str(found.path)}

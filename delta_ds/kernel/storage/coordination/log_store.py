@@ -147,7 +147,8 @@ class CoordinatedLogStore(LogStore):
             except DeltaError as error:
                 problem = refused = error
             if refused is not None and not sent:
-                if refused.condition == COORDINATOR_FULL.name and self._make_room(commit.version):
+                full = refused.condition == COORDINATOR_FULL.name and attempt + 1 < _ATTEMPTS
+                if full and self._make_room(commit.version):
                     continue
                 self._give_up(commit)
                 raise refused

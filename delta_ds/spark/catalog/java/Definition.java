@@ -26,6 +26,7 @@ public final class Definition {
     private final List checks = new ArrayList();
     private final List others = new ArrayList();
     final Map properties;
+    private String catalog = null;
 
     Definition(String mode, Identifier ident, String path, Column[] columns, Transform[] transforms, Map properties,
             Constraint[] constraints) {
@@ -64,7 +65,15 @@ public final class Definition {
         }
     }
 
+    /** The same, of a catalog beside the session's. */
+    Definition in(String catalog) {
+        this.catalog = catalog;
+        return this;
+    }
+
     public String mode() { return mode; }
+    /** The catalog beside the session's that the table is to be in; null: it is in the session's. */
+    public String catalog() { return catalog; }
     /** The path that the table is named by; null for a name. */
     public String path() { return path; }
     public String schema() { return schema; }

@@ -56,9 +56,16 @@ public final class Install {
 
 
     /** A session keeps its catalog, whatever the setting says from then on; without it, it looks at the setting again. */
-    public static void forgetCatalog(SparkSession any) throws Exception {
+    public static void forgetCatalog(SparkSession any, String name) throws Exception {
         Object manager = ((org.apache.spark.sql.classic.SparkSession) any).sessionState().catalogManager();
-        ((scala.collection.mutable.Map) field(manager.getClass(), "catalogs").get(manager)).remove("spark_catalog");
+        ((scala.collection.mutable.Map) field(manager.getClass(), "catalogs").get(manager)).remove(name);
+    }
+
+    /** A session's own catalog of a name: Spark looks for one by its setting only where there is none. */
+    public static void bindCatalog(SparkSession any, String name) throws Exception {
+        Object manager = ((org.apache.spark.sql.classic.SparkSession) any).sessionState().catalogManager();
+        ((scala.collection.mutable.Map) field(manager.getClass(), "catalogs").get(manager))
+            .put(name, NamedTables.of(any, name));
     }
 
     private static void inject(SparkSessionExtensions extensions) {
