@@ -129,11 +129,18 @@ class _Netting:
     def _latest(self) -> DataFrame:
         from pyspark.sql import functions as F
 
-        checked = F.when(F.col(_CLASH), self._error().cast("string"))
-        kind = checked.when(F.col(_PUTS), F.col(CHANGE_TYPE)).otherwise(DELETE)
-        ends = self._ends().where(f"{_LAST} OR {_CLASH}")
-        return ends.select(
-            *(kind.alias(name) if name == CHANGE_TYPE else F.col(quoted(name)) for name in self._schema.names)
+        kind = F.when(F.col(_PUTS), F.col(CHANGE_TYPE)).otherwise(DELETE)
+        # Where a condition raises, it does so whichever columns are asked for, and for a count too.
+        last = F.when(F.col(_CLASH), self._error().cast("boolean")).otherwise(F.col(_LAST))
+        return (
+            self._ends()
+            .where(last)
+            .select(
+                *(
+                    kind.alias(name) if name == CHANGE_TYPE else F.col(quoted(name))
+                    for name in self._schema.names
+                )
+            )
         )
 
     def _net(self) -> DataFrame:

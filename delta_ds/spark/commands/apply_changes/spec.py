@@ -38,7 +38,7 @@ def own_name(name: str) -> str:
     return f"_pydelta_{name}"
 
 
-SEQUENCE, DELETES, HASH = map(own_name, ("sequence", "deletes", "hash"))
+SEQUENCE, DELETES = map(own_name, ("sequence", "deletes"))
 # What the column of late events says of rows that only they need.
 DELETED, UNCHANGED = "delete", "unchanged"
 # Where a dimension of type 1 keeps the sequence, unless it is a column of the table anyway.
@@ -120,7 +120,7 @@ class Spec:
         return tuple(name for name in self.values if name not in self.tracked)
 
     def events(self, source: DataFrame) -> DataFrame:
-        """The rows of a source as events: `keys` and `values`, the sequence, whether it deletes, and a hash.
+        """The rows of a source as events: `keys` and `values`, the sequence, whether it deletes.
 
         A row without a key or sequence raises when it is read.
         """
@@ -136,12 +136,11 @@ class Spec:
         checked = F.when(
             missing, error_column(error, {"key": ReportedValue(told)}).cast("boolean")
         ).otherwise(deletes)
-        found = source.select(
+        return source.select(
             *(columns[name].alias(name) for name in (*self.keys, *self.values)),
             self.sequence.alias(SEQUENCE),
             checked.alias(DELETES),
         )
-        return found.withColumn(HASH, self.hash())
 
     def _column(self, name: str) -> Column:
         from pyspark.sql import functions as F
@@ -150,13 +149,6 @@ class Spec:
         if name not in self.widened:
             return found
         return found.cast(to_spark(StructType((StructField("c", self.types[name]),)))["c"].dataType)
-
-    def hash(self) -> Column:
-        """A number by which rows with other values are told apart."""
-        from pyspark.sql import functions as F
-
-        values = [comparable_value(F.col(quoted(name)), self.types[name]) for name in self.values]
-        return F.xxhash64(F.lit(0), *values)
 
     def ambiguous(self) -> Column:
         """Raises, for an event whose key and sequence another row has too."""
@@ -171,9 +163,17 @@ class Spec:
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
+        upsert, row = ~F.col(DELETES), self.row(self.values)
         same = Window.partitionBy(*map(quoted, self.keys), SEQUENCE)
-        hashes = F.when(~F.col(DELETES), F.col(HASH))
-        return F.coalesce(F.min(hashes).over(same) != F.max(hashes).over(same), F.lit(False))
+        one = F.first(F.when(upsert, row), ignorenulls=True).over(same)
+        return upsert & ~row.eqNullSafe(one)
+
+    def row(self, names: Sequence[str]) -> Column:
+        """Some of the values as one that Spark compares, null with null and NaN with NaN."""
+        from pyspark.sql import functions as F
+
+        values = [comparable_value(F.col(quoted(name)), self.types[name]) for name in names]
+        return F.struct(F.lit(0).alias("v"), *(value.alias(f"v{at}") for at, value in enumerate(values)))
 
 
 _WITH_NULLS = {"ignoreNullFields": "false"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, HASH, SEQUENCE, Spec, own_name
+from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Spec, own_name
 from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.schema import quoted
 
@@ -21,12 +21,12 @@ def last_events(spec: Spec, source: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     upserts = F.expr(f"NOT {DELETES}")
-    order = Window.partitionBy(*map(quoted, spec.keys)).orderBy(SEQUENCE, upserts, HASH)
+    order = Window.partitionBy(*map(quoted, spec.keys)).orderBy(SEQUENCE, upserts)
     found = spec.events(source).select(
         "*", F.lead(F.lit(True)).over(order).isNull().alias(_LAST), spec.clashes().alias(_CLASH)
     )
     deletes = F.when(F.col(_CLASH), spec.ambiguous().cast("boolean")).otherwise(F.col(DELETES))
-    return found.where(f"{_LAST} OR {_CLASH}").withColumn(DELETES, deletes).drop(_LAST, _CLASH, HASH)
+    return found.where(f"{_LAST} OR {_CLASH}").withColumn(DELETES, deletes).drop(_LAST, _CLASH)
 
 
 def condition(spec: Spec) -> str:

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 from delta_ds.spark.commands.apply_changes.spec import (
     DELETED,
     DELETES,
-    HASH,
     SEQUENCE,
     UNCHANGED,
     Spec,
     own_name,
 )
 from delta_ds.spark.commands.merge.clauses import Clause
-from delta_ds.spark.net_changes import comparable_value
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 TABLE, EVENTS = "t", "s"
 # Of an event: what is in the table of it, and when the values that are not tracked were so.
@@ -109,7 +107,6 @@ def _stored(spec: Spec, rows: DataFrame) -> DataFrame:
         *map(quoted, (*spec.keys, *spec.values)),
         begins.alias(SEQUENCE),
         late.eqNullSafe(DELETED).alias(DELETES),
-        spec.hash().alias(HASH),
         stored.alias(_STORED),
         moment.alias(_MOMENT),
         F.lit(False).alias(_CLASH),
@@ -139,7 +136,7 @@ def _one_a_moment(spec: Spec, events: DataFrame) -> DataFrame:
 
     moment = Window.partitionBy(*map(quoted, spec.keys), SEQUENCE)
     upsert, is_stored = ~F.col(DELETES), F.col(_STORED).isNotNull()
-    order = moment.orderBy(upsert.desc(), is_stored.desc(), F.col(HASH).desc())
+    order = moment.orderBy(upsert.desc(), is_stored.desc())
     found = events.select(
         *[F.col(quoted(name)) for name in events.columns if name != _STORED],
         F.first(_STORED, ignorenulls=True).over(moment).alias(_STORED),
@@ -160,8 +157,9 @@ def _versions(spec: Spec, events: DataFrame) -> DataFrame:
 
     keys = [F.col(quoted(key)) for key in spec.keys]
     order = Window.partitionBy(*keys).orderBy(SEQUENCE)
-    before, gone = F.lag(_state(spec)).over(order), F.lag(DELETES).over(order)
-    same = before.eqNullSafe(_state(spec)) & (gone == F.lit(False))
+    state = spec.row(spec.tracked)
+    before, gone = F.lag(state).over(order), F.lag(DELETES).over(order)
+    same = before.eqNullSafe(state) & (gone == F.lit(False))
     opens = ~F.col(DELETES) & ~F.coalesce(same, F.lit(False))
     found = events.withColumn(_OPENS, opens).withColumn(_BOUNDS, F.col(_OPENS) | F.col(DELETES))
     later = (
@@ -179,16 +177,7 @@ def _versions(spec: Spec, events: DataFrame) -> DataFrame:
             _CURRENT: F.col(_OPENS) & F.col(_UNTIL).isNull(),
             _LATE: late if spec.late is not None else F.lit(None).cast("string"),
         }
-    ).drop(_BOUNDS, HASH, DELETES)
-
-
-def _state(spec: Spec) -> Column:
-    from pyspark.sql import functions as F
-
-    values = [
-        comparable_value(F.col(quoted(n)), spec.types[n]).alias(f"v{at}") for at, n in enumerate(spec.tracked)
-    ]
-    return F.struct(*values) if values else F.struct(F.lit(0).alias("none"))
+    ).drop(_BOUNDS, DELETES)
 
 
 def _newest_untracked(spec: Spec, rows: DataFrame) -> DataFrame:

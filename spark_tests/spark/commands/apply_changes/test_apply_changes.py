@@ -170,6 +170,12 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(spark: SparkSession
             'two different rows .*"id":7',
             getattr(of((7, "a", 1), (7, "b", 1)), build)(),
         )
+        # Rows that differ by where their nulls are.
+        two = spark.createDataFrame(
+            [(7, "a", None, 1), (7, None, "a", 1)], "id long, city string, late string, ts long"
+        )
+        differing = table.applyChanges(two).keys("id").sequenceBy("ts")
+        refused(InvariantViolationError, 'two different rows .*"id":7', getattr(differing, build)())
     assert DeltaLog(tmp_path / "t").snapshot().version == 0
     with pytest.raises(AttributeError, match=r"first call execute\(\)"):
         ordered.show()
