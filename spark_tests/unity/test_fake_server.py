@@ -71,6 +71,17 @@ def test_a_commit_whose_answer_is_lost_happens_once(
     assert sorted(published(log)) == [f"{version:020}.json" for version in range(2)]
 
 
+@pytest.mark.parametrize("status", [202, 204, 302, 408])
+def test_an_answer_that_refuses_nothing_is_looked_into(
+    place: Place, server: UnityServer, status: int, quick: None
+) -> None:
+    log = place.create(NAME)
+    server.faults.append(Fault(commits_to(NAME), "done_and_status", 1, status, "of a proxy"))
+    log.write(pa.table({"id": [3]}))
+    assert ids(place.log(NAME)) == [1, 2, 3]
+    assert server.table(*NAME.split(".")).latest == 1
+
+
 @pytest.mark.parametrize("kind", ["done_and_drop", "drop", "done_and_status", "status"])
 def test_a_table_whose_registration_is_not_answered_is_made_once(
     place: Place, server: UnityServer, kind: str, quick: None

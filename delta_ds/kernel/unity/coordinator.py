@@ -231,7 +231,7 @@ class UnityCatalog(CommitCoordinator):
             answer = self._api.send("POST", Name.of(table.name).path, body, verb, table.name)
         except NoAnswer as error:
             raise self._uncertain(table.name, str(error)) from error
-        if answer.status >= 500:
+        if answer.status != 200 and not _refuses(answer):
             raise self._uncertain(table.name, self._api.said(answer))
         return answer
 
@@ -427,6 +427,11 @@ def _object(given: Any) -> Mapping[str, Any]:
     """A JSON object, that options of Spark have as a text, and those of the kernel perhaps as it is."""
     found: Mapping[str, Any] = json.loads(given or "{}") if given is None or isinstance(given, str) else given
     return found
+
+
+def _refuses(answer: Answer) -> bool:
+    """Whether an answer says that nothing was done; what a proxy says of requests that took too long does not."""
+    return 400 <= answer.status < 500 and answer.status != 408
 
 
 def _ratified(told: Mapping[str, Any], start: int | None, end: int | None) -> RatifiedCommits:
