@@ -9,8 +9,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.iceberg.metadata_files import FOLDER, converted_versions, metadata_path, read_metadata
+from delta_ds.kernel.iceberg.metadata_files import (
+    FOLDER,
+    converted_versions,
+    is_description,
+    metadata_path,
+    read_metadata,
+)
 from delta_ds.kernel.iceberg.storage_io import ManifestFolder
+from delta_ds.kernel.storage.maintenance import Maintenance
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadataV2
@@ -20,7 +27,8 @@ if TYPE_CHECKING:
 # Conversions at work, and readers that have opened an older description, are done by then.
 _GRACE_MS = 3_600_000
 _LISTS_AT_ONCE = 16
-_ENDINGS = (".avro", ".metadata.json")
+_DESCRIPTION = ".metadata.json"
+_ENDINGS = (".avro", _DESCRIPTION)
 
 
 def clean_up(storage: Storage, *, now_ms: int | None = None) -> int:
@@ -36,16 +44,19 @@ def clean_up(storage: Storage, *, now_ms: int | None = None) -> int:
     Returns
     -------
     int
-        How many files were deleted.
+        How many files were deleted. None where another writer describes a table in the same folder, as manifests of
+        both are named alike, or where the catalog of the table does not permit it.
     """
     versions = converted_versions(storage)
-    if not versions:
+    if not versions or not storage.allows(Maintenance.LOG_CLEANUP):
+        return 0
+    listed = storage.list_from(FOLDER)
+    paths = {f"{FOLDER}/{status.path.rpartition('/')[2]}": status.modified_ms for status in listed}
+    if any(path.endswith(_DESCRIPTION) and not is_description(path) for path in paths):
         return 0
     metadata = read_metadata(storage, versions[-1])
     needed = _needed(storage, metadata, versions)
     before = (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - _GRACE_MS
-    listed = storage.list_from(FOLDER)
-    paths = {f"{FOLDER}/{status.path.rpartition('/')[2]}": status.modified_ms for status in listed}
     stale = [p for p, at in paths.items() if p.endswith(_ENDINGS) and p not in needed and at < before]
     if stale:
         storage.delete(stale)

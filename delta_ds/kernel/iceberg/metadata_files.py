@@ -23,6 +23,11 @@ def metadata_path(version: int) -> str:
     return f"{FOLDER}/v{version}.metadata.json"
 
 
+def is_description(path: str) -> bool:
+    """Whether a file is named as the description of a version is."""
+    return _NAME.fullmatch(path.rpartition("/")[2]) is not None
+
+
 def converted_versions(storage: Storage) -> list[int]:
     """The versions that are described, the newest one last."""
     try:

@@ -309,6 +309,25 @@ def test_the_number_of_manifests_and_of_files_stays_bounded(
     assert converted_versions(log.storage) == [8, 9, 10, 11, 12]
 
 
+def test_manifests_stay_where_another_writer_or_the_catalog_may_need_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MAX_MANIFESTS", 2)
+    monkeypatch.setattr(conversion, "MAX_SNAPSHOTS", 2)
+    log = made_of(tmp_path, ALL_TYPES.select(["id"]))
+    for _ in range(6):
+        log.write(ALL_TYPES.select(["id"]))
+    foreign = tmp_path / "metadata" / "00000-5c2e7ad0-8d0b-4f0e-a6a2-3f6b8f0e7d11.metadata.json"
+    foreign.write_text("{}")
+    assert clean_up(log.storage, now_ms=1 << 60) == 0
+    foreign.unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(log.storage), "allows", lambda *_: False)
+        assert clean_up(log.storage, now_ms=1 << 60) == 0
+    assert clean_up(log.storage, now_ms=1 << 60) > 0
+    assert same_rows(log)
+
+
 def test_a_failure_is_one_line_in_the_log_and_the_next_commit_makes_up_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
