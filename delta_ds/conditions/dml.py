@@ -70,6 +70,17 @@ APPLY_CHANGES_EXCLUSIVE = ErrorCondition(
     "and an older event could not tell what they were. Nothing was written",
     family="argument",
 )
+APPLY_CHANGES_FEED_SEQUENCE = ErrorCondition(
+    "DELTA_APPLY_CHANGES_FEED_SEQUENCE",
+    InvalidOptionError,
+    "42613",
+    "the source of the changes for {table} is a change feed, which {sequence!r} does not put in order: a delete has "
+    "the values of the row that is gone, and would count for older than that row. Nothing was written; leave "
+    "sequenceBy out, or name _commit_version or _commit_timestamp. Where only rows are added, drop the columns "
+    "_change_type, _commit_version and _commit_timestamp from the source first",
+    parameters=("sequence",),
+    family="argument",
+)
 APPLY_CHANGES_INCOMPLETE = ErrorCondition(
     "DELTA_APPLY_CHANGES_INCOMPLETE",
     InvalidOptionError,

@@ -72,7 +72,7 @@ class DeltaApplyChangesBuilder:
         ----------
         expression
             Over the source: SQL text, or a Column by name (`F.col("ts")`). Null is refused. Of the rows of a change
-            feed it is `_commit_version` by default; `_commit_timestamp` will do too.
+            feed it is `_commit_version` by default; `_commit_timestamp` will do too, and nothing else.
 
         Examples
         --------

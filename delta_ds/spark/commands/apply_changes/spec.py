@@ -11,13 +11,14 @@ from delta_ds.conditions.dml import (
     APPLY_CHANGES_COLUMN,
     APPLY_CHANGES_COLUMN_TYPE,
     APPLY_CHANGES_EXCLUSIVE,
+    APPLY_CHANGES_FEED_SEQUENCE,
     APPLY_CHANGES_INCOMPLETE,
     APPLY_CHANGES_KEPT_COLUMN,
     APPLY_CHANGES_NULL,
     APPLY_CHANGES_SOURCE_TYPE,
 )
 from delta_ds.exceptions import SchemaError
-from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_VERSION
+from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from delta_ds.kernel.changes.key_codes import is_key_type
 from delta_ds.kernel.changes.net import BEFORE, DELETE
 from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, DecimalType, StructField, StructType
@@ -194,7 +195,7 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
     Raises
     ------
     InvalidOptionError
-        Something is missing.
+        Something is missing, or does not order the source.
     SchemaError
         A column is not there (with the nearest), or of a wrong type.
     """
@@ -236,6 +237,8 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
                 table=table, column=key, type=str(types[key]), wanted="a type that can be compared, for a key"
             )
     spelled = F.expr(sequence) if isinstance(sequence, str) else sequence
+    if is_feed:
+        _check_feed_sequence(source.select(spelled).columns[0], table)
     kind = from_spark(source.select(spelled.alias(SEQUENCE)).schema).fields[0].type
     _check_kept(asked, target, table, kind)
     values = tuple(name for name in names if name not in keys)
@@ -258,6 +261,12 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
         current=asked.current,
         late=asked.late,
     )
+
+
+def _check_feed_sequence(name: str, table: str) -> None:
+    """Refuse what does not order changes: a delete has the values of the row that is gone, which are never newer."""
+    if name.lower() not in (COMMIT_VERSION, COMMIT_TIMESTAMP):
+        raise APPLY_CHANGES_FEED_SEQUENCE(table=table, sequence=name)
 
 
 def _columns(

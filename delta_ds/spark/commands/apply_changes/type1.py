@@ -44,9 +44,9 @@ def clauses(spec: Spec) -> tuple[Clause, ...]:
             f" OR ({given} = {kept} AND NOT {EVENTS}.{DELETES} AND {TABLE}.{quoted(spec.late)} = '{DELETED}')"
         )
     newer += ")"
-    values = {name: f"{EVENTS}.{quoted(name)}" for name in spec.values}
-    sequence = {spec.kept_sequence: given}
-    keys = {name: f"{EVENTS}.{quoted(name)}" for name in spec.keys}
+    values = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.values}
+    sequence = {quoted(spec.kept_sequence): given}
+    keys = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.keys}
     if spec.late is None:
         upserted = {**values, **sequence}
         return (
@@ -58,7 +58,7 @@ def clauses(spec: Spec) -> tuple[Clause, ...]:
     remembered = {
         **{name: f"CASE WHEN NOT {EVENTS}.{DELETES} THEN {value} END" for name, value in values.items()},
         **sequence,
-        spec.late: f"CASE WHEN {EVENTS}.{DELETES} THEN '{DELETED}' END",
+        quoted(spec.late): f"CASE WHEN {EVENTS}.{DELETES} THEN '{DELETED}' END",
     }
     return (
         Clause("matched", "update", newer, remembered),

@@ -208,17 +208,17 @@ def condition(spec: Spec) -> str:
 
 def clauses(spec: Spec) -> tuple[Clause, ...]:
     """What a MERGE of `changed_rows` does."""
-    kept = {spec.valid_to: f"{EVENTS}.{_UNTIL}"}
+    kept = {quoted(spec.valid_to): f"{EVENTS}.{_UNTIL}"}
     for name, column in ((spec.current, _CURRENT), (spec.late, _LATE), (spec.kept_sequence, _MOMENT)):
         if name is not None:
-            kept[name] = f"{EVENTS}.{column}"
-    values = {name: f"{EVENTS}.{quoted(name)}" for name in spec.values}
+            kept[quoted(name)] = f"{EVENTS}.{column}"
+    values = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.values}
     if spec.late is not None:
         values = {
             name: f"CASE WHEN NOT {EVENTS}.{_LATE} <=> '{DELETED}' THEN {v} END" for name, v in values.items()
         }
-    keys = {name: f"{EVENTS}.{quoted(name)}" for name in spec.keys}
-    begins = {spec.valid_from: f"{EVENTS}.{SEQUENCE}"}
+    keys = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.keys}
+    begins = {quoted(spec.valid_from): f"{EVENTS}.{SEQUENCE}"}
     return (
         Clause("matched", "delete", f"{EVENTS}.{_DO} = 'delete'", None),
         Clause("matched", "update", f"{EVENTS}.{_DO} = 'update'", {**values, **kept}),

@@ -74,6 +74,37 @@ def test_a_change_feed_keeps_a_copy_and_a_history(spark: SparkSession, tmp_path:
     ]  # fmt: skip
 
 
+def test_a_change_feed_is_in_order_of_its_commits_only(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(spark, tmp_path / "t", ts="bigint", _sequence="bigint")
+    source = made(spark, tmp_path / "source", ts="bigint")
+    source.setProperties({"delta.enableChangeDataFeed": "true"})
+    rows = spark.createDataFrame([(1, "a", 5)], "id long, city string, ts long")
+    rows.write.format("pydelta").mode("append").save(str(tmp_path / "source"))
+    source.delete("id = 1")
+    for sequence in ("ts", "_commit_version + ts", F.struct("_commit_version", "ts")):
+        builder = table.applyChanges(source.changes(2)).keys("id").sequenceBy(sequence)
+        with pytest.raises(InvalidOptionError, match="a delete has the values of the row that is gone"):
+            builder.scd1().execute()
+    assert DeltaLog(tmp_path / "t").snapshot().version == 0
+
+
+def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    odd = "`a.b` bigint, `c``d` string, `at.x` bigint"
+    events = spark.createDataFrame([(1, "x", 1), (1, "y", 2)], odd)
+    for build, kept in (
+        ("scd1", {"s.q": "bigint"}),
+        ("scd2", {"from.x": "bigint", "to`x": "bigint", "is.so": "boolean"}),
+    ):
+        table = DeltaTable.create(spark).location(str(tmp_path / build)).addColumns(events.schema)
+        for name, type in kept.items():
+            table = table.addColumn(name, type)
+        builder = table.property("delta.columnMapping.mode", "name").execute().applyChanges(events)
+        builder = builder.keys("a.b").sequenceBy("`at.x`")
+        getattr(builder, build)(*kept).execute()
+        rows = DeltaTable.forPath(spark, str(tmp_path / build)).toDF().collect()
+        assert sorted(row["c`d"] for row in rows) == (["y"] if build == "scd1" else ["x", "y"])
+
+
 OPTIONS: list[dict[str, Any]] = [{"maxFilesPerTrigger": 1, "startingVersion": 0}, *([{}] if FULL else [])]
 
 
