@@ -49,7 +49,11 @@ def test_every_setting_is_there_once() -> None:
         ("never.heard.of", "1", "it has no effect here"),
         ("isDeltaTable.strictCheck", "false", "it is of delta-spark's own machinery, which is not here"),
         ("isDeltaTable.strictCheck", "true", None),
-        ("uniform.iceberg.sync.convert.enabled", "true", "UniForm are not offered"),
+        (
+            "uniform.iceberg.sync.convert.enabled",
+            "true",
+            "metadata of Iceberg is written by rules of its own",
+        ),
     ],
 )
 def test_what_has_no_effect_is_told_with_what_to_do(name: str, text: str, told: str | None) -> None:

@@ -45,7 +45,7 @@ spark.sql.delta.sharing.streamingAutoResolveResponseFormat false
 spark.sql.delta.sharing.streamingConvertStartingTimestampToVersion false
 spark.sql.delta.sharing.streamingEnableHistoricalProtocol false
 """,
-    "Unity Catalog, and commits by a catalog, are not offered": """
+    "catalogs and their commits go by settings of their own, `spark.pydelta.catalog.*`": """
 changelogV2.enabled false
 commitMetrics.enabled true
 commitMetrics.threadPoolSize 20
