@@ -92,10 +92,11 @@ def test_a_version_opens_to_its_metrics_and_actions(window: Browser, sales: Page
 
 def test_the_drawing_of_versions_opens_them_and_changes_its_measure(window: Browser, sales: Page) -> None:
     window.open(sales.server.url, "timeline")
-    bars = "return document.querySelector('svg [data-version=\"6\"] rect.added').getAttribute('height')"
-    before = window.run(bars)
+    # Null while the drawing is made anew.
+    bar = "return document.querySelector('svg [data-version=\"6\"] rect.added')?.getAttribute('height')"
+    before = window.until(lambda: window.run(bar))
     window.button("Files")
-    window.until(lambda: window.run(bars) != before)
+    window.until(lambda: window.run(bar) not in (None, before))
     window.click('svg [data-version="6"] .hit')
     window.until(lambda: "numTargetRowsInserted" in window.one("#details-6").text)
 
