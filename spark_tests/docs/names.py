@@ -87,15 +87,16 @@ def _methods() -> frozenset[str]:
     from pyspark.sql import streaming
 
     import delta_ds
+    from delta_ds.kernel import catalog, delta_log
     from delta_ds.spark import builder, table
     from delta_ds.spark.commands.merge import builder as merges
 
     pyspark = importlib.import_module("pyspark.sql")
     readwriter = importlib.import_module("pyspark.sql.readwriter")
-    modules = (delta_ds, builder, merges, table, pyspark, streaming, readwriter)
+    modules = (delta_ds, catalog, delta_log, builder, merges, table, pyspark, streaming, readwriter)
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     inner = [value for one in classes for value in vars(one).values() if isinstance(value, type)]
-    plain = [str, dict, list, set, pa.Table, Path, pyspark.SparkSession.Builder]
+    plain = [delta_ds.Scan, str, dict, list, set, pa.Table, Path, pyspark.SparkSession.Builder]
     functions = [name for module in modules for name in vars(module)]
     return frozenset(name for one in (*classes, *inner, *plain) for name in dir(one)) | set(functions)
 
@@ -142,7 +143,12 @@ def _setting(block: Block, name: str) -> None:
     elif name.startswith(("spark.databricks.delta.", "spark.pydelta.")):
         documented = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
         short = name.removeprefix("spark.databricks.delta.")
-        if short not in {setting.name for setting in SETTINGS} and f"`{name}`" not in documented:
+        of_any_catalog = re.sub(r"^(spark\.pydelta\.catalog\.)[^.]+\.", r"\1<name>.", name)
+        if (
+            short not in {setting.name for setting in SETTINGS}
+            and f"`{name}`" not in documented
+            and f"`{of_any_catalog}`" not in documented
+        ):
             raise UnknownName(f"{block.where}: there is no setting {name}")
 
 

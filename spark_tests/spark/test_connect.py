@@ -837,7 +837,7 @@ def test_commands_refused_at_the_server_say_what_they_say_elsewhere(client: Clie
             refused(lambda: table.restoreToTimestamp("soon")),
             refused(lambda: table.vacuum(0)),
             refused(lambda: table.cloneAtTimestamp("soon", path + "-clone", True)),
-            refused(lambda: table.generate("iceberg")),
+            refused(lambda: table.generate("manifests")),
             refused(lambda: DeltaTable.forName(spark, "catalogued")),
             refused(lambda: DeltaTable.convertToDelta(spark, f"parquet.`{path}-none`")),
         ]

@@ -360,6 +360,8 @@ def test_native_writer_is_told_what_the_data_source_would_be(
     save(rows(portable, 1), tmp_path / "t", partitionBy="p", userMetadata="x")
     save(rows(portable, 1), tmp_path / "t", "overwrite")
     path = str(tmp_path / "t")
+    settings = [options.pop("sessionSettings") for options, _ in calls]
+    assert all("spark.pydelta.origin" in given for given in settings)
     assert calls == [
         (
             {"path": path, "partitionBy": "`p`", "userMetadata": "x", "ifExists": "error"},
