@@ -102,9 +102,9 @@ engines-page: check-java .venv-engines/.installed $(VENV)/.dev ## The same, writ
 test-dbt: check-java .venv-dbt/.installed ## A dbt project on Delta tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -m dbt spark_tests/dbt $(ARGS)
 
-test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven; UNITY_SOURCE where Maven has no server)
-	scripts/install_unity_catalog.sh .unity
-	DELTA_DS_UNITY_SERVER=$(CURDIR)/.unity DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/unity $(ARGS)
+test-unity: check-java $(VENV)/.dev ## Catalog-managed tables of the open-source Unity Catalog server (needs Maven)
+	[ -n "$$DELTA_DS_UNITY_SERVER" ] || scripts/install_unity_catalog.sh .unity
+	DELTA_DS_UNITY_SERVER="$${DELTA_DS_UNITY_SERVER:-$(CURDIR)/.unity}" DELTA_DS_REQUIRE_UNITY=1 $(BIN)/python -m pytest -m unity spark_tests/unity $(ARGS)
 
 test-cluster: check-java $(VENV)/.dev ## Clusters of real processes: tasks fail, executors are killed; prints a table
 	$(BIN)/python -m pytest spark_tests/clusters $(ARGS)
