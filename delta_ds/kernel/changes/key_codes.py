@@ -36,15 +36,14 @@ def check_keys(keys: Sequence[str], schema: StructType, table: str) -> tuple[str
     SchemaError
         A key is no column (with the nearest), or of a type whose values are not compared.
     """
-    import difflib
+    from delta_ds.kernel.schema.column_paths import nearest_name
 
     found = []
     for key in keys:
         field = schema.find(key)
         if field is None:
-            near = difflib.get_close_matches(key.lower(), [n.lower() for n in schema.names], n=1, cutoff=0.5)
-            names = [n for n in schema.names if n.lower() in near]
-            hint = f"did you mean {names[0]!r}?" if names else f"its columns are {', '.join(schema.names)}"
+            nearest = nearest_name(key, schema.names)
+            hint = f"did you mean {nearest!r}?" if nearest else f"its columns are {', '.join(schema.names)}"
             raise NET_CHANGES_KEY_NOT_FOUND(column=key, table=table, hint=hint)
         if not is_key_type(field.type):
             raise NET_CHANGES_KEY_TYPE(column=field.name, table=table, type=str(field.type))

@@ -314,10 +314,9 @@ def fold_constant(node: Call | Cast) -> Expression:
 
 
 def unknown_column(column: Column, name: str, struct: StructType) -> PredicateError:
-    import difflib
+    from delta_ds.kernel.schema.column_paths import nearest_name
 
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in struct.names], n=1, cutoff=0.5)
-    nearest = next((n for n in struct.names if near and n.lower() == near[0]), None)
+    nearest = nearest_name(name, struct.names)
     hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(struct.names[:20])}"
     return UNRESOLVED_COLUMN_IN_PREDICATE(
         column=".".join(column.path),

@@ -9,7 +9,7 @@ Source: Spark, `StructType.findNestedField` and the multipart identifiers of its
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from delta_ds.conditions.schema import (
     INVALID_FIELD_NAME,
@@ -160,6 +160,12 @@ def resolve(schema: StructType, path: Path, table: str) -> tuple[Path, StructFie
     raise unresolved_column(schema, path, table)
 
 
+def nearest_name(name: str, names: Sequence[str]) -> str | None:
+    """The name that is most like another one, in any case; None where none is like it."""
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
+    return next((n for n in names if near and n.lower() == near[0]), None)
+
+
 def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError:
     """The error for a column that does not exist, with the nearest names of the level where it is missing."""
     level: StructType = schema
@@ -169,9 +175,7 @@ def unresolved_column(schema: StructType, path: Path, table: str) -> SchemaError
         if found is None or not isinstance(found[1].type, StructType):
             break
         level, above = found[1].type, found[0]
-    wanted = path[len(above)].lower()
-    near = difflib.get_close_matches(wanted, [n.lower() for n in level.names], n=1, cutoff=0.5)
-    nearest = next((n for n in level.names if near and n.lower() == near[0]), None)
+    nearest = nearest_name(path[len(above)], level.names)
     hint = (
         f"did you mean {show((*above, nearest))!r}?"
         if nearest is not None

@@ -33,6 +33,7 @@ from delta_ds.kernel.storage.store_options import (
 )
 from delta_ds.records import dataclass, field
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.settings import all_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,11 +169,8 @@ def named_catalog(spark: SparkSession, name: str) -> NamedCatalog:
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
-    # In one text: a map of Scala would be asked for its entries one by one.
-    entry, value = "\0\1", " -> "
-    text = str(spark.conf._jconf.getAll().mkString(entry))
-    pairs = (one.partition(value) for one in text.split(entry) if one)
-    return {name: text for name, _, text in pairs if name.startswith((CATALOGS_PREFIX, SPARK_PREFIX))}
+    prefixes = (CATALOGS_PREFIX, SPARK_PREFIX)
+    return {name: text or "" for name, text in all_settings(spark).items() if name.startswith(prefixes)}
 
 
 def _is_of_unity(spark: SparkSession, name: str, text: str) -> bool:

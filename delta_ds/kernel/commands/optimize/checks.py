@@ -5,7 +5,6 @@ Source: delta-spark, `OptimizeTableCommand.run` and `validateZorderByColumns`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -133,8 +132,7 @@ def _zorder_column(snapshot: Snapshot, name: str) -> Path:
     data = StructType(tuple(f for f in schema if f.name.lower() not in partitions))
     found = column_paths.find(data, wanted)
     if found is None:
-        near = difflib.get_close_matches(name.lower(), [n.lower() for n in data.names], n=1, cutoff=0.5)
-        nearest = next((n for n in data.names if near and n.lower() == near[0]), None)
+        nearest = column_paths.nearest_name(name, data.names)
         hint = f"did you mean {nearest!r}?" if nearest else f"there are: {', '.join(data.names[:20])}"
         raise ZORDERING_COLUMN_DOES_NOT_EXIST(columnName=name, table=table, hint=hint, suggestion=nearest)
     path, field = found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +20,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from delta_ds.kernel.changes.key_codes import is_key_type
 from delta_ds.kernel.changes.net import BEFORE, DELETE
+from delta_ds.kernel.schema.column_paths import nearest_name
 from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, DecimalType, StructField, StructType
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark.net_changes import comparable_value
@@ -320,9 +320,8 @@ def _found(name: str, schema: StructType, table: str, where: str) -> StructField
 
 
 def _not_found(name: str, schema: StructType, table: str, where: str) -> SchemaError:
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in schema.names], n=1, cutoff=0.5)
-    names = [n for n in schema.names if n.lower() in near]
-    hint = f"did you mean {names[0]!r}?" if names else f"it has {', '.join(schema.names)}"
+    nearest = nearest_name(name, schema.names)
+    hint = f"did you mean {nearest!r}?" if nearest else f"it has {', '.join(schema.names)}"
     return APPLY_CHANGES_COLUMN(table=table, where=where, column=name, hint=hint)
 
 
