@@ -32,7 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ours, program = (given[:1], given[1:]) if given[:1] == ["run"] else (given, [])
     if program[:1] in (["-h"], ["--help"]):
         ours += program
-    parsed = _parser().parse_args(ours, argparse.Namespace(program=program))
+    parser = _parser()
+    parsed, left = parser.parse_known_args(ours, argparse.Namespace(program=program))
+    if left:
+        # Not shown: one may be the value of a setting.
+        parser.error(f"{len(left)} more arguments than {given[0]} takes")
     status: int = parsed.call(parsed)
     return status
 

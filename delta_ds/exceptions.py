@@ -27,7 +27,8 @@ class DeltaError(Exception):
     Parameters
     ----------
     message
-        What happened, on which table and version, and what to do about it.
+        What happened, on which table and version, and what to do about it. Logins and signatures of addresses in it,
+        and in the parameters, are taken out.
     condition
         The error condition's name as delta-spark spells it; the class' own default if left out.
     parameters
@@ -48,10 +49,12 @@ class DeltaError(Exception):
     def __init__(
         self, message: str, *, condition: str | None = None, parameters: dict[str, Any] | None = None
     ) -> None:
+        from delta_ds.redaction import safe_addresses, safe_parameters
+
         self.condition = condition or self.default_condition
-        self.parameters = parameters or {}
-        self.text = message
-        super().__init__(f"[{self.condition}] {message}")
+        self.parameters = safe_parameters(parameters or {})
+        self.text = safe_addresses(message)
+        super().__init__(f"[{self.condition}] {self.text}")
 
     @property
     def sql_state(self) -> str | None:

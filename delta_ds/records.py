@@ -188,8 +188,10 @@ def _replace(value: Any, /, **changes: Any) -> Any:
 
 @reprlib.recursive_repr()
 def _repr(self: Any) -> str:
+    from delta_ds.redaction import safe_addresses
+
     shown = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.__record__.shown])
-    return f"{self.__class__.__qualname__}({shown})"
+    return safe_addresses(f"{self.__class__.__qualname__}({shown})")
 
 
 def _eq(self: Any, other: Any) -> Any:

@@ -27,7 +27,7 @@ HOMES = {
     "kernel/features.py": {*FEATURES},
     "kernel/operations.py": {*OPERATIONS},
     "kernel/schema/field_metadata.py": {
-        text for name, text in vars(field_metadata).items() if name.isupper()
+        text for name, text in vars(field_metadata).items() if name.isupper() and isinstance(text, str)
     },
     "kernel/options/settings.py": {known.full_name for known in HONOURED},
     "kernel/options/ignored_settings.py": {known.full_name for known in WITHOUT_EFFECT},
@@ -36,7 +36,7 @@ HOMES = {
 # Words that mean something else, too: an action, a field of `commitInfo`, a field of `_last_checkpoint`.
 AMBIGUOUS = {"domainMetadata", "inCommitTimestamp", "v2Checkpoint"}
 # Keywords of SQL are the grammar's, whatever the operation is called in the history.
-GRAMMAR = "spark/sql_grammar/"
+GRAMMAR = ("spark/sql_grammar/", "spark/connect_sql/references.py")
 
 _HOME_OF = {name: home for home, names in HOMES.items() for name in names - AMBIGUOUS}
 _LITERAL = re.compile("[\"'](" + "|".join(map(re.escape, _HOME_OF)) + ")[\"']")

@@ -13,6 +13,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
 from delta_ds.kernel.options.read import split_path_suffix
 from delta_ds.kernel.options.values import names
+from delta_ds.redaction import safe_addresses
 
 if TYPE_CHECKING:
     from delta_ds.kernel.snapshot import Snapshot
@@ -43,10 +44,11 @@ def named_values(given: Sequence[str] | None, option: str) -> dict[str, str]:
         One is not of this form.
     """
     found = {}
-    for text in given or ():
+    for number, text in enumerate(given or (), 1):
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint=option)
+            # Not shown: it may be the value without its name.
+            raise typer.BadParameter(f"number {number} is not of the form NAME=VALUE", param_hint=option)
         found[name] = value
     return found
 
@@ -126,7 +128,7 @@ def which_version(
     if plain == path or _has_log(log):
         return log, version, timestamp
     if version is not None or timestamp is not None:
-        raise typer.BadParameter(f"{path!r} and an option both say when", param_hint="TABLE")
+        raise typer.BadParameter(f"{safe_addresses(path)!r} and an option both say when", param_hint="TABLE")
     return open_log(plain, given), at, moment
 
 

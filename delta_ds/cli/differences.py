@@ -194,15 +194,15 @@ def _print(found: dict[str, Any]) -> None:
             if not items:
                 continue
             nothing = False
-            output.console.print(f"{part}: {len(items)} {kind}", style="bold")
+            output.print_line(f"{part}: {len(items)} {kind}", style="bold")
             for text in list(_lines(items))[: output.MOST_LINES]:
-                output.console.print(f"  {text}", markup=False)
+                output.print_line(f"  {text}")
             if len(items) > output.MOST_LINES:
-                output.console.print(
+                output.print_line(
                     f"  ... and {len(items) - output.MOST_LINES} more: --json names all", style="dim"
                 )
     if nothing:
-        output.console.print("nothing differs")
+        output.print_line("nothing differs")
 
 
 def _lines(items: Any) -> list[str]:

@@ -28,11 +28,11 @@ def health(table: Table, option: StorageOption = None, json: Json = False) -> No
     due = found.pop("due")
     found["size_in_bytes"] = size_text(found["size_in_bytes"])
     output.print_record({name.replace("_", " "): value for name, value in found.items() if value is not None})
-    output.console.print()
+    output.print_line()
     for each in due:
-        output.console.print(f"due: {each['command']}: {each['reason']}", style="bold yellow", markup=False)
+        output.print_line(f"due: {each['command']}: {each['reason']}", style="bold yellow")
     if not due:
-        output.console.print("nothing is due")
+        output.print_line("nothing is due")
 
 
 def maintain(
@@ -54,7 +54,8 @@ def maintain(
     if json:
         output.print_json({"table": done.table, "dryRun": done.dry_run, "steps": done.rows})
     else:
-        output.console.print(str(done), markup=False)
+        for line in str(done).split("\n"):
+            output.print_line(line)
     if done.conflicts:
         raise typer.Exit(output.FOUND)
 
@@ -63,7 +64,7 @@ def fsck(
     table: Table,
     contents: Annotated[
         bool,
-        typer.Option("--contents", help="Also read the footer of each file, and check every checkpoint."),
+        typer.Option("--contents", help="Also read every row of the table, and check every checkpoint."),
     ] = False,
     option: StorageOption = None,
     json: Json = False,
@@ -100,12 +101,12 @@ def _print(found: list[Finding], damage: int) -> None:
     for kind in dict.fromkeys(finding.kind for finding in found):
         of_kind = [finding for finding in found if finding.kind is kind]
         style = "bold red" if kind.damage else "bold yellow"
-        output.console.print(f"{kind.name}: {len(of_kind)}", style=style)
+        output.print_line(f"{kind.name}: {len(of_kind)}", style=style)
         for finding in of_kind[: output.MOST_LINES]:
-            output.console.print(f"  {finding.path or 'table'}: {finding.detail}", markup=False)
+            output.print_line(f"  {finding.path or 'table'}: {finding.detail}")
         if len(of_kind) > output.MOST_LINES:
-            output.console.print(
+            output.print_line(
                 f"  ... and {len(of_kind) - output.MOST_LINES} more: --json names all", style="dim"
             )
-        output.console.print(f"  {kind.advice}", style="dim", markup=False)
-    output.console.print(f"{damage} findings of damage" if damage else "no damage found")
+        output.print_line(f"  {kind.advice}", style="dim")
+    output.print_line(f"{damage} findings of damage" if damage else "no damage found")

@@ -79,11 +79,11 @@ def vacuum(
         )
         return
     for path in paths[: output.MOST_LINES]:
-        output.console.print(path, markup=False)
+        output.print_line(path)
     if len(paths) > output.MOST_LINES:
-        output.console.print(f"... and {len(paths) - output.MOST_LINES} more: --json names all", style="dim")
+        output.print_line(f"... and {len(paths) - output.MOST_LINES} more: --json names all", style="dim")
     verb = "would be deleted" if dry_run else "deleted"
-    output.console.print(f"{done.num_files} files ({size_text(done.num_bytes)}) {verb}")
+    output.print_line(f"{done.num_files} files ({size_text(done.num_bytes)}) {verb}")
 
 
 def restore(
@@ -174,4 +174,4 @@ def _tell(body: dict[str, Any], text: str, json: bool) -> None:
     if json:
         output.print_json(body)
     else:
-        output.console.print(text, markup=False)
+        output.print_line(text)

@@ -1,10 +1,14 @@
-"""What commands print: text for people, or one JSON value for programs."""
+"""What commands print: text for people, or one JSON value for programs.
+
+Nothing else of the command line prints: whatever comes from a table is spelled out here before a terminal sees it.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
@@ -12,22 +16,77 @@ from rich.table import Table
 from rich.text import Text
 
 from delta_ds.cli.json_values import error_body, plain, shown
+from delta_ds.cli.streams import tell, writing
 from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.terminal import visible
 
-# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed, Ctrl+C.
-FOUND, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
+# Exit statuses beside 0: what was looked for is there, the command line is wrong, the command failed, Ctrl+C, and
+# whoever read the output has gone.
+FOUND, USAGE, FAILED, INTERRUPTED, UNREAD = 1, 2, 3, 130, 141
 # Lines that stand for themselves before the rest is only counted.
 MOST_LINES = 20
 
 # What is no terminal takes lines of any length.
 _WIDE = 10_000
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller; rich itself would end the program, with the status of findings."""
+        raise  # noqa: PLE0704 - called while the error is handled
+
+
+_console = _Console(
+    highlight=False, soft_wrap=True, width=None if sys.stdout is not None and sys.stdout.isatty() else _WIDE
+)
+# Bars are drawn on it.
+errors = _Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def text_of(value: Any, style: str = "") -> Text:
+    """A value as a terminal is shown it, on one line: nothing in it is a command, markup or an emoji."""
+    return Text(visible(shown(value)), style)
+
+
+def print_line(text: str = "", style: str = "") -> None:
+    """Print a line.
+
+    Raises
+    ------
+    OutputError
+        The output stream does not take it.
+    """
+    with writing():
+        _console.print(text_of(text, style))
+
+
+def print_warning(text: str, style: str = "") -> None:
+    """Print a line on the error stream, if that takes it."""
+    with suppress(OSError):
+        errors.print(text_of(text, style))
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Print a value as JSON.
+
+    Raises
+    ------
+    OutputError
+        The output stream does not take it.
+    """
+    with writing():
+        sys.stdout.write(_json(value, sys.stdout.encoding, indent=2) + "\n")
+
+
+def _json(value: Any, encoding: str | None, indent: int | None = None) -> str:
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    # Of what is to be spelled out JSON leaves some as it is; in a string it may be written so as well.
+    text = "\n".join(visible(line, "\\u{:04x}") for line in text.split("\n"))
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(plain(value), indent=indent, allow_nan=False)
+    return text
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()) -> None:
@@ -37,28 +96,42 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right:
     ----------
     right
         Columns of numbers.
+
+    Raises
+    ------
+    OutputError
+        The output stream does not take it.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        table.add_column(text_of(name), justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
-    console.print(table)
+        table.add_row(*map(text_of, row))
+    with writing():
+        _console.print(table)
 
 
 def print_record(record: Mapping[str, Any]) -> None:
-    """Print a value below its name, line by line."""
+    """Print a value below its name, line by line.
+
+    Raises
+    ------
+    OutputError
+        The output stream does not take it.
+    """
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in record.items():
-        table.add_row(name, Text(shown(value)))
-    console.print(table)
+        table.add_row(text_of(name), text_of(value))
+    with writing():
+        _console.print(table)
 
 
 def print_error(error: DeltaError, as_json: bool) -> None:
-    """Print what failed, on the error stream."""
+    """Print what failed, on the error stream, if that takes it."""
     if as_json:
-        sys.stderr.write(json.dumps(plain(error_body(error)), ensure_ascii=False) + "\n")
+        tell(_json(error_body(error), sys.stderr.encoding))
         return
-    errors.print(Text.assemble(("error: ", "bold red"), f"[{error.condition}] {error.text}"))
+    with suppress(OSError):
+        errors.print(Text.assemble(("error: ", "bold red"), text_of(f"[{error.condition}] {error.text}")))

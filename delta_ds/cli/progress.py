@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def progress_bar(json: bool) -> Iterator[Callable[[str, int, int | None], None]]:
     """Bars of the phases of commands, and of what is told by hand, on the error stream of a terminal; nowhere else."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -41,7 +41,7 @@ def progress_bar(json: bool) -> Iterator[Callable[[str, int, int | None], None]]
         def tell(what: str, done: int, total: int | None) -> None:
             task = tasks.get(what)
             if task is None:
-                task = tasks[what] = bar.add_task(what, total=total)
+                task = tasks[what] = bar.add_task(terminal.visible(what), total=total)
             bar.update(task, completed=done, total=total)
 
         if quiet:

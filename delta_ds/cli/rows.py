@@ -52,7 +52,7 @@ def show(
 def changes(
     table: Table,
     start: Annotated[int | None, typer.Option("--from", help="The first version.")] = None,
-    end: Annotated[int | None, typer.Option("--to", help="The last version.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="The last version; by default the newest.")] = None,
     net: Annotated[bool, typer.Option("--net", help="What the changes of each key come to.")] = False,
     latest: Annotated[bool, typer.Option("--latest", help="The last change of each key.")] = False,
     key: Annotated[str | None, typer.Option("--key", help="The columns that tell rows apart: a,b")] = None,
@@ -61,14 +61,17 @@ def changes(
     option: StorageOption = None,
     json: Json = False,
 ) -> None:
-    """Rows of the change data feed of some versions; without --from, of the newest."""
+    """Rows of the change data feed of some versions; without --from, of the last one."""
     if net and latest:
         raise typer.BadParameter(
             "--net and --latest say each what becomes of a key's changes; give one of them"
         )
     keys = None if key is None else column_names(key, "--key")
     kind = "net" if net else "latest" if latest else None
-    feed = open_log(table, option).changes(start, end, timezone=zone, net=kind, keys=keys)
+    log = open_log(table, option)
+    if start is None:
+        start = log.snapshot().version if end is None else end
+    feed = log.changes(start, end, timezone=zone, net=kind, keys=keys)
     _print(feed.schema.names, feed.to_batches(), limit, json)
 
 
@@ -122,7 +125,7 @@ def _print(names: list[str], batches: Iterator[pa.RecordBatch], limit: int, json
 
 def _tell_of_more(more: bool, limit: int) -> None:
     if more:
-        output.console.print(f"... only the first {limit} rows: --limit shows more", style="dim")
+        output.print_line(f"... only the first {limit} rows: --limit shows more", style="dim")
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[dict[str, Any]], bool]:

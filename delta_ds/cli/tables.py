@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +21,9 @@ from delta_ds.cli.arguments import (
     open_at,
     open_log,
 )
+from delta_ds.kernel.actions import counted_rows
 from delta_ds.kernel.card import size_text
-from delta_ds.kernel.log.history import made_by
+from delta_ds.kernel.log.history import datetime_of, made_by
 from delta_ds.kernel.schema.types import StructType
 
 _DETAIL_TIMES = ("createdAt", "lastModified")
@@ -48,7 +49,7 @@ def detail(
     columns = found.pop("columns")
     found["sizeInBytes"] = f"{found['sizeInBytes']} ({size_text(found['sizeInBytes'])})"
     output.print_record(found)
-    output.console.print()
+    output.print_line()
     output.print_table(("column", "type", "nullable", "comment"), [tuple(each.values()) for each in columns])
 
 
@@ -128,8 +129,6 @@ def files(
     json: Json = False,
 ) -> None:
     """The data files of a table, or those that a predicate reads."""
-    from delta_ds.kernel.json_text import parse_json
-
     _, snapshot = open_at(table, option, version, timestamp, zone)
     scan = snapshot.scan(where, timezone=zone)
     if explain:
@@ -140,14 +139,13 @@ def files(
         for row in rows:
             values = row.get("partitionValues") or {}
             row["partitionValues"] = {name: values.get(physical) for name, physical in partitions}
-            stats = parse_json(row["stats"]) if row["stats"] else {}
-            row["numRecords"] = stats.get("numRecords") if isinstance(stats, dict) else None
+            row["numRecords"] = counted_rows(row["stats"])
     if json:
         output.print_json(rows)
         return
     names = ("path", "kept", "rule") if explain else _FILE_COLUMNS
     output.print_table(names, [[row[name] for name in names] for row in rows], right=("size", "numRecords"))
-    output.console.print(f"{scan.num_files} of {snapshot.live_files().num_rows} files are read")
+    output.print_line(f"{scan.num_files} of {snapshot.live_files().num_rows} files are read")
 
 
 def log(
@@ -158,16 +156,18 @@ def log(
     json: Json = False,
 ) -> None:
     """The actions of one version, the newest if none is given."""
-    from delta_ds.kernel.json_text import parse_json
-    from delta_ds.kernel.storage.log_store import relative_commit_path
+    from itertools import islice
+
+    from delta_ds.kernel.log.commit import read_commits
+    from delta_ds.kernel.log.json_actions import iterate_actions
 
     found, snapshot = open_at(table, option, version)
-    lines = found.storage.read(relative_commit_path(snapshot.version)).splitlines()
-    actions = [parse_json(line) for line in lines if line.strip()][:limit]
+    (commit,) = read_commits(found.storage, [snapshot.segment.last_commit])
+    actions = [action for _, action in islice(iterate_actions(commit.data, commit.where), limit)]
     if json:
         output.print_json(actions)
         return
-    output.console.print(f"version {snapshot.version}", style="bold")
+    output.print_line(f"version {snapshot.version}", style="bold")
     rows = [(kind, body) for action in actions for kind, body in action.items()]
     output.print_table(("action", "content"), rows)
 
@@ -186,7 +186,7 @@ def columns_of(schema: StructType) -> list[dict[str, Any]]:
 
 
 def _moment(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+    return None if milliseconds is None else datetime_of(milliseconds)
 
 
 def _pairs(values: Any) -> str:

@@ -31,11 +31,24 @@ CREATE_TABLE_SET_LOCATION = ErrorCondition(
     "{table} lies at {location}, and cannot be replaced by a table at {given}. Drop it first, or leave LOCATION out. "
     "Nothing was written",
 )
+LOGIN_IN_NAME = ErrorCondition(
+    "DELTA_LOGIN_IN_NAME",
+    InvalidOptionError,
+    "42602",
+    "the address {address} holds a login, and names of tables and their locations are shown to everybody, by plans and "
+    "by the metastore: nothing was done. Leave the login out, and set it in the session (fs.* settings) or give it as "
+    "options of a read or write",
+    parameters=("address",),
+    family="argument",
+)
 NOT_A_DELTA_TABLE = ErrorCondition(
     "DELTA_TABLE_ONLY_OPERATION",
     UnsupportedOperationError,
     "0AKDD",
     "{table} is a table of {provider}, not of Delta. Nothing was written",
+)
+TABLE_CHANGES_OF_OTHERS = NOT_A_DELTA_TABLE.also(
+    "{function} reads the changes of Delta tables only, and {table} is a view, or a table of another source",
 )
 SET_LOCATION_OF_PATH = ErrorCondition(
     "DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
@@ -84,6 +97,22 @@ TABLE_CHANGES_ARGUMENTS = ErrorCondition(
     "NULL, but that a NULL in place of the last version stands for the latest where keys follow",
     parameters=("function",),
 )
+TABLE_CHANGES_NULL_BOUNDARY = ErrorCondition(
+    "DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
+    InvalidOptionError,
+    "22004",
+    "{function} was given NULL as the first or last version or timestamp. Leave the last one out, or write NULL for "
+    "it before 'net' or 'latest', to read up to the latest version",
+    family="argument",
+)
+TABLE_CHANGES_BOUNDARY_TYPE = ErrorCondition(
+    "DELTA_UNSUPPORTED_EXPRESSION",
+    InvalidOptionError,
+    "0A000",
+    "{causedBy} of {function} is of type {expType}: write a version as a whole number, and a timestamp as a string "
+    "or as a value of {supportedTypes:list}",
+    parameters=("expType", "causedBy", "supportedTypes"),
+)
 SHOW_PARTITION_IN_NON_PARTITIONED_TABLE = ErrorCondition(
     "DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
     UnsupportedOperationError,
@@ -102,7 +131,22 @@ ONLY_OPERATION = ErrorCondition(
     "DELTA_ONLY_OPERATION",
     NotADeltaTableError,
     "0AKDD",
-    "{table} is a view, or a table of another source than Delta, for which there is no such operation",
+    "{operation} is only for Delta tables, and {table} is {what}",
+    parameters=("operation",),
+)
+EXPECT_TABLE_NOT_VIEW = ErrorCondition(
+    "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+    NotADeltaTableError,
+    "42809",
+    "'{operation}' expects a table, but {viewName} is a view. Name the table that it is made of",
+    parameters=("operation", "viewName"),
+)
+CLONE_UNSUPPORTED_SOURCE = ErrorCondition(
+    "DELTA_CLONE_UNSUPPORTED_SOURCE",
+    UnsupportedOperationError,
+    "0AKDC",
+    "{name} is a {format}, which cannot be cloned: only a Delta table, or one of Parquet files. Nothing was written",
+    parameters=("name", "format"),
 )
 CONVERT_MANAGED_NOT_ALLOWED = ErrorCondition(
     "DELTA_CONVERSION_UNSUPPORTED_MANAGED_TABLE",

@@ -74,6 +74,10 @@ CONCURRENT_TRANSACTION = ErrorCondition(
 )
 CONCURRENT_WRITE = ErrorCondition("DELTA_CONCURRENT_WRITE", ConcurrentWriteException, "2D521", family="state")
 CORRUPT_LOG_FILE = ErrorCondition("DELTA_CORRUPT_LOG_FILE", CorruptLogFileError, "XXKDS")
+LOG_FILE_CUT_SHORT = CORRUPT_LOG_FILE.also(
+    "{path} of {table} came with {found} of the {listed} bytes that it is listed with: it was cut short on its way, or "
+    "written anew. Read it again; if that does not help, restore the file from a backup",
+)
 ERROR = ErrorCondition("DELTA_ERROR", DeltaError, "XXKDS")
 FAILED_READ_FILE = ErrorCondition("FAILED_READ_FILE", DataFileError, "KD001", family="state")
 ILLEGAL_OPTION = ErrorCondition("DELTA_ILLEGAL_OPTION", InvalidOptionError, "42616", family="argument")
@@ -133,7 +137,16 @@ OUTPUT_MODE_NOT_ALLOWED = OPERATION_NOT_ALLOWED.also(
 PROTOCOL_CHANGED = ErrorCondition("DELTA_PROTOCOL_CHANGED", ProtocolChangedException, "2D521", family="state")
 STATE_RECOVER_ERROR = ErrorCondition("DELTA_STATE_RECOVER_ERROR", LogError, "XXKDS", family="state")
 STORAGE_ERROR = ErrorCondition("DELTA_STORAGE_ERROR", StorageError, "58030")
+CAME_SHORT = STORAGE_ERROR.also(
+    "{path} came with {found} bytes, and the store says that it has {size}: something between here and the store, as a "
+    "proxy or a cache, cuts what it hands on. Try again; if it stays so, look for that",
+    parameters=("path",),
+)
 TABLE_ALREADY_EXISTS = ErrorCondition("DELTA_TABLE_ALREADY_EXISTS", TableExistsError, "42P07")
+CLONE_OVER_TABLE = TABLE_ALREADY_EXISTS.also(
+    "cannot clone to {tableName}: a table of that name already exists. Nothing was written",
+    parameters=("tableName",),
+)
 TABLE_NOT_FOUND = ErrorCondition("DELTA_TABLE_NOT_FOUND", NotADeltaTableError, "42P01")
 TIMESTAMP_GREATER_THAN_COMMIT = ErrorCondition(
     "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",

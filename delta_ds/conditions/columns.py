@@ -35,6 +35,10 @@ COLUMN_ALREADY_EXISTS = ErrorCondition(
     "was changed",
     parameters=("columns",),
 )
+COLUMN_TWICE_IN_INSERT = COLUMN_ALREADY_EXISTS.also(
+    "the INSERT into {table} names the column {columnName} twice. Nothing was written",
+    parameters=("columnName",),
+)
 CONSTRAINT_DATA_TYPE_MISMATCH = ErrorCondition(
     "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH",
     SchemaError,

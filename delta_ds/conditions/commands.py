@@ -66,6 +66,25 @@ CREATE_TABLE_WITH_NON_EMPTY_LOCATION = ErrorCondition(
     "set replace to take the place of a table without rows",
     parameters=("tableId", "tableLocation"),
 )
+CREATE_TABLE_OVER_FILES = CREATE_TABLE_WITH_NON_EMPTY_LOCATION.also(
+    "cannot create a table at {tableLocation}: there is no Delta table, and the place is not empty (it holds {file}). "
+    "Nothing was written; choose an empty place, or convert what is there with CONVERT TO DELTA",
+    parameters=("tableId", "tableLocation"),
+)
+CREATE_TABLE_OVER_TABLE = CREATE_TABLE_WITH_NON_EMPTY_LOCATION.also(
+    "cannot create {tableId} with its rows at {tableLocation}: there is a Delta table already (version {version}). "
+    "Nothing was written; create the table without rows to take over the one that is there, or append to it",
+    parameters=("tableId", "tableLocation"),
+)
+CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG = ErrorCondition(
+    "DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG",
+    TableExistsError,
+    "42K03",
+    "cannot create a table at {tableLocation} without columns: there is no transaction log to take them from, and the "
+    "place is not empty (it holds {file}). Nothing was written; check the path, which is that of the table itself, or "
+    "convert what is there with CONVERT TO DELTA",
+    parameters=("tableId", "tableLocation"),
+)
 EMPTY_DIRECTORY = ErrorCondition(
     "DELTA_EMPTY_DIRECTORY",
     DataFileError,
@@ -234,6 +253,35 @@ CLONE_INTO_ITSELF = ErrorCondition(
     "the outer table would delete the files of the inner one. Nothing was written; choose a folder beside it",
     parameters=("table",),
     family="argument",
+)
+FILES_FROM_OF_SHALLOW_CLONE = ErrorCondition(
+    "DELTA_CLONE_FILES_FROM_OF_SHALLOW_CLONE",
+    InvalidOptionError,
+    "22023",
+    "a shallow clone copies no files, so there are none that filesFrom could allow. Nothing was written to {table}; "
+    "leave it out, or make a deep clone",
+    parameters=("table",),
+    family="argument",
+)
+CLONE_FILE_ELSEWHERE = ErrorCondition(
+    "DELTA_CLONE_FILE_ELSEWHERE",
+    UnsupportedOperationError,
+    "0A000",
+    "{table} has at version {version} {files} file(s) that a deep clone does not copy, {path} among them: it lies at "
+    "{place}, neither in the table's folder nor in that of a table of which the log says that this one is a clone, and "
+    "who wrote the log need not be one who may read it. Nothing was written. If the files are to be copied, allow the "
+    "folders that they lie in: clone(..., filesFrom=[...])",
+    parameters=("table", "version", "path"),
+    family="operation",
+)
+CLONE_FILE_NOT_PARQUET = ErrorCondition(
+    "DELTA_CLONE_FILE_NOT_PARQUET",
+    DataFileError,
+    "KD001",
+    "{path} of version {version} of {table} is no Parquet file, and is not copied ({reason}). Nothing was cloned; see "
+    "what `pydelta fsck` says of the table",
+    parameters=("path", "table", "version"),
+    family="runtime",
 )
 UNSUPPORTED_NON_EMPTY_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_NON_EMPTY_CLONE",

@@ -31,6 +31,15 @@ COORDINATOR_NEEDS_NAME = COORDINATOR_OPTION_MISSING.also(
     "the table, such as catalogTable=main.sales.orders",
     parameters=("option", "coordinator", "location"),
 )
+COORDINATOR_KEEPS_NO_SECRETS = ErrorCondition(
+    "DELTA_COORDINATOR_KEEPS_NO_SECRETS",
+    InvalidOptionError,
+    "42616",
+    "{coordinator} keeps the storage options of table {table} and gives them to everybody, and {option!r} may be "
+    "secret: nothing was done; give it to delta_ds.catalog(...), or to whoever opens the table",
+    parameters=("option", "coordinator", "table"),
+    family="argument",
+)
 COORDINATOR_LOCATION_MISSING = COORDINATOR_OPTION_MISSING.also(
     "{coordinator} does not say where tables lie: give the location of the new table {table}",
     parameters=("coordinator", "table"),

@@ -28,6 +28,14 @@ CANNOT_RECONSTRUCT_PATH_FROM_URI = ErrorCondition(
     "unknown deletion vector storage type {storage_type!r}; known are u, p and i",
     family="state",
 )
+CANNOT_UP_CAST_DATATYPE = ErrorCondition(
+    "CANNOT_UP_CAST_DATATYPE",
+    SchemaError,
+    "42846",
+    "cannot up cast {expression} from {sourceType} to {targetType}, and spark.sql.storeAssignmentPolicy is STRICT: "
+    "cast the column yourself, or set the policy to ANSI. Nothing was written",
+    parameters=("expression", "sourceType", "targetType"),
+)
 CAST_OVERFLOW = ErrorCondition("CAST_OVERFLOW", InvariantViolationError, "22003", family="arithmetic")
 CAST_OVERFLOW_IN_TABLE_INSERT = ErrorCondition(
     "CAST_OVERFLOW_IN_TABLE_INSERT",
@@ -45,6 +53,11 @@ CAST_OVERFLOW_IN_TABLE_WRITE = ErrorCondition(
     CAST_OVERFLOW_IN_TABLE_INSERT.text,
     parameters=("sourceType", "targetType", "columnName"),
     family="arithmetic",
+)
+ARROW_VALUE_NOT_STORABLE = CAST_OVERFLOW_IN_TABLE_WRITE.also(
+    "column {columnName} has a value of the Arrow type {sourceType} that no {targetType} is equal to: {reason}. Cast "
+    "the column before writing. Nothing was written",
+    parameters=("sourceType", "targetType", "columnName"),
 )
 COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN = ErrorCondition(
     "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",

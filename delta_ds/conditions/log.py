@@ -27,6 +27,10 @@ LOG_FILE_NOT_FOUND = ErrorCondition(
     "commit itself was deleted; read a newer version",
     family="state",
 )
+CHECKPOINT_NOT_FOUND_AGAIN = LOG_FILE_NOT_FOUND.also(
+    "the checkpoint that was read of {table} is gone or was written again, and the log does not hold that version any "
+    "more, so that the statistics of its files cannot be read: {reason}. Read the table again, or a newer version",
+)
 LOG_FILE_OF_CHANGES_NOT_FOUND = LOG_FILE_NOT_FOUND.also(
     "the log file of version {version} of {table} is gone, so changes from version {start} cannot be "
     "read; the first version left is {earliest}",

@@ -98,6 +98,14 @@ REGEX_OPT_SYNTAX_ERROR = ErrorCondition(
     "2201B",
     family="argument",
 )
+REPLACE_WHERE_IN_OVERWRITE = ErrorCondition(
+    "DELTA_REPLACE_WHERE_IN_OVERWRITE",
+    InvalidOptionError,
+    "42613",
+    "the option replaceWhere cannot go with overwrite(condition), which says itself what is replaced; leave one of "
+    "them out. Nothing was written",
+    family="argument",
+)
 REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
     InvalidOptionError,

@@ -27,6 +27,20 @@ CLUSTERING_COLUMN_NOT_FOUND = COLUMN_NOT_FOUND_IN_SCHEMA.also(
     "{table} has no column {columnName!r} to be clustered by; it has {columns:list}. Nothing was written",
     parameters=("columnName", "tableSchema"),
 )
+CLUSTERING_COLUMN_NOT_IN_NEW_TABLE = ErrorCondition(
+    "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
+    SchemaError,
+    "0A000",
+    "the new table {table} has no column {column} to be clustered by; it has {columns:list}. Nothing was written",
+    parameters=("column",),
+    family="parse",
+)
+ALL_PARTITION_COLUMNS = ErrorCondition(
+    "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
+    SchemaError,
+    "KD005",
+    "{table} cannot be partitioned by all of its columns: {columns:list}. Nothing was written",
+)
 COLUMN_DROPPED_TWICE = COLUMN_NOT_FOUND_IN_SCHEMA.also(
     "column {column} of {table} would be dropped twice. Nothing was changed",
     parameters=("column",),
@@ -86,11 +100,25 @@ DUPLICATE_COLUMNS_FOUND_PARTITION_COLUMNS = ErrorCondition(
     "{table} would be partitioned by the same column twice: {columns:list}. Nothing was written",
     parameters=("columns",),
 )
+ALL_COLUMNS_VOID = ErrorCondition(
+    "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
+    SchemaError,
+    "428GU",
+    "all columns of {table} would be void, {columns:list}, and no file can hold such rows; cast one to the type it "
+    "shall have. Nothing was written",
+)
 EMPTY_DATA = ErrorCondition(
     "DELTA_EMPTY_DATA",
     SchemaError,
     "428GU",
     "the data has no column that a new table at {table} could have. Nothing was written",
+)
+DUPLICATE_CLUSTER_BY = ErrorCondition(
+    "DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
+    SchemaError,
+    "42711",
+    "{table} would be clustered by {duplicateCols!r} twice. Nothing was written",
+    parameters=("duplicateCols",),
 )
 FAILED_TO_MERGE_FIELDS = ErrorCondition(
     "DELTA_FAILED_TO_MERGE_FIELDS",
@@ -203,6 +231,14 @@ NOT_A_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
 NOT_ONE_DATA_TYPE = PARSE_SYNTAX_ERROR.also(
     "{data_type!r} is not one data type",
 )
+UNEXPECTED_PARTITION_SCHEMA_FROM_USER = ErrorCondition(
+    "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+    SchemaError,
+    "KD009",
+    "{table} is partitioned by {catalogPartitionSchema} in the catalog, not by {userPartitionSchema}. Leave the "
+    "partition columns out: the catalog has them. Nothing was written",
+    parameters=("catalogPartitionSchema", "userPartitionSchema"),
+)
 NOT_A_PARTITION_SCHEMA = PARSE_SYNTAX_ERROR.also(
     "the partition schema {schema!r} is no list of columns",
 )
@@ -254,6 +290,11 @@ UNRESOLVED_COLUMN_OF_GENERATED = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
     "{generatedColumn}. Nothing was written.",
     parameters=("column", "generatedColumn"),
     error=PredicateError,
+)
+UNRESOLVED_COLUMN_OF_INSERT = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
+    "the INSERT into {table} names the column {objectName}, which is none of the table's: {proposal:list}. Nothing "
+    "was written",
+    parameters=("objectName", "proposal"),
 )
 UNRESOLVED_COLUMN_IN_PREDICATE = UNRESOLVED_COLUMN_WITH_SUGGESTION.also(
     "no column {column!r} in the table; {hint}",

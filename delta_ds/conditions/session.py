@@ -62,6 +62,22 @@ INSERT_LIST_ARITY_MISMATCH = INSERT_COLUMN_ARITY_MISMATCH.also(
     "the INSERT into {table} names {columns} columns ({names:list}), but the rows have {given}. Nothing was "
     "written",
 )
+INSERT_INTO_NO_PARTITION_COLUMN = ErrorCondition(
+    "NON_PARTITION_COLUMN",
+    SchemaError,
+    "42000",
+    "the PARTITION clause of the INSERT into {table} names {columnName}, which is none of its partition columns "
+    "{partition_columns:list}. Nothing was written",
+    parameters=("columnName",),
+)
+INSERT_PARTITION_COLUMN_IN_LIST = ErrorCondition(
+    "STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+    SchemaError,
+    "42713",
+    "the INSERT into {table} has a value for the partition column {staticName} in PARTITION, and again in its rows. "
+    "Nothing was written",
+    parameters=("staticName",),
+)
 INSERT_IF_PARTITION_NOT_EXISTS = ErrorCondition(
     "UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
     UnsupportedOperationError,
@@ -89,6 +105,10 @@ MISSING_DELTA_TABLE_NAME = MISSING_DELTA_TABLE.also(
     "Check the name, or use DeltaTable.forPath(spark, path)",
     parameters=("tableName",),
 )
+MISSING_DELTA_TABLE_OF_OTHERS = MISSING_DELTA_TABLE.also(
+    "{tableName!r} is a view, or a table of another source, and not a Delta table",
+    parameters=("tableName",),
+)
 MISSING_DELTA_TABLE_AT_PATH = MISSING_DELTA_TABLE.also(
     "`{table}` is not a Delta table: {reason}",
     error=NotADeltaTableError,
@@ -110,6 +130,9 @@ OPERATION_NOT_ALLOWED_DETAIL = ErrorCondition(
 )
 BUCKETS_NOT_ALLOWED = OPERATION_NOT_ALLOWED_DETAIL.also(
     "tables have no buckets, and {buckets} was asked for; CLUSTER BY does what they are for. Nothing was written",
+)
+VIEW_CANNOT_BE_CONVERTED = OPERATION_NOT_ALLOWED_DETAIL.also(
+    "{table} is a view, which cannot be converted to a Delta table. Nothing was written",
 )
 PACKAGE_CANNOT_BE_SHIPPED = ErrorCondition(
     "DELTA_PACKAGE_CANNOT_BE_SHIPPED",
@@ -152,6 +175,16 @@ TABLE_GONE_SINCE_ANALYSIS = SCHEMA_CHANGE_SINCE_ANALYSIS.also(
     "there is no table at {table} any more; the DataFrame was made when there was one",
     error=NotADeltaTableError,
 )
+SECRET_NOT_KNOWN = ErrorCondition(
+    "DELTA_SECRET_NOT_KNOWN",
+    InvalidOptionError,
+    "42616",
+    "the value of {option!r} has not come to this process: on Spark Connect it travels apart from the plan, with the "
+    "data source of the session that gave it. Call delta_ds.register(spark) in this session, and make the DataFrame "
+    "anew",
+    parameters=("option",),
+    family="argument",
+)
 SORT_BY_WITHOUT_BUCKETING = ErrorCondition(
     "SORT_BY_WITHOUT_BUCKETING",
     InvalidOptionError,
@@ -163,10 +196,21 @@ TABLE_OR_VIEW_ALREADY_EXISTS = ErrorCondition(
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     TableExistsError,
     "42P07",
-    "cannot create the table pydelta.`{path}`: {reason}",
+    "cannot create the table {relationName}: {reason}",
+    parameters=("relationName",),
 )
 TABLE_NAME_ALREADY_EXISTS = TABLE_OR_VIEW_ALREADY_EXISTS.also(
-    "cannot create the table {table}: a table or view of that name already exists",
+    "cannot create the table {relationName}: a table or view of that name already exists",
+    parameters=("relationName",),
+)
+UNREADABLE_MESSAGE = ErrorCondition(
+    "DELTA_UNREADABLE_MESSAGE",
+    UnsupportedOperationError,
+    "38000",
+    "what client and server of Spark Connect tell each other of a table is not readable ({reason}): install the same "
+    "version of delta-ds at both. Nothing of it was carried out",
+    parameters=("reason",),
+    family="state",
 )
 UNSUPPORTED_DEEP_CLONE = ErrorCondition(
     "DELTA_UNSUPPORTED_DEEP_CLONE",

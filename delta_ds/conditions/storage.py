@@ -67,3 +67,42 @@ UNREACHABLE = ErrorCondition(
     "({reason})",
     parameters=("path",),
 )
+NOT_IN_TABLE = ErrorCondition(
+    "DELTA_STORAGE_ERROR.NOT_IN_TABLE",
+    StorageError,
+    "58030",
+    "{path} is not taken for one of the {kind}: {reason}; {outcome}. Look where it leads and who put it there",
+    parameters=("path",),
+)
+NOT_A_FILE = ErrorCondition(
+    "DELTA_STORAGE_ERROR.NOT_A_FILE",
+    StorageError,
+    "58030",
+    "cannot read {path}: it is {what}, not a file, and is not opened, as reading it may never end. Put the file back, "
+    "or take away what lies in its place",
+    parameters=("path",),
+)
+LOGIN_IN_ADDRESS = ErrorCondition(
+    "DELTA_STORAGE_ERROR.LOGIN_IN_ADDRESS",
+    StorageError,
+    "58030",
+    "the address {address} begins with a login, `user:password@`, that does not end before the first `/`: write a `/` "
+    "of the password as %2F, or leave the login out and give it as options of the store",
+    parameters=("address",),
+)
+SECRET_IN_ADDRESS = ErrorCondition(
+    "DELTA_STORAGE_ERROR.SECRET_IN_ADDRESS",
+    StorageError,
+    "58030",
+    "the address {address} is followed by a signature or token, which would count as a part of its name: leave out "
+    "what follows it, and give what the store asks for as options ({how})",
+    parameters=("address",),
+)
+PARAMETERS_IN_ADDRESS = ErrorCondition(
+    "DELTA_STORAGE_ERROR.PARAMETERS_IN_ADDRESS",
+    StorageError,
+    "58030",
+    "the address {address} is followed by a `?` and parameters, which hold for one file and not for a table: leave "
+    "them out, and open the table by the address of its store, with the credentials as options",
+    parameters=("address",),
+)

@@ -32,9 +32,23 @@ CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA = ErrorCondition(
     ChangeDataError,
     "0AKDC",
     "Retrieving table changes of {table} between version {start} and {end} failed because of an "
-    "incompatible data schema at version {version}: {problem}. Read ranges on either side of the schema "
-    "change separately",
+    "incompatible data schema at version {version}: {problem}. Read from version {start} to {before}, and from "
+    "version {change} to {end}, separately",
     family="state",
+)
+CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE = ErrorCondition(
+    "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+    ChangeDataError,
+    "0AKDC",
+    "Retrieving table changes of {table} between version {start} and {end} failed because of an "
+    "incompatible schema change at version {version}: {problem}. Read from version {start} to {before}, and from "
+    "version {change} to {end}, separately",
+    family="state",
+)
+CHANGES_OF_OTHER_COLUMN_MAPPING = CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE.also(
+    "the changes of version {version} of {table} cannot be read: it takes away files in which {columns:list} have "
+    "other names, as it switches column mapping on or off. Read from the version after it on, and compare versions "
+    "{before} and {version} for what it changed",
 )
 DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE = ErrorCondition(
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",

@@ -25,6 +25,11 @@ ADD_CONSTRAINTS_TO_CLONE = ADD_CONSTRAINTS.also(
     "there are. Nothing was written",
     parameters=("property",),
 )
+CONVERSION_UNSUPPORTED_CONSTRAINT = ADD_CONSTRAINTS.also(
+    "{table} cannot be converted with {property}, a CHECK constraint: its rows were never checked for it. Unset the "
+    "property, convert the table, then add the constraint, which checks the rows there are. Nothing was written",
+    parameters=("property",),
+)
 ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED = ErrorCondition(
     "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
     UnsupportedOperationError,
@@ -33,11 +38,18 @@ ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED = ErrorCondition(
     "Nothing was written",
     parameters=("table",),
 )
-ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED = ErrorCondition(
+ALTER_TABLE_SET_CLUSTERING = ErrorCondition(
     "DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
     InvalidOptionError,
     "42000",
     "{key} cannot be set: a table supports it when it is clustered. Use clusterBy. Nothing was written",
+    parameters=("tableFeature",),
+)
+CREATE_TABLE_SET_CLUSTERING = ErrorCondition(
+    "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+    InvalidOptionError,
+    "42000",
+    "{key} cannot be given: a table supports it when it is clustered. Use clusterBy. Nothing was written",
     parameters=("tableFeature",),
 )
 CANNOT_REPLACE_MISSING_TABLE = ErrorCondition(

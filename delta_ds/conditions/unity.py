@@ -27,6 +27,14 @@ UNITY_INVALID_NAME = ErrorCondition(
     parameters=("name",),
     family="argument",
 )
+UNITY_INVALID_TOKEN = ErrorCondition(
+    "DELTA_UNITY_INVALID_TOKEN",
+    InvalidOptionError,
+    "42616",
+    "the token of Unity Catalog holds what no token can: a line break, a control character or a letter beyond ASCII; "
+    "give it without, as coordinatorToken, in the catalog's settings, or as DELTA_DS_UNITY_TOKEN",
+    family="argument",
+)
 UNITY_TOKEN_REFUSED = ErrorCondition(
     "DELTA_UNITY_TOKEN_REFUSED",
     StorageError,

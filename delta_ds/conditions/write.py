@@ -65,6 +65,16 @@ REPLACE_WHERE_MISMATCH = ErrorCondition(
     "(replaceWhere). {message}",
     parameters=("replaceWhere", "message"),
 )
+REPLACE_WHERE_OF_OTHER_LAYOUT = ErrorCondition(
+    "DELTA_REPLACE_WHERE_OF_OTHER_LAYOUT",
+    InvalidOptionError,
+    "42613",
+    "version {version} of {table} cannot be replaced with replaceWhere: files with the rows that stay would not be "
+    "read as they are, as {reason}. Name the same columns, types, partitioning and column mapping as the table has, "
+    "or replace all of it. Nothing was written",
+    parameters=("table", "version", "reason"),
+    family="argument",
+)
 REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET = ErrorCondition(
     "DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
     InvalidOptionError,

@@ -1,10 +1,14 @@
-"""`JsonFormatter`: log lines as JSON, one object a line, for whatever collects logs."""
+"""`JsonFormatter`: log lines as JSON, one object a line, for whatever collects logs; and lines that nobody collects."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
+
+from delta_ds.events.record import redacted
 
 
 class JsonFormatter(logging.Formatter):
@@ -33,8 +37,37 @@ class JsonFormatter(logging.Formatter):
         else:
             body |= {"event": event, "fields": getattr(record, "fields", {})}
         body["process"] = record.process
-        if record.exc_info and record.exc_info[0] is not None:
-            body["exception"] = self.formatException(record.exc_info)
-        elif record.exc_text:
+        if record.exc_text:
             body["exception"] = record.exc_text
+        elif record.exc_info and record.exc_info[0] is not None:
+            body["exception"] = redacted(self.formatException(record.exc_info))
         return json.dumps(body, default=str)
+
+
+@contextmanager
+def undirected_lines(shown: Callable[[str], str]) -> Iterator[None]:
+    """In a block, say how lines look that `logging` prints by itself, as nobody has said where they go.
+
+    Parameters
+    ----------
+    shown
+        Makes one line as it is printed of one as it was logged.
+    """
+    fallback = logging.lastResort
+    before = None if fallback is None else fallback.formatter
+    if fallback is not None:
+        fallback.setFormatter(_LineFormatter(shown))
+    try:
+        yield
+    finally:
+        if fallback is not None:
+            fallback.setFormatter(before)
+
+
+class _LineFormatter(logging.Formatter):
+    def __init__(self, shown: Callable[[str], str]) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(self._shown, super().format(record).split("\n")))

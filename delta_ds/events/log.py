@@ -37,6 +37,12 @@ CHECKPOINT_PASSED_OVER = Event(
     "a checkpoint cannot be read; an older one and the commits since serve",
     "write a new one by `checkpoint()`; `fsck` tells what is wrong with the old one",
 )  # fmt: skip
+CHECKPOINT_READ_ANEW = Event(
+    "checkpoint_read_anew", logging.INFO, ("table", "reason"),
+    "a checkpoint was written again or deleted since it was read; what was still needed of it is read"
+    " from what the log holds now",
+    "nothing; where it comes often, write checkpoints less often",
+)  # fmt: skip
 CHECKPOINT_WRITTEN = Event(
     "checkpoint_written", logging.INFO, ("table", "version", "actions", "bytes", "files"),
     "a checkpoint was written",

@@ -17,6 +17,11 @@ GENERATED_COLUMN_NOT_USED_FOR_PRUNING = Event(
     "partition",
     "filter by the partition column itself",
 )  # fmt: skip
+OPTION_PASSED_OVER = Event(
+    "option_passed_over", logging.WARNING, ("option", "kind", "hint"),
+    "an option is none of this source's, and has no effect",
+    "leave it out; `spark.pydelta.unknownOptions` says whether such options are refused",
+)  # fmt: skip
 PRUNING_NOT_EVALUATED = Event(
     "pruning_not_evaluated", logging.WARNING, ("expression", "reason"),
     "a filter on partition columns could not be evaluated; no file is skipped by it",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
+import traceback
 from typing import Any
 
 from delta_ds.exceptions import DeltaError
@@ -12,29 +14,15 @@ from delta_ds.exceptions import DeltaError
 LOGGER = logging.getLogger("delta_ds")
 _FRAME_OF_CALLER = 3
 
-# What follows such a name, or stands before the host of an address, is nobody's business.
-_SECRETS = re.compile(
-    r"(?P<name>\b[\w.-]*(?:secret|token|passw(?:or)?d|accountkey|account[._-]key|sharedaccesskey|signature|credential)"
-    r"[\w.-]*|\bsig)(?P<equals>\"?'?\s*[=:]\s*\"?'?)(?P<value>[^\s&;,\"'})]+)"
-    r"|(?P<scheme>\b[a-z][a-z0-9+.-]*://)(?P<user>[^\s/@:]+:[^\s/@]+)@",
-    re.IGNORECASE,
-)
-_HINTS = re.compile(r"secret|token|passw|key|sig|credential|://", re.IGNORECASE)
 _READS_AS_OTHER = re.compile(r"null|true|false|-?[0-9.].*")
 _BARE = re.compile(r"[^\s\"'=\\]+")
 
 
 def redacted(text: str) -> str:
     """A text without passwords, keys, tokens and signatures, as far as their names or places tell them."""
-    if _HINTS.search(text) is None:
-        return text
-    return _SECRETS.sub(_hide, text)
+    from delta_ds.redaction import redacted as by_names
 
-
-def _hide(found: re.Match[str]) -> str:
-    if found["scheme"] is not None:
-        return f"{found['scheme']}***@"
-    return f"{found['name']}{found['equals']}***"
+    return by_names(text)
 
 
 class Event:
@@ -89,10 +77,16 @@ class Event:
 
     def _tell(self, values: dict[str, Any], trace: bool) -> None:
         fields = {name: _plain(value) for name, value in values.items()}
-        LOGGER.log(
-            self.level, Line(self.name, fields), exc_info=trace, stacklevel=_FRAME_OF_CALLER,
-            extra={"event": self.name, "fields": fields},
+        file, line, function, _ = LOGGER.findCaller(stacklevel=_FRAME_OF_CALLER)
+        failure = sys.exc_info() if trace else None
+        record = LOGGER.makeRecord(
+            LOGGER.name, self.level, file, line, Line(self.name, fields), (), failure, function,
+            {"event": self.name, "fields": fields},
         )  # fmt: skip
+        if failure is not None:
+            # Handlers take this text in place of one that they would make of the error.
+            record.exc_text = redacted("".join(traceback.format_exception(*failure)).rstrip("\n"))
+        LOGGER.handle(record)
 
 
 def _plain(value: Any) -> Any:

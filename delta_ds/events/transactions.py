@@ -36,6 +36,11 @@ MIXED_DATA_CHANGE = Event(
     "some file actions of a commit change rows and others only rearrange them",
     "set `dataChange` alike in all actions of a commit",
 )  # fmt: skip
+PROPERTY_PASSED_OVER = Event(
+    "property_passed_over", logging.WARNING, ("table", "property", "version"),
+    "a table property is given to a write of a table that is there, and has no effect",
+    "set it with `DeltaTable.setProperties` or ALTER TABLE, or leave it out",
+)  # fmt: skip
 ORPHAN_FILES_LEFT = Event(
     "orphan_files_left", logging.WARNING, ("table", "reason", "folder"),
     "files of a write that failed could not be deleted",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeGuard, TypeVar, cast
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel import features
@@ -238,6 +238,7 @@ class Metadata:
             or not _is_text_list(columns)
             or not isinstance(configuration, Mapping)
             or not isinstance(form, Mapping)
+            or not isinstance(form.get("options") or {}, (Mapping, list))
         ):
             raise CorruptLogFileError(f"the metaData action in {where} is malformed")
         created = action.get("createdTime")
@@ -246,9 +247,9 @@ class Metadata:
             schema,
             tuple(columns),
             {str(k): str(v) for k, v in configuration.items() if v is not None},
-            action.get("name"),
-            action.get("description"),
-            created if isinstance(created, int) else None,
+            _text(action, "name", where),
+            _text(action, "description", where),
+            created if is_long(created) else None,
             str(form.get("provider") or "parquet"),
         )
 
@@ -273,6 +274,21 @@ class Metadata:
         if self.created_time is not None:
             body["createdTime"] = self.created_time
         return body
+
+
+def is_long(value: Any) -> TypeGuard[int]:
+    """Whether a value of JSON is a whole number of 64 bits, as all numbers of actions are."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def counted_rows(stats: Any) -> int | None:
+    """The rows of a file by the text of its statistics, deleted ones included; None where that does not say."""
+    try:
+        found = parse_json(stats) if stats else None
+    except (ValueError, TypeError):
+        return None
+    count = found.get("numRecords") if isinstance(found, dict) else None
+    return count if is_long(count) and count >= 0 else None
 
 
 def without(body: B, *names: str) -> B:
@@ -308,7 +324,7 @@ def clustering_paths(domains: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
         found = tuple((column,) if isinstance(column, str) else tuple(column) for column in columns)
     except (ValueError, AttributeError, TypeError):
         found = ((0,),)
-    if not all(isinstance(name, str) for path in found for name in path):
+    if not all(path and all(isinstance(name, str) for name in path) for path in found):
         raise CorruptLogFileError(
             f"the metadata domain {CLUSTERING_DOMAIN} does not name columns: {text!r:.200}. Set the clustering "
             "columns anew with ALTER TABLE ... CLUSTER BY, by an engine that still reads it"
@@ -321,6 +337,15 @@ def _integer(action: Mapping[str, Any], key: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise CorruptLogFileError(f"{key} of the protocol action in {where} is {value!r}, not a number")
     return value
+
+
+def _text(action: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = action.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise CorruptLogFileError(f"{key} of the metaData action in {where} is {value!r:.80}, not a text")
 
 
 def _names(action: Mapping[str, Any], key: str, where: str) -> frozenset[str] | None:

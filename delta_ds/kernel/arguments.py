@@ -134,12 +134,21 @@ def _checking(method: Callable[..., Any], called: str, rules: Mapping[str, Any])
             if kinds is not None and not any(fits(value) for fits, _ in kinds):
                 wanted = [text for _, text in kinds]
                 raise TypeError(
-                    f"{called}(): {name} must be {' or '.join(wanted)}, not {type(value).__name__}: {value!r:.100}"
+                    f"{called}(): {name} must be {' or '.join(wanted)}, not {type(value).__name__}{_shown(name, value)}"
                     + (_advice(value) if "a pyarrow.Table" in wanted else "")
                 )
         return method(self, *args, **more)
 
     return run
+
+
+def _shown(name: str, value: Any) -> str:
+    """A value as a message shows it; never one that should have been options, which may be secrets."""
+    if name.endswith("options"):
+        return ""
+    from delta_ds.redaction import redacted
+
+    return f": {redacted(repr(value))[:100]}"
 
 
 def _advice(value: Any) -> str:

@@ -114,14 +114,32 @@ def flags(column: pa.ChunkedArray | pa.Array) -> Any:
     return np.unpackbits(bits, bitorder="little")[values.offset : values.offset + len(values)].view(bool)
 
 
-def fields_of(values: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
-    """The fields of a wanted struct type out of another one's values: cast where there, else nulls."""
+def field_of(structs: Any, name: str) -> Any:
+    """The field of a name in structs, array or chunked array.
+
+    Not by the name itself: Arrow takes one that begins with a dot or a bracket for a path.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        There is no such field, or more than one.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    place = structs.type.get_field_index(name)
+    if place < 0:
+        raise pa.ArrowInvalid(f"no one field {name!r} in {structs.type}")
+    return pc.struct_field(structs, place)
+
+
+def fields_of(values: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
+    """The fields of a wanted struct type out of another one's values: cast where there, else nulls."""
+    import pyarrow as pa
+
     present = {f.name for f in values.type}
     return [
-        pc.struct_field(values, f.name).cast(f.type) if f.name in present else pa.nulls(len(values), f.type)
+        field_of(values, f.name).cast(f.type) if f.name in present else pa.nulls(len(values), f.type)
         for f in wanted
     ]
 

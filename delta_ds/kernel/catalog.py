@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from delta_ds.conditions.coordination import NOT_CATALOG_MANAGED, UNMANAGED_TABLE_THERE
+from delta_ds.conditions.coordination import (
+    COORDINATOR_KEEPS_NO_SECRETS,
+    NOT_CATALOG_MANAGED,
+    UNMANAGED_TABLE_THERE,
+)
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.arguments import checked
 from delta_ds.kernel.delta_log import DeltaLog
@@ -24,6 +28,7 @@ from delta_ds.kernel.storage.store_options import (
     SecretOptions,
     without_coordinator,
 )
+from delta_ds.kernel.storage.store_secrets import may_be_secret
 
 _OF_STORE = "storage."
 
@@ -104,7 +109,7 @@ class Catalog:
         Raises
         ------
         InvalidOptionError
-            The name or location is taken, or an operation is not known.
+            The name or location is taken, an operation is not known, or an option may be secret.
         StorageError
             There is a table at the location already; or the coordinator does not answer.
 
@@ -115,10 +120,18 @@ class Catalog:
         >>> tables.create("main.sales.refunds", "/data/refunds", allows=["optimize"])
         DeltaLog('/data/refunds')
         """
+        self._check_no_secrets(name, storage_options or {})
         if location is not None:
             self._check_free(location, storage_options or {})
         table = self._coordinator.create(name, location, storage_options=storage_options, allows=allows)
         return self._log(table)
+
+    def _check_no_secrets(self, table: str, storage_options: Mapping[str, Any]) -> None:
+        for option, value in storage_options.items():
+            if may_be_secret(option, value):
+                raise COORDINATOR_KEEPS_NO_SECRETS(
+                    option=option, coordinator=self._coordinator.describe(), table=table
+                )
 
     def _check_free(self, location: str, storage_options: Mapping[str, Any]) -> None:
         plain = open_storage(location, {**storage_options, **without_coordinator(self._options)})

@@ -388,11 +388,16 @@ def _misnamed_error(given: Mapping[str, Any]) -> InvalidOptionError:
     """The error of what was given by name and is no parameter of a write: options, as a rule."""
     import difflib
 
+    from delta_ds.kernel.options.parsing import is_of_store
     from delta_ds.kernel.options.write import WRITE_OPTIONS
 
     known = {option.name.lower(): option.name for option in WRITE_OPTIONS}
     near = {n: difflib.get_close_matches(n.lower(), [*known, "rows", "mode", "options"], n=1) for n in given}
-    meant = {known.get(found[0], found[0]): given[name] for name, found in near.items() if found}
+    meant = {
+        known.get(found[0], found[0]): "..." if is_of_store(name) else given[name]
+        for name, found in near.items()
+        if found
+    }
     hint = f"; did you mean options={meant}?" if meant else "."
     return InvalidOptionError(
         f"DeltaLog.write() has no parameter {', '.join(map(repr, given))}: options of a write are given as "

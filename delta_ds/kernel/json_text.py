@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+
+_HALF_A_LETTER = re.compile("[\ud800-\udfff]")
+# As JSON spells one; two of them may make a letter.
+_SPELLED = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str | bytes, **hooks: Any) -> Any:
     """The value of a JSON text; numbers that are too long, and nesting that is too deep, are errors like any other.
+
+    Halves of surrogate pairs, which JSON can spell and no encoding has, become U+FFFD.
 
     Parameters
     ----------
@@ -20,9 +27,22 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
         The text is not JSON, not UTF-8, or not for machines of finite size.
     """
     try:
-        return json.loads(text, **hooks)
+        if isinstance(text, bytes):
+            text = str(text, "utf-8-sig")
+        value = json.loads(text, **hooks)
+        return _of_whole_letters(value) if _SPELLED.search(text) is not None else value
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def _of_whole_letters(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF_A_LETTER.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_of_whole_letters(key): _of_whole_letters(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_of_whole_letters(item) for item in value]
+    return value
 
 
 def to_json(value: Any) -> str:

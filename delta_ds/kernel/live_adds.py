@@ -43,13 +43,15 @@ def live_adds(snapshot: Snapshot, paths: pa.Array | None = None) -> Iterator[pa.
     Raises
     ------
     LogError
-        A file of the log is damaged.
+        A file of the log is damaged, or gone, and no others serve.
+    DataFileError
+        A file without a size in the log is not there either.
     """
     import pyarrow.compute as pc
 
     from delta_ds.kernel.log.checkpoint_write.state import CheckpointState
 
-    state = CheckpointState(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
+    state = CheckpointState.of_version(snapshot.storage, snapshot.segment, time.time_ns() // 1_000_000)
     for rows in state.file_actions(parsed_statistics=False):
         if rows.kind == "add" and rows.table.num_rows:
             table = rows.table

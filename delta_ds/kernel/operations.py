@@ -33,6 +33,9 @@ class Operation:
         Whether it is tried again on top of what others committed first; False: it must be the very next commit.
     copies_files
         Whether it commits files with the statistics that another table or version had of them.
+    takes_description
+        Whether files come and go with the description that they had, of another table or version: columns may be
+        others then, also under a change feed, whose readers are told of that.
     checkpoints
         Whether a checkpoint follows at once, whatever the table's interval.
     """
@@ -44,6 +47,7 @@ class Operation:
     may_lower_protocol: bool = False
     rebased: bool = True
     copies_files: bool = False
+    takes_description: bool = False
     checkpoints: bool = False
 
     def __str__(self) -> str:
@@ -69,11 +73,18 @@ REPLACE_TABLE = _replacing("REPLACE TABLE")
 REPLACE_TABLE_AS_SELECT = _replacing("REPLACE TABLE AS SELECT")
 CREATE_OR_REPLACE_TABLE = _replacing("CREATE OR REPLACE TABLE")
 CREATE_OR_REPLACE_TABLE_AS_SELECT = _replacing("CREATE OR REPLACE TABLE AS SELECT")
-CLONE = Operation("CLONE", changes_data=True, rebased=False, copies_files=True)
+CLONE = Operation("CLONE", changes_data=True, rebased=False, copies_files=True, takes_description=True)
 # The commit of a conversion is as long as a checkpoint, and slower to read.
 CONVERT = Operation("CONVERT", changes_data=True, rebased=False, copies_files=True, checkpoints=True)
 # Goes back to features of then only where its caller allows that.
-RESTORE = Operation("RESTORE", changes_data=True, may_lower_protocol=True, rebased=False, copies_files=True)
+RESTORE = Operation(
+    "RESTORE",
+    changes_data=True,
+    may_lower_protocol=True,
+    rebased=False,
+    copies_files=True,
+    takes_description=True,
+)
 
 # Files, with the rows as they are
 OPTIMIZE = Operation("OPTIMIZE")

@@ -198,8 +198,8 @@ RANDOMIZE_FILE_PREFIXES = TableProperty(
     "data files lie in folders of random names in place of folders of partitions",
 )  # fmt: skip
 RANDOM_PREFIX_LENGTH = TableProperty(
-    "delta.randomPrefixLength", "2", integer(1), "write",
-    "how many characters the names of random folders have",
+    "delta.randomPrefixLength", "2", integer(1, 255), "write",
+    "how many characters the names of random folders have; no file system has longer names than 255",
 )  # fmt: skip
 TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
     "delta.targetFileSize", None, SIZE, "write",
@@ -209,10 +209,9 @@ TUNE_FILE_SIZES_FOR_REWRITES: TableProperty[bool | None] = TableProperty(
     "delta.tuneFileSizesForRewrites", None, BOOLEAN, "nothing",
     "smaller files for tables that are often rewritten",
 )  # fmt: skip
-WRITE_PARTITION_COLUMNS_TO_PARQUET: TableProperty[bool | None] = TableProperty(
-    "delta.writePartitionColumnsToParquet", None, BOOLEAN, "write",
-    "data files hold the partition columns as well; without it, where `delta.randomizeFilePrefixes` takes them out of "
-    "the paths, from which some engines take them",
+WRITE_PARTITION_COLUMNS_TO_PARQUET = TableProperty(
+    "delta.writePartitionColumnsToParquet", "true", BOOLEAN, "write",
+    "data files hold the partition columns as well, so that they can be read whatever becomes of the partitioning",
 )  # fmt: skip
 ENABLE_MATERIALIZE_PARTITION_COLUMNS = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature", "false", BOOLEAN, "write",

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.events import log as events
-from delta_ds.exceptions import LogError, VersionNotFoundError
 from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.arguments import checked, internal
 from delta_ds.kernel.card import Card, Shown, listed, size_text, table_of
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
-from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.log.file_selection import select_files
+from delta_ds.kernel.log.file_selection import SelectedFiles, select_files
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.replay import Base, FoundActions, State, load_state, load_table_state
-from delta_ds.kernel.log.segment import Checkpoint, LogFileGoneError, LogSegment, find_segment
+from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment, find_segment, with_fallback
 from delta_ds.kernel.protocol_checks import check_managed
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.storage.filesystem import Storage
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
     from delta_ds.kernel.plot.plots import Plots
     from delta_ds.kernel.scan.scan import Scan
 
-_T = TypeVar("_T")
-
 # With fewer commits and a smaller checkpoint to look through, reading them is as quick as trusting a checksum file.
 _CHECKSUM_PAYS_COMMITS = 16
 _CHECKSUM_PAYS_BYTES = 1 << 20
+# So often a checkpoint that is written again meanwhile is looked through from its start.
+_SELECTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ class Snapshot(Shown):
             cache.store(self.storage, segment, state, sum(f.end > since for f in segment.commits))
             return state
 
-        state = _with_fallback(self.storage, self.segment, replay)[1]
+        state = with_fallback(self.storage, self.segment, replay)[1]
         self._opened = OpenedVersion(self.table_state)
         return state
 
@@ -242,18 +241,23 @@ class Snapshot(Shown):
         LogError
             As `state`.
         """
-        if not self._state_at_hand:
-            try:
-                selected = select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
-            except (UnreadableCheckpointError, LogFileGoneError) as error:
-                # Replay knows what else the log may still have.
-                events.STREAM_GIVEN_UP.log(table=self.storage.url, reason=error)
-            else:
-                if selected is not None:
-                    self._check_description(selected.table)
-                    return selected.files
+        selected = None if self._state_at_hand else self._select(keep)
+        if selected is not None:
+            self._check_description(selected.table)
+            return selected.files
         files = self.live_files()
         return files.take(keep(files))
+
+    def _select(self, keep: FileFilter, attempt: int = 1) -> SelectedFiles | None:
+        """See `file_selection.select_files`; also None where replay has to find out what else the log still has."""
+        try:
+            return select_files(self.storage, self.segment, self._opened.found, keep, self._kept)
+        except (UnreadableCheckpointError, LogFileGoneError) as error:
+            if isinstance(error, CheckpointReplacedError) and attempt < _SELECTIONS:
+                events.CHECKPOINT_READ_ANEW.log(table=self.storage.url, reason=error)
+                return self._select(keep, attempt + 1)
+            events.STREAM_GIVEN_UP.log(table=self.storage.url, reason=error)
+            return None
 
     @cached_property
     def statistics_count_nan(self) -> bool:
@@ -536,7 +540,7 @@ def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
         See `DeltaLog.snapshot`.
     """
     started = time.perf_counter()
-    segment, opened = _with_fallback(storage, find_segment(storage, version), lambda s: _open(storage, s))
+    segment, opened = with_fallback(storage, find_segment(storage, version), lambda s: _open(storage, s))
     snapshot = Snapshot(storage, segment, opened)
     if listeners.is_wanted(SnapshotReport):
         _report(snapshot, None, opened.base, started)
@@ -557,38 +561,6 @@ def _report(snapshot: Snapshot, files: int | None, base: Base | None, started: f
             seconds=time.perf_counter() - started,
         )
     )
-
-
-def _with_fallback(
-    storage: Storage, segment: LogSegment, action: Callable[[LogSegment], _T]
-) -> tuple[LogSegment, _T]:
-    """Do something with a segment, and with another one of its version if that fails for a file of the log.
-
-    An unreadable checkpoint is passed over for an older one, as long as the log reaches back to one or to
-    version 0. A file that vanished between listing and reading is looked for once more: clean-up may have
-    put a checkpoint in its place.
-    """
-    rejected: list[Checkpoint] = []
-    problem: LogError | None = None
-    while True:
-        try:
-            return segment, action(segment)
-        except UnreadableCheckpointError as error:
-            if segment.checkpoint is None:
-                raise
-            events.CHECKPOINT_PASSED_OVER.log(
-                table=storage.url, version=segment.checkpoint.version, reason=error
-            )
-            problem = problem or error
-            rejected.append(segment.checkpoint)
-        except LogFileGoneError as error:
-            if isinstance(problem, LogFileGoneError):
-                raise
-            problem = error
-        try:
-            segment = find_segment(storage, segment.version, rejected)
-        except (LogError, VersionNotFoundError):
-            raise problem from None
 
 
 def _checksum_pays(segment: LogSegment) -> bool:

@@ -1,7 +1,8 @@
-"""Progress of long work as one line on a terminal: how much, how fast, how much longer."""
+"""What a terminal is shown: texts of strangers spelled out, and the progress of long work as one line."""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,10 +18,37 @@ if TYPE_CHECKING:
 # What is done sooner needs no line.
 _FROM_S = 1.0
 _CLEAR = "\r\x1b[K"
+# What steers a terminal (C0, C1), turns the direction or the line of what is read, or has no bytes in UTF-8.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 _lock = threading.Lock()
 _is_line_there = False
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+def visible(text: str, pattern: str = "\\x{:02x}") -> str:
+    r"""A text as a terminal may be shown it: what would steer the terminal is spelled out.
+
+    Parameters
+    ----------
+    text
+        One line: line feeds are spelled out as well.
+    pattern
+        How characters below U+0100 are spelled; others are `\uNNNN`.
+
+    >>> print(visible("\x1b[2Jall is well\u202e"))
+    \x1b[2Jall is well\u202e
+    """
+    if text.isascii() and text.isprintable():
+        return text
+
+    def spelled(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return (pattern if code < 0x100 else "\\u{:04x}").format(code)
+
+    return _STEERING.sub(spelled, text)
 
 
 @contextmanager
@@ -55,7 +83,7 @@ def show(report: ProgressReport, running_s: float) -> None:
     if running_s < _FROM_S:
         return
     with _lock:
-        sys.stderr.write(_CLEAR + line_of(report))
+        sys.stderr.write(_CLEAR + visible(line_of(report)))
         sys.stderr.flush()
         _is_line_there = True
 

@@ -19,6 +19,8 @@ _INTERVAL_UNITS = {
     "minute": timedelta(minutes=1), "second": timedelta(seconds=1),
     "millisecond": timedelta(milliseconds=1), "microsecond": timedelta(microseconds=1),
 }  # fmt: skip
+# All numbers of a log have 64 bits.
+_LARGEST = (1 << 63) - 1
 _SIZE_UNITS = ("", "k", "m", "g", "t", "p")
 _SIZE = re.compile(r"([0-9]+)\s*(|b|[kmgtp]b?)", re.IGNORECASE)
 _INTERVAL_PART = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,9})?)\s+([a-z]+)\s*")
@@ -77,7 +79,7 @@ def parse_size(text: str) -> int:
     """A size in bytes, or with a unit as in `128m` or `1gb`; raises `ValueError` otherwise."""
     match = _SIZE.fullmatch(text.strip())
     size = int(match[1]) * 1024 ** _SIZE_UNITS.index(match[2].lower().rstrip("b")) if match else 0
-    if size <= 0:
+    if not 0 < size <= _LARGEST:
         raise ValueError("it is a size in bytes, or with a unit as in 128m")
     return size
 
@@ -89,7 +91,7 @@ TEXT = ValueType("text", str)
 
 
 def integer(low: int, high: int | None = None) -> ValueType[int]:
-    """Whole numbers within bounds, both inclusive; `high` None: no upper bound."""
+    """Whole numbers within bounds, both inclusive; `high` None: as far as 64 bits reach."""
     bounds = f"from {low}" + ("" if high is None else f" to {high}")
 
     def parse(text: str) -> int:
@@ -98,7 +100,7 @@ def integer(low: int, high: int | None = None) -> ValueType[int]:
             number = int(text)
         except ValueError:
             raise ValueError(wanted) from None
-        if number < low or (high is not None and number > high):
+        if not low <= number <= (_LARGEST if high is None else high):
             raise ValueError(wanted)
         return number
 

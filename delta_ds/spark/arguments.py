@@ -10,14 +10,17 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, Union, cast
 
 from delta_ds.exceptions import InvalidArgumentError
+from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.redaction import redacted
 from delta_ds.spark.errors import delta_errors, each_method
 from delta_ds.spark.job_failures import failed_jobs
 from delta_ds.spark.origin import of_session
+from delta_ds.spark.session_kind import kind_of
 
 _C = TypeVar("_C", bound=type)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -37,7 +40,7 @@ def public(function: _F) -> _F:
         try:
             with delta_errors():
                 check_arguments(function, arguments, keywords)
-            with delta_errors(), failed_jobs(_call_label(function, arguments)), _origin(arguments):
+            with delta_errors(), failed_jobs(_call_label(function, arguments)), _of_session(arguments):
                 return function(*arguments, **keywords)
         except Exception:
             unfinished = getattr(arguments[0], "_unfinished", None) if arguments else None
@@ -48,11 +51,27 @@ def public(function: _F) -> _F:
     return cast(_F, called)
 
 
-def _origin(arguments: Sequence[Any]) -> AbstractContextManager[None]:
-    """Commits are made by the session of the object that is called, where it has one."""
+@contextmanager
+def _of_session(arguments: Sequence[Any]) -> Iterator[None]:
+    """Commits are made by the session of the object that is called, where it has one, and columns are those of it."""
     owner = arguments[0] if arguments else None
     spark = getattr(getattr(owner, "_handle", None), "spark", None) or getattr(owner, "_spark", None)
-    return nullcontext() if spark is None else of_session(spark)
+    kind = spark or getattr(owner, "_df", None) or next(filter(_is_of_spark, arguments[:2]), None)
+    with (
+        nullcontext() if kind is None else kind_of(kind),
+        nullcontext() if spark is None else of_session(spark),
+    ):
+        yield
+
+
+def _is_of_spark(value: Any) -> bool:
+    """Whether a value is a session or a DataFrame."""
+    return type(value).__module__.startswith("pyspark.sql.")
+
+
+def _is_session(value: Any) -> bool:
+    # One of Spark Connect has no base in common with a classic one.
+    return any(base.__name__ == "SparkSession" for base in type(value).__mro__)
 
 
 def _call_label(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
@@ -87,8 +106,9 @@ def check_arguments(
         for one in values:
             if not _fits(one, hint):
                 meant = [other for other in hints if other not in bound and _fits(one, hints[other])]
+                misfit = f"it is {type(one).__name__}" if _may_be_secret(name, one) else _misfit(one, hint)
                 raise InvalidArgumentError(
-                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {_misfit(one, hint)}"
+                    f"{name!r} of {function.__name__} needs to be {_type_label(hint)}, and {misfit}"
                     + (f"; it is one for {meant[0]!r}: {meant[0]}=..." if meant else ""),
                     parameters={
                         "arg_name": name,
@@ -137,6 +157,11 @@ def _fits(value: Any, hint: Any) -> bool:
     return _is(value, origin or hint)
 
 
+def _may_be_secret(name: str, value: Any) -> bool:
+    """Whether a value stands where options of a store belong, and is none of their dictionaries."""
+    return name.lower().endswith(("conf", "options")) and not isinstance(value, Mapping)
+
+
 def _misfit(value: Any, hint: Any) -> str:
     """What of a value is of another type than its annotation says."""
     for one in typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,):
@@ -146,16 +171,16 @@ def _misfit(value: Any, hint: Any) -> str:
                 if not _fits(key, inner[0]):
                     return f"its key {key!r} is {type(key).__name__}"
                 if not _fits(found, inner[1]):
-                    return f"its {key!r} is {found!r}, {type(found).__name__}"
-    return f"{value!r} is {type(value).__name__}"
+                    shown = "" if isinstance(key, str) and is_of_store(key) else f"{redacted(repr(found))}, "
+                    return f"its {key!r} is {shown}{type(found).__name__}"
+    return f"{redacted(repr(value))} is {type(value).__name__}"
 
 
 def _is(value: Any, kind: Any) -> bool:
     from pyspark.sql import SparkSession
 
     if kind is SparkSession:
-        # One of Spark Connect has no base in common with it.
-        return any(base.__name__ == kind.__name__ for base in type(value).__mro__)
+        return _is_session(value)
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
     return isinstance(value, kind)

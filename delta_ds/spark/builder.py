@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql.types import DataType as SparkDataType
@@ -32,6 +33,7 @@ from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
+from delta_ds.spark.session.writing import as_existing_name
 from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
@@ -328,17 +330,18 @@ class DeltaTableBuilder(Generic[_Table]):
             return self._create_named(self._name)
         if self._location is None:
             raise CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION()
-        run(
-            open_log(self._spark, self._location, self._options),
-            create.create_table,
-            StructType(tuple(self._fields)),
-            self._partitioning,
-            self._properties,
-            mode=self._mode,
-            description=self._comment,
-            cluster_by=self._clustering,
-            defaults=default_properties(settings.session_settings(self._spark)),
-        )
+        with as_existing_name(self._location) if self._mode == create.CREATE else nullcontext():
+            run(
+                open_log(self._spark, self._location, self._options),
+                create.create_table,
+                StructType(tuple(self._fields)),
+                self._partitioning,
+                self._properties,
+                mode=self._mode,
+                description=self._comment,
+                cluster_by=self._clustering,
+                defaults=default_properties(settings.session_settings(self._spark)),
+            )
         return self._table_of(open_handle(self._spark, self._location, self._options))
 
     def __repr__(self) -> str:
@@ -363,7 +366,7 @@ class DeltaTableBuilder(Generic[_Table]):
         place = place_of(self._spark, name, self._location, mode)
         known = place.entry is not None or place.is_there
         if known and self._mode == create.CREATE:
-            raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
+            raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
         if not known or self._mode != create.IF_NOT_EXISTS:
             table = NewTable(
                 mode=mode,

@@ -3,30 +3,30 @@
 A client of Spark Connect need not reach the table's storage, nor have the same machine, folders or credentials as the
 server, where rows are read and written. So calls on the log go there too, through a data source that is nothing but a
 way in: a command is the commit of a write without rows, which Spark runs once, on the driver; a question is the
-planning of a read.
+planning of a read. Both travel as data (`wire.py`): neither side runs code that the other has sent.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import pickle
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import WeakSet
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 
+from delta_ds.conditions.session import UNREADABLE_MESSAGE
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
-from delta_ds.kernel.transaction.origin import ORIGIN_KEY, carried
+from delta_ds.kernel.options.session_facts import ORIGIN
+from delta_ds.kernel.transaction.origin import carried
+from delta_ds.spark import wire
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors, with_error_parameters
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.origin import origin_of
+from delta_ds.spark.sealed import Sealed, is_registered, open_value, register_source, seal, seal_argument
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ _CALL = "call"
 _ORIGIN = "origin"
 # Spark keeps the plans of a session: without it, the same question would get the same answer again.
 _NONCE = "nonce"
-_MOMENT = "\0moment"
-
-_registered: WeakSet[SparkSession] = WeakSet()
 
 
 class ServerLog:
@@ -69,10 +66,9 @@ class ServerLog:
         Parameters
         ----------
         function
-            Of a module of this package, without effect: Spark may call it more than once. Its answer consists of
-            what JSON knows, and aware datetimes.
+            One that `wire.py` lists, without effect: Spark may call it more than once.
         arguments, keywords
-            Anything that can be pickled.
+            As the answer, anything that `wire.py` has a form for.
 
         Raises
         ------
@@ -82,7 +78,7 @@ class ServerLog:
         options = self._call(function, arguments, keywords)
         with delta_errors():
             (row,) = self._spark.read.format(FORMAT).options(**options).load().collect()
-        return json.loads(row[0], object_hook=_decode)
+        return wire.decode(row[0])
 
     def run(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
         """Call `function(log, *arguments, **keywords)` on the server, once; arguments as for `ask`.
@@ -101,11 +97,13 @@ class ServerLog:
     def _call(
         self, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
     ) -> dict[str, str]:
-        if self._spark not in _registered:
-            self._spark.dataSource.register(ServerSource)
-            _registered.add(self._spark)
-        call = base64.b64encode(pickle.dumps((function, arguments, keywords))).decode()
-        return {**self._options, "path": self._path, _CALL: call, _NONCE: uuid.uuid4().hex}
+        if not is_registered(self._spark, FORMAT):
+            register_source(self._spark, ServerSource)
+        told = tuple(seal_argument(self._spark, one) for one in arguments)
+        # Not as plain text: Spark shows options.
+        call = _folded(wire.encode((function, told, dict(keywords))))
+        sealed = seal(self._spark, {**self._options, "path": self._path}, FORMAT)
+        return {**sealed, _CALL: call, _NONCE: uuid.uuid4().hex}
 
 
 Log: TypeAlias = DeltaLog | ServerLog
@@ -137,18 +135,8 @@ def ask(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
 
 
 def fetch(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """As `ask`, for answers of any type that can be pickled."""
-    if isinstance(log, ServerLog):
-        text = log.ask(_pickle_answer, function, arguments, keywords)
-        return pickle.loads(zlib.decompress(base64.b64decode(text)))
-    return function(log, *arguments, **keywords)
-
-
-def _pickle_answer(
-    log: DeltaLog, function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]
-) -> str:
-    answer = function(log, *arguments, **keywords)
-    return base64.b64encode(zlib.compress(pickle.dumps(answer), 1)).decode()
+    """As `ask`, where the answer is a value of this package."""
+    return ask(log, function, *arguments, **keywords)
 
 
 def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
@@ -160,8 +148,11 @@ def run(log: Log, function: Callable[..., Any], *arguments: Any, **keywords: Any
 
 
 @with_error_parameters
-class ServerSource(DataSource):
+class ServerSource(DataSource, Sealed):
     """The data source through which `ServerLog` calls the server."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(self.opened(options))
 
     @classmethod
     def name(cls) -> str:
@@ -190,7 +181,7 @@ class _Question(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         # Here, and not in `read`: on the driver, where commands run too.
-        return [_Answer(json.dumps(_call_function(self._options), default=_encode))]
+        return [_Answer(wire.encode(_call_function(self._options)))]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
         assert isinstance(partition, _Answer)
@@ -212,10 +203,11 @@ class _Command(DataSourceWriter):
 
 
 def _call_function(options: Mapping[str, str]) -> Any:
-    function, arguments, keywords = pickle.loads(base64.b64decode(options[_CALL]))
+    function, arguments, keywords = wire.decode(_unfolded(options[_CALL]))
     table = {name: text for name, text in options.items() if name not in (_CALL, _NONCE, _ORIGIN)}
-    with carried({ORIGIN_KEY: options.get(_ORIGIN, "{}")}):
-        return function(_open(table), *arguments, **keywords)
+    opened = [open_value("an argument", one) for one in arguments]
+    with carried({ORIGIN: options.get(_ORIGIN, "{}")}):
+        return function(_open(table), *opened, **keywords)
 
 
 def _open(options: Mapping[str, str]) -> DeltaLog:
@@ -223,11 +215,12 @@ def _open(options: Mapping[str, str]) -> DeltaLog:
     return DeltaLog(parsed.path, parsed.storage_options)
 
 
-def _encode(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return {_MOMENT: value.isoformat()}
-    raise TypeError(f"an answer of the server holds {value!r}, which has no form in JSON")
+def _folded(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 1)).decode()
 
 
-def _decode(value: dict[str, Any]) -> Any:
-    return datetime.fromisoformat(value[_MOMENT]) if _MOMENT in value else value
+def _unfolded(text: str) -> str:
+    try:
+        return zlib.decompress(base64.b64decode(text, validate=True)).decode()
+    except (ValueError, zlib.error) as error:
+        raise UNREADABLE_MESSAGE(reason=error) from error

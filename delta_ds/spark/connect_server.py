@@ -74,10 +74,11 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     {'spark.master': 'local[2]'}
     """
     found = {}
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidOptionError(f"--conf takes NAME=VALUE, not {text!r}")
+            # Not shown: it may be the value without its name.
+            raise InvalidOptionError(f"--conf takes NAME=VALUE, and number {number} has no =")
         found[name] = value
     return found
 

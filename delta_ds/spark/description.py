@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField as SparkStructField
 
+from delta_ds.conditions.data import UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT
 from delta_ds.conditions.session import NEW_CHECK_CONSTRAINT_VIOLATION
-from delta_ds.exceptions import InvalidArgumentError
+from delta_ds.exceptions import InvalidArgumentError, UnsupportedFeatureError
 from delta_ds.kernel.alter import clustering, constraints, identity
 from delta_ds.kernel.alter import columns as alter_columns
 from delta_ds.kernel.alter import properties as alter_properties
@@ -404,6 +407,16 @@ class TableDescription:
         ...
         delta_ds...InvariantViolationError: [DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] ...
         """
+        try:
+            self._add_constraint(name, expression)
+        except UnsupportedFeatureError as error:
+            if error.condition == UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT.name:
+                # That rows which are there break it is told first, as far as Spark can tell.
+                with suppress(PySparkException):
+                    self._check(read(self._handle.spark, self._handle.options), name, expression)
+            raise
+
+    def _add_constraint(self, name: str, expression: str) -> None:
         spark, log = self._handle.spark, self._handle.log
         if isinstance(log, DeltaLog):
             constraints.add_constraint(

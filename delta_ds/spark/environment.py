@@ -21,6 +21,7 @@ from delta_ds.conditions.session import DATA_SOURCE_NOT_FOUND, PYTHON_WORKERS_WI
 from delta_ds.events.spark import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.records import dataclass
+from delta_ds.redaction import redacted
 from delta_ds.spark.engine import is_connect
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _last_line(error: Exception) -> str:
     """What a task raised, of all that Spark tells around it; else what Spark says first."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raised = [line.strip() for line in lines if re.match(r"\S*(Error|Exception)\b.*: ", line)]
-    return (raised[-1] if raised else lines[0])[:500]
+    return redacted(raised[-1] if raised else lines[0])[:500]
 
 
 def shipping(missing: set[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.spark.engine import is_connect
@@ -12,6 +13,30 @@ from delta_ds.spark.schema import quoted
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def active_in_jvm(spark: SparkSession) -> Iterator[None]:
+    """Within the block, a classic session is the active one of the JVM, for this thread; nothing on Spark Connect.
+
+    Where Spark looks a data source up by its name it asks the active session for those in Python. A thread that was
+    just begun has none, and another one may have another session.
+    """
+    if is_connect(spark):
+        yield
+        return
+    jvm = spark._jvm
+    assert jvm is not None
+    sessions = type(spark)._get_j_spark_session_class(jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def frame_of(spark: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
@@ -27,18 +52,12 @@ def frame_of(spark: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
     if is_connect(spark):
         return spark.createDataFrame(rows, schema)
     kind = type(spark)
-    jvm = spark._jvm
-    assert jvm is not None
-    sessions = kind._get_j_spark_session_class(jvm)
-    in_python, in_jvm = kind._activeSession, sessions.getActiveSession()
+    in_python = kind._activeSession
     try:
-        return spark.createDataFrame(rows, schema)
+        with active_in_jvm(spark):
+            return spark.createDataFrame(rows, schema)
     finally:
         kind._activeSession = in_python
-        if in_jvm.isDefined():
-            sessions.setActiveSession(in_jvm.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> DataFrame:

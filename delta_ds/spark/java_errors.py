@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from delta_ds.redaction import redacted
+
 _DEEPEST = 20
 _LONGEST = 500
 
@@ -70,9 +72,9 @@ def chain(java: Any) -> Iterator[Any]:
 
 
 def first_line(java: Any) -> str:
-    """The class of an exception, and the first line of its message."""
+    """The class of an exception, and the first line of its message, without what looks like a secret."""
     try:
-        text = str(java.toString()).strip().splitlines()[0]
+        text = redacted(str(java.toString()).strip().splitlines()[0])
     except (_py4j_error(), IndexError):
         return "the JVM does not answer any more"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -6,7 +6,7 @@ each key, and over these two, which stay where they are, show each the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.streaming import CHANGES_COLUMN_MISSING, NET_CHANGES_DUPLICATE_KEY
@@ -91,12 +91,18 @@ class _Netting:
     def __init__(
         self, changes: DataFrame, schema: StructType, data: StructType, keys: Sequence[str], table: str
     ) -> None:
-        self._changes = changes
+        from pyspark.sql import functions as F
+
         self._schema = schema
         self._data = data
-        self._keys = [quoted(key) for key in keys]
         self._plain_keys = list(keys)
         self._table = table
+        # Columns of the user get names that no column of ours has.
+        self._own = {name: f"c{at}" for at, name in enumerate(data.names)}
+        self._keys = [self._own[key] for key in keys]
+        self._changes = changes.select(
+            *(F.col(quoted(name)).alias(self._own.get(name, name)) for name in schema.names)
+        )
 
     def rows(self, net: Net) -> DataFrame:
         return self._latest() if net == "latest" else self._net()
@@ -123,7 +129,8 @@ class _Netting:
         from pyspark.sql import functions as F
 
         error = NET_CHANGES_DUPLICATE_KEY(table=self._table, keys=self._plain_keys, value="")
-        values = F.to_json(F.struct(*self._keys, COMMIT_VERSION), {"ignoreNullFields": "false"})
+        keys = [F.col(self._own[key]).alias(key) for key in self._plain_keys]
+        values = F.to_json(F.struct(*keys, COMMIT_VERSION), {"ignoreNullFields": "false"})
         return error_column(error, {"key": ReportedValue(values)})
 
     def _latest(self) -> DataFrame:
@@ -132,16 +139,7 @@ class _Netting:
         kind = F.when(F.col(_PUTS), F.col(CHANGE_TYPE)).otherwise(DELETE)
         # Where a condition raises, it does so whichever columns are asked for, and for a count too.
         last = F.when(F.col(_CLASH), self._error().cast("boolean")).otherwise(F.col(_LAST))
-        return (
-            self._ends()
-            .where(last)
-            .select(
-                *(
-                    kind.alias(name) if name == CHANGE_TYPE else F.col(quoted(name))
-                    for name in self._schema.names
-                )
-            )
-        )
+        return self._named(self._ends().where(last), {CHANGE_TYPE: kind})
 
     def _net(self) -> DataFrame:
         from pyspark.sql import Window
@@ -153,7 +151,7 @@ class _Netting:
         values = [field for field in self._data if field.name not in self._plain_keys]
         whole = F.struct(
             _PUTS, COMMIT_VERSION, COMMIT_TIMESTAMP,
-            *(F.col(quoted(field.name)).alias(f"v{at}") for at, field in enumerate(values)),
+            *(F.col(self._own[field.name]).alias(f"v{at}") for at, field in enumerate(values)),
         )  # fmt: skip
         ends = self._ends()
         ends = ends.withColumns({_BEFORE: F.lag(whole).over(order), _AFTER: F.lead(whole).over(order)})
@@ -173,9 +171,17 @@ class _Netting:
             for name in (COMMIT_VERSION, COMMIT_TIMESTAMP)
         }
         found = ends.withColumn(_KIND, kind).where(F.col(_KIND).isNotNull())
-        described = {CHANGE_TYPE: F.col(_KIND), **of_last}
-        return found.select(
-            *(described.get(name, F.col(quoted(name))).alias(name) for name in self._schema.names)
+        return self._named(found, {CHANGE_TYPE: F.col(_KIND), **of_last})
+
+    def _named(self, rows: DataFrame, described: Mapping[str, Column]) -> DataFrame:
+        """Rows under the names that they came with."""
+        from pyspark.sql import functions as F
+
+        return rows.select(
+            *(
+                described.get(name, F.col(self._own.get(name, name))).alias(name)
+                for name in self._schema.names
+            )
         )
 
     def _same(self, values: Sequence[StructField], other: Column) -> Column:
@@ -183,7 +189,7 @@ class _Netting:
 
         found = F.lit(True)
         for at, field in enumerate(values):
-            sides = F.col(quoted(field.name)), other[f"v{at}"]
+            sides = F.col(self._own[field.name]), other[f"v{at}"]
             one, two = (comparable_value(side, field.type) for side in sides)
             found = found & one.eqNullSafe(two)
         return found

@@ -41,15 +41,21 @@ _HISTORY_SERVER = "spark.yarn.historyServer.address"
 _applications: WeakKeyDictionary[Any, tuple[str, str, str | None]] = WeakKeyDictionary()
 
 
-def origin_of(spark: SparkSession) -> Origin:
+def origin_of(spark: SparkSession, settings: Mapping[str, str | None] | None = None) -> Origin:
     """What commits of a session say of where they are made.
+
+    Parameters
+    ----------
+    settings
+        All that the session has, where they were asked for already.
 
     Raises
     ------
     InvalidOptionError
         `spark.pydelta.commitInfo.origin` is neither `true` nor `false`.
     """
-    settings = all_settings(spark)
+    if settings is None:
+        settings = all_settings(spark)
     if is_connect(spark):
         # The application is the server's; the job and the notebook are those of the client.
         return _origin(settings, settings.get("spark.app.id"), settings.get("spark.app.name"), None)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST, FAILED_READ_FILE_NO_HINT
 from delta_ds.exceptions import DataFileError
 from delta_ds.records import dataclass
+from delta_ds.redaction import redacted
 
 _FAILED = re.compile(
     r"\[FAILED_READ_FILE\.(?P<kind>\w+)\] Encountered error while reading file (?P<file>.+?)\.(?=\s|$)"
@@ -63,5 +64,5 @@ def _error_of(file: TableFile, kind: str, text: str) -> DataFileError:
     if kind == "FILE_NOT_EXIST":
         return FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place)
     causes = [found["text"].strip() for found in _CAUSE.finditer(text)]
-    reason = causes[-1][:_LONGEST] if causes else "Spark does not say why"
+    reason = redacted(causes[-1])[:_LONGEST] if causes else "Spark does not say why"
     return FAILED_READ_FILE_NO_HINT(parameters, place=place, reason=reason)

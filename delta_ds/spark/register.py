@@ -15,10 +15,11 @@ from delta_ds.spark.arguments import public
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.environment import foreign_workers
 from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
-from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.sealed import register_source
 from delta_ds.spark.settings import session_settings, without_effect
 from delta_ds.spark.source import DeltaSource, PushdownSource
 from delta_ds.spark.table_names import FORMAT
+from delta_ds.spark.writes.write import insert_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -167,7 +168,7 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     """
     chosen = _pushdown_capability(pushdown)
     _sources[spark] = PushdownSource if chosen and pushdown else DeltaSource
-    spark.dataSource.register(_sources[spark])
+    register_source(spark, _sources[spark])
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
@@ -224,7 +225,7 @@ def unregister(spark: SparkSession) -> None:
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         _sources[spark] = DeltaSource
-        spark.dataSource.register(DeltaSource)
+        register_source(spark, DeltaSource)
         before = _set_before.pop(spark)
         if before is None:
             spark.conf.unset(PUSHDOWN_CONF)
@@ -251,7 +252,7 @@ def register_source_again(spark: SparkSession) -> None:
         context = spark.sparkContext
         others = [known for known in _sources if not is_connect(known) and known.sparkContext is context]
     for one in {spark, *others}:
-        one.dataSource.register(_sources.get(one, DeltaSource))
+        register_source(one, _sources.get(one, DeltaSource))
 
 
 def _allow_pushdown(spark: SparkSession) -> None:

@@ -27,16 +27,19 @@ _BY_NAME = {setting.full_name: setting for setting in (*SETTINGS, *MACHINERY) if
 _warned: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
 
 
-def session_settings(spark: SparkSession | None) -> dict[str, str]:
+def session_settings(
+    spark: SparkSession | None, settings: Mapping[str, str | None] | None = None
+) -> dict[str, str]:
     """All settings of delta-spark that a session has, and what writes need of ours; those without effect are told of.
 
-    Each is told of once. One question to the JVM or the server; none without a session.
+    Each is told of once. One question to the JVM or the server; none without a session, or with `settings`, which are
+    all that the session has.
     """
     if spark is None:
         return {}
     found = {
         name: text
-        for name, text in all_settings(spark).items()
+        for name, text in (all_settings(spark) if settings is None else settings).items()
         if name.startswith((SETTING_PREFIX, CONFLICT_DETECTION)) and text is not None
     }
     warned = _warned.setdefault(spark, set())

@@ -15,6 +15,8 @@ from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.filters import in_pushdown_worker, plans_each_scan
+from delta_ds.spark.package_location import brings_package
+from delta_ds.spark.sealed import Sealed
 from delta_ds.spark.table_names import FORMAT, check_path
 from delta_ds.spark.timezone import machine_time_zone
 
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from delta_ds.spark.batch import Changes, Pin, Rows
 
 
+@brings_package
 @with_error_parameters
-class DeltaSource(DataSource):
+class DeltaSource(DataSource, Sealed):
     """A Delta table in Spark: `spark.read.format("pydelta").load(path)`, `df.write.format("pydelta").save(path)`.
 
     Streams are `spark.readStream` and `df.writeStream` in their place. Spark calls `schema()`, `reader()`, `writer()`
@@ -40,7 +43,7 @@ class DeltaSource(DataSource):
     pushdown: ClassVar[bool] = False
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(dict(options))
+        super().__init__(self.opened(options))
         self._pin: Pin | None = None
         self._stream: StreamSource | None = None
 

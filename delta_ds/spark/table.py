@@ -843,6 +843,7 @@ class DeltaTable(TableDescription, Shown):
         isShallow: bool = False,
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
+        filesFrom: Sequence[str] = (),
     ) -> DeltaTable:
         """Clone the table as it is now to another path.
 
@@ -858,6 +859,9 @@ class DeltaTable(TableDescription, Shown):
             same table is brought up to date: only files that it does not have are copied.
         properties
             Table properties to set over those of this table.
+        filesFrom
+            Of a deep clone: folders whose Parquet files are copied too, where the table names some. Else it copies what
+            lies in the table's folder, and in those of the tables that it is a clone of by its log.
 
         Returns
         -------
@@ -869,7 +873,7 @@ class DeltaTable(TableDescription, Shown):
         TableExistsError
             There is a table, or there are files, at the target.
         UnsupportedOperationError
-            The table in whose place a shallow clone shall come has rows.
+            The table in whose place a shallow clone shall come has rows; a file for a deep clone lies elsewhere.
 
         Examples
         --------
@@ -881,7 +885,7 @@ class DeltaTable(TableDescription, Shown):
         """
         from delta_ds.spark.commands.clone import run_clone
 
-        return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties))
+        return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties, filesFrom))
 
     def cloneAtVersion(
         self,
@@ -890,6 +894,7 @@ class DeltaTable(TableDescription, Shown):
         isShallow: bool = False,
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
+        filesFrom: Sequence[str] = (),
     ) -> DeltaTable:
         """Clone a version of the table to another path.
 
@@ -897,7 +902,7 @@ class DeltaTable(TableDescription, Shown):
         ----------
         version
             One that the history still has.
-        target, isShallow, replace, properties
+        target, isShallow, replace, properties, filesFrom
             As in `clone`.
 
         Raises
@@ -913,7 +918,9 @@ class DeltaTable(TableDescription, Shown):
         """
         from delta_ds.spark.commands.clone import run_clone
 
-        return DeltaTable(run_clone(self._handle, target, isShallow, replace, properties, version=version))
+        return DeltaTable(
+            run_clone(self._handle, target, isShallow, replace, properties, filesFrom, version=version)
+        )
 
     def cloneAtTimestamp(
         self,
@@ -922,6 +929,7 @@ class DeltaTable(TableDescription, Shown):
         isShallow: bool = False,
         replace: bool = False,
         properties: Mapping[str, str] | None = None,
+        filesFrom: Sequence[str] = (),
     ) -> DeltaTable:
         """Clone the table as of a timestamp to another path.
 
@@ -929,7 +937,7 @@ class DeltaTable(TableDescription, Shown):
         ----------
         timestamp
             As in `restoreToTimestamp`.
-        target, isShallow, replace, properties
+        target, isShallow, replace, properties, filesFrom
             As in `clone`.
 
         Raises
@@ -947,7 +955,7 @@ class DeltaTable(TableDescription, Shown):
         from delta_ds.spark.commands.clone import run_clone
 
         return DeltaTable(
-            run_clone(self._handle, target, isShallow, replace, properties, timestamp=timestamp)
+            run_clone(self._handle, target, isShallow, replace, properties, filesFrom, timestamp=timestamp)
         )
 
     def __repr__(self) -> str:

@@ -99,15 +99,19 @@ def path_option(options: Mapping[str, str]) -> str | None:
     return next((text for name, text in options.items() if name.lower() == "path"), None)
 
 
+# What Spark's own catalog hands to a source in CREATE TABLE.
+_OF_CATALOGS = {"provider", "location", "owner"}
+
+
 def check_path(options: Mapping[str, str]) -> None:
-    """Refuse options without a path.
+    """Refuse options without a path, and those of a table of a catalog that knows no tables of ours.
 
     Raises
     ------
     InvalidOptionError
-        There is none.
+        There is none, or it is one of a catalog's, which later reads would not be told.
     """
-    if not _has_path(options):
+    if not _has_path(options) or {name.lower() for name in options} >= _OF_CATALOGS:
         raise path_missing()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from delta_ds.kernel.alter.place import check_place_is_free
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
@@ -63,10 +64,12 @@ def find_target(options: WriteOptions) -> WriteTarget:
     Raises
     ------
     TableExistsError
-        The save mode is `errorifexists`, and there is one.
+        The save mode is `errorifexists`, and there is one; or a statement creates a table where other files are.
     """
     storage = open_storage(options.path, options.storage_options)
     snapshot = newest_snapshot(storage)
+    if snapshot is None and options.definition is not None and options.if_exists is not None:
+        check_place_is_free(storage)
     nothing = snapshot is not None and (
         has_transaction(snapshot, options.txn) or keeps_existing_table(options, snapshot.version, storage.url)
     )
@@ -127,6 +130,6 @@ def compact_as_planned(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     from delta_ds.kernel.commands.optimize.auto_compact import auto_compaction_of
     from delta_ds.spark.auto_compaction import compact_after
 
-    compaction = auto_compaction_of(plan.options.settings)
-    with carried(plan.options.settings):
+    compaction = auto_compaction_of(plan.options.facts.settings)
+    with carried(plan.options.facts.settings):
         compact_after(plan.storage, plan.state.metadata, results, compaction, plan.rows.timezone)

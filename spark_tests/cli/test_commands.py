@@ -124,6 +124,14 @@ def test_changes_are_those_of_the_feed(pydelta: Shell, sales: str) -> None:
     assert {row["_commit_version"] for row in rows} == {5}
 
 
+def test_without_a_first_version_the_changes_are_those_of_the_last_one(pydelta: Shell, sales: str) -> None:
+    newest = DeltaLog(sales).snapshot().version
+    for arguments, version in (((), newest), (("--to", "5"), 5)):
+        rows = pydelta.json("changes", sales, *arguments, "-n", "100000")
+        assert {row["_commit_version"] for row in rows} <= {version}
+        assert len(rows) == DeltaLog(sales).changes(version, version).to_arrow().num_rows
+
+
 def test_log_prints_the_actions_of_a_version(pydelta: Shell, sales: str) -> None:
     actions = pydelta.json("log", sales, "-v", "0")
     assert {name for action in actions for name in action} >= {"commitInfo", "protocol", "metaData"}

@@ -174,9 +174,14 @@ class _Hooks:
             target = self._creating if os.path.isdir(path) else os.fspath(path)
             file: int = self._calls.run("create", target, action)
         else:
-            target, file = os.fspath(path), action()
+            target, file = self._whole(path, named), action()
         self._paths[file] = target
         return file
+
+    def _whole(self, path: Any, named: dict[str, Any]) -> str:
+        """The path of a name that is looked up in an open folder."""
+        folder = named.get("dir_fd")
+        return os.fspath(path) if folder is None else os.path.join(self._paths.get(folder, os.sep), path)
 
     def write(self, file: int, data: Any) -> Any:
         half = memoryview(data)[: len(data) // 2]
@@ -194,7 +199,7 @@ class _Hooks:
 
     def _plain(self, call: str, function: Callable[..., None], which: int = 0) -> Callable[..., None]:
         def run(*given: Any, **named: Any) -> None:
-            self._calls.run(call, given[which], lambda: function(*given, **named))
+            self._calls.run(call, self._whole(given[which], named), lambda: function(*given, **named))
 
         return run
 

@@ -182,7 +182,7 @@ def _json(value: Any, kind: Any) -> str:
     import json
 
     from delta_ds.kernel.data.values import variant
-    from delta_ds.kernel.data.values.float_text import double_text, float_text
+    from delta_ds.kernel.expressions.float_text import double_text, float_text
     from delta_ds.kernel.schema.types import ArrayType, MapType, StructType
 
     if value is None:

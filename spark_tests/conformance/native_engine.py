@@ -75,7 +75,7 @@ class NativeTable(SparkTable):
     def _why_portable(self, options: dict[str, Any]) -> str:
         from delta_ds.spark.native.jvm import NotNative
         from delta_ds.spark.native.load import load
-        from delta_ds.spark.session.writing import insert_rows
+        from delta_ds.spark.writes.write import insert_rows
 
         given = {key: str(value) for key, value in options.items() if value is not None}
         try:

@@ -106,4 +106,4 @@ def test_fsck_tells_its_phases(tmp_path: Path) -> None:
     phases: list[str] = []
     with add_listener(lambda r: phases.append(r.phase) if getattr(r, "finished", False) else None):
         assert list(check(log, contents=True)) == []
-    assert phases == ["checking the log", "listing", "reading footers"]
+    assert phases == ["checking the log", "listing", "reading rows"]

@@ -679,7 +679,7 @@ class TestErrors:
             client(create, "bigin")
         assert not os.path.exists(path)
         client(create)
-        with pytest.raises(TableExistsError, match=r"\[DELTA_TABLE_ALREADY_EXISTS\]"):
+        with pytest.raises(TableExistsError, match=r"\[TABLE_OR_VIEW_ALREADY_EXISTS\]"):
             client(create)
         with pytest.raises(SchemaError, match="nothing") as caught:
             client(lambda spark: DeltaTable.forPath(spark, path).dropColumns(["nothing"]))

@@ -166,3 +166,43 @@ def test_a_setting_has_a_value() -> None:
     assert settings_of(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
     with pytest.raises(InvalidOptionError, match="NAME=VALUE"):
         settings_of(["a"])
+
+
+def test_streams_are_resolved_by_the_server(server: Client, tmp_path: Path) -> None:
+    """Of a client that registered nothing: by name, by path, as a statement; into names and paths."""
+
+    def program(spark: SparkSession, folder: str) -> list[Any]:
+        session = another_session()
+        run(session, "CREATE TABLE streamed (id BIGINT) USING delta", "INSERT INTO streamed VALUES (1), (2)")
+        (detail,) = session.sql("DESCRIBE DETAIL streamed").collect()
+
+        def count(stream: Any, name: str, table: str | None = None, **options: str) -> list[Any]:
+            rows = stream.selectExpr("id", "id % 2 AS p")
+            writer = rows.writeStream.format("delta").option("checkpointLocation", f"{folder}/c_{name}")
+            writer = writer.options(**options).partitionBy("p").trigger(availableNow=True)
+            query = writer.start(f"{folder}/{name}") if table is None else writer.toTable(table)
+            assert query.awaitTermination(SECONDS)
+            target = f"delta.`{folder}/{name}`" if table is None else table
+            (made,) = session.sql(f"DESCRIBE DETAIL {target}").collect()
+            return [session.table(target).count(), made.partitionColumns]
+
+        reader = session.readStream
+        return [
+            count(reader.table("streamed"), "a"),
+            count(session.sql("SELECT * FROM STREAM streamed"), "b"),
+            count(reader.format("delta").option("maxFilesPerTrigger", 1).load(detail.location), "c"),
+            count(reader.table("streamed"), "d", "streamed_into"),
+            count(reader.table("streamed"), "e", "streamed_into"),
+        ]
+
+    assert server(program, str(tmp_path)) == [[2, ["p"]]] * 4 + [[4, ["p"]]]
+    assert "UNSUPPORTED_OUTPUT_MODE" in server.failure(_update, str(tmp_path)).text
+
+
+def _update(spark: SparkSession, folder: str) -> None:
+    session = another_session()
+    counts = session.readStream.table("streamed").groupBy().count()
+    writer = counts.writeStream.format("delta").option("checkpointLocation", f"{folder}/u")
+    writer.outputMode("update").trigger(availableNow=True).start(f"{folder}/updated").awaitTermination(
+        SECONDS
+    )

@@ -219,6 +219,59 @@ class TestRows:
         client(run, f"INSERT OVERWRITE {name} VALUES (1, 1, 'x', false)")
         assert ids(table) == [1]
 
+    def test_null_is_a_partition_like_any_other(self, client: Client, table: str) -> None:
+        name = f"delta.`{table}`"
+        client(
+            run,
+            f"INSERT INTO {name} PARTITION (p = NULL) SELECT 10, 'a'",
+            f"INSERT INTO {name} PARTITION (P = null) (v, id) VALUES ('b', 11)",
+        )
+        assert ids(table) == [0, 1, 2, 10, 11]
+        client(run, f"INSERT OVERWRITE {name} PARTITION (p = NULL) BY NAME SELECT 'c' AS v, 12 AS id")
+        assert ids(table) == [0, 1, 2, 12]
+        client(run, f"INSERT OVERWRITE {name} PARTITION (p = '1') SELECT 13, 'd'")
+        assert sorted((row["id"], row["p"]) for row in rows_of(table)) == [
+            (0, 0),
+            (2, 0),
+            (12, None),
+            (13, 1),
+        ]
+
+    def test_defaults_and_columns_that_are_left_out(self, client: Client, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+
+        def inserted(spark: SparkSession, *queries: str) -> list[tuple[Any, ...]]:
+            def table() -> Any:
+                return (
+                    DeltaTable.createOrReplace(spark).location(path)
+                    .addColumn("id", "int").addColumn("k", "int").addColumn("s", "string")
+                    .addColumn("n", "decimal(5,2)").addColumn("g", "int", generatedAlwaysAs="k + 1")
+                    .partitionedBy("k").execute()
+                )  # fmt: skip
+
+            target = table()
+            target.addFeatureSupport("allowColumnDefaults")
+            target.alterColumn("s", default="'it''s'")
+            target.alterColumn("n", default="1")
+            for query in queries:
+                spark.sql(query.format(t=f"delta.`{path}`"))
+            return sorted(map(tuple, target.toDF().collect()), key=str)
+
+        one = Decimal("1.00")
+        assert client(
+            inserted,
+            "INSERT INTO {t} (id, k, s, n) VALUES (1, DEFAULT, DEFAULT, default), (2, 5, 'x', 2)",
+            "INSERT INTO {t} (n, s, id) SELECT DEFAULT, DEFAULT AS whatever, 3",
+            "INSERT INTO {t} (id, s) (SELECT 4, DEFAULT FROM range(1))",
+            "INSERT INTO {t} PARTITION (k = 7) (s, id) VALUES (DEFAULT, 5)",
+            "INSERT INTO {t} (id, s) SELECT 6, default FROM (SELECT 'mine' AS default)",
+            "INSERT INTO {t} (k) VALUES (8)",
+        ) == [
+            (1, None, "it's", one, None), (2, 5, "x", Decimal("2.00"), 6), (3, None, "it's", one, None),
+            (4, None, "it's", one, None), (5, 7, "it's", one, 8), (6, None, "mine", one, None),
+            (None, 8, "it's", one, 9),
+        ]  # fmt: skip
+
     def test_insert_overwrites_partitions_in_dynamic_mode(self, client: Client, table: str) -> None:
         def insert(spark: SparkSession, path: str) -> None:
             spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
@@ -236,6 +289,12 @@ class TestRows:
             "INSERT INTO {t} (id, v) SELECT 1, 0, 'x'",
             "INSERT INTO {t} SELECT 1",
             "INSERT OVERWRITE {t} PARTITION (p = 1) IF NOT EXISTS SELECT 1, 'x'",
+            "INSERT INTO {t} PARTITION (id = 1) SELECT 1, 'x'",
+            "INSERT INTO {t} PARTITION (nope = 1) SELECT 1, 1, 'x'",
+            "INSERT INTO {t} PARTITION (p = 1) (id, p) VALUES (1, 2)",
+            "INSERT INTO {t} PARTITION (p = 1) BY NAME SELECT 1 AS id, 2 AS p",
+            "INSERT INTO {t} (id, ID) VALUES (1, 2)",
+            "INSERT INTO {t} (id, nope) VALUES (1, 2)",
             "DELETE FROM {t} WHERE id IN (SELECT 1)",
             "UPDATE {t} SET nope = 1",
             "MERGE INTO {t} USING (SELECT 1 AS id) s ON true",

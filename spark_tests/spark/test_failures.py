@@ -35,10 +35,6 @@ OTHERWISE = {
         "DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE",
         "the check of the retention was off there",
     ),
-    "create a table that is there": (
-        "DELTA_TABLE_ALREADY_EXISTS",
-        "by path there is no relation of a catalog",
-    ),
     "replace a table that is not there": (
         "DELTA_CANNOT_REPLACE_MISSING_TABLE",
         "by path there is no catalog",

@@ -25,7 +25,7 @@ from delta_ds.spark.frames import frame_of
 NESTED = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.float64()))])
 SCHEMA = pa.schema(
     [
-        ("a key", pa.int64()), ("b", pa.string()), ("x.y", pa.float64()), ("nested", NESTED),
+        ("a key", pa.int64()), ("b", pa.string()), ("x.y", pa.float64()), ("__pydelta_puts", NESTED),
         ("_change_type", pa.string()), ("_commit_version", pa.int64()),
         ("_commit_timestamp", pa.timestamp("us", "UTC")),
     ]

@@ -239,6 +239,10 @@ def test_a_token_in_clear_to_another_machine_is_told_of(caplog: pytest.LogCaptur
         "ftp://a",
         "http://",
         f"https://user:{SECRET}@host",
+        f"https://host/?token={SECRET}",
+        f"https://host#{SECRET}",
+        f"https://user:{SECRET}@[host",
+        f"ftp://user:{SECRET}@host/?token={SECRET}#{SECRET}",
         "http://h?x=1",
         "http://h:port",
     ],
@@ -368,3 +372,31 @@ def test_a_server_that_has_lost_what_it_confirmed_gets_no_other_commit_in_its_pl
     (folder(log) / f"_delta_log/{2:020}.json").unlink()
     place.log(NAME).write(pa.table({"id": [6]}))
     assert ids(place.log(NAME)) == [1, 2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    "token", [f"{SECRET}\n", f"{SECRET}\r\nX-Other: a", f"{SECRET}\u20ac", f"\x00{SECRET}"]
+)
+def test_a_token_that_no_header_can_have_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        http.Server("https://catalog.example.com", token)
+    assert caught.value.condition == "DELTA_UNITY_INVALID_TOKEN"
+    assert SECRET not in f"{caught.value} {caught.value!r}"
+
+
+def test_what_a_broken_connection_says_shows_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = http.Server("http://127.0.0.1:1", SECRET)
+    with pytest.raises(http.NotReached) as refused:
+        server.ask("GET", "/tables")
+    assert refused.value.__cause__ is refused.value.__context__ is None
+
+    class Broken:
+        def request(self, *given: object) -> None:
+            raise OSError(f"broken at {given}")
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(server, "_connected", lambda: (Broken(), ""))
+    with pytest.raises(http.NoAnswer) as caught:
+        server.ask("GET", "/tables")
+    assert "broken at" in str(caught.value) and SECRET not in str(caught.value)

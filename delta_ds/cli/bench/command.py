@@ -100,17 +100,16 @@ def _tell(facts: dict[str, Any], found: list[Measurement], scratch: str | None, 
         output.print_json({**facts, **machine, "measurements": [each.record() for each in found]})
         return
     name = facts["table"] or "a table made for this"
-    output.console.print(
+    output.print_line(
         f"{name}, version {facts['version']}: {facts['numFiles']} files, {size_text(facts['sizeInBytes'])}; "
         f"delta_ds {__version__}, Python {machine['python']}, {machine['processors']} processors",
-        markup=False,
     )
     columns = ("", "rounds", "p50", "p95", "max", "rows/s", "MiB/s", "most time in")
     output.print_table(columns, [_row(each) for each in found], right=columns[1:-1])
     for each in found:
-        output.console.print(f"{each.name}: {each.what}{_calls(each)}", style="dim", markup=False)
+        output.print_line(f"{each.name}: {each.what}{_calls(each)}", style="dim")
     if scratch is None:
-        output.console.print("nothing was written: --scratch FOLDER measures commits too", style="dim")
+        output.print_line("nothing was written: --scratch FOLDER measures commits too", style="dim")
 
 
 def _row(each: Measurement) -> tuple[str, ...]:

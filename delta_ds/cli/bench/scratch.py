@@ -9,11 +9,12 @@ from contextlib import contextmanager
 import typer
 
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import BENCH_FILES
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 
 PREFIX = "pydelta-bench-"
-_MOST_DELETED = 1000
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def scratch_folder(place: str, options: dict[str, str], table: Storage | None) -
     try:
         yield f"{place.rstrip('/')}/{name}"
     finally:
-        _delete(parent, name)
+        deleter.delete_below(parent, BENCH_FILES, name)
 
 
 def _check_place(place: Storage, table: Storage | None) -> None:
@@ -69,14 +70,3 @@ def _table_around(place: Storage) -> str | None:
                 return folder
             folder = os.path.dirname(folder)
     return None
-
-
-def _delete(parent: Storage, name: str) -> None:
-    folders = [name]
-    files: list[str] = []
-    for batch in parent.list_below(name):
-        for row in batch.select(["path", "is_folder"]).to_pylist():
-            (folders if row["is_folder"] else files).append(row["path"])
-    for start in range(0, len(files), _MOST_DELETED):
-        parent.delete(files[start : start + _MOST_DELETED])
-    parent.delete_empty_folders(folders)

@@ -62,16 +62,15 @@ def ui(
 
 def _tell(server: PageServer, host: str, json: bool) -> None:
     if not server.is_local:
-        output.errors.print(
+        output.print_warning(
             f"warning: whoever reaches {host} and knows the address sees the table; nothing is encrypted",
             style="yellow",
         )
     if json:
         output.print_json({"url": server.url})
     else:
-        output.console.print(server.url, markup=False, style="bold")
-        output.console.print("Ctrl+C ends it", style="dim")
-    sys.stdout.flush()
+        output.print_line(server.url, style="bold")
+        output.print_line("Ctrl+C ends it", style="dim")
 
 
 def _has_screen() -> bool:
@@ -85,7 +84,7 @@ def _has_screen() -> bool:
 
 def _open(server: PageServer) -> None:
     if not webbrowser.open(server.url_for_once()):
-        output.errors.print("no browser is found here: open the address in one", style="yellow")
+        output.print_warning("no browser is found here: open the address in one", style="yellow")
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.kernel.actions import counted_rows
 from delta_ds.kernel.arrow_buffers import true_rows
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.log.json_actions import parse_file_actions, parse_line
 from delta_ds.kernel.log.segment import list_log, version_not_found
 from delta_ds.kernel.storage.log_store import relative_commit_path
 
@@ -38,16 +39,20 @@ def commit_page(view: TableView, version: int, offset: int, limit: int) -> dict[
         data = storage.read(path)
     except FileNotFoundError:
         raise version_not_found(list_log(storage), version) from None
-    kinds = _kinds(f"{path} of {storage.url}", data)
-    lines = [line for line in data.splitlines() if line.strip()]
+    where = f"{path} of {storage.url}"
+    kinds = _kinds(where, data)
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
     others = true_rows(pc.is_null(kinds)).to_pylist()
     on_files = true_rows(pc.is_valid(kinds))
     counts = {each["values"]: each["counts"] for each in pc.value_counts(kinds).to_pylist() if each["values"]}
-    page = [parse_json(lines[n]) for n in on_files[offset : offset + limit].to_pylist()]
+    page, shown = (
+        [parse_line(line, number, where) for number, line in (lines[n] for n in chosen)]
+        for chosen in (on_files[offset : offset + limit].to_pylist(), others[:limit])
+    )
     return {
         "version": version,
         "counts": {kind: counts.get(kind, 0) for kind in _FILE_ACTIONS},
-        "actions": [_shown(parse_json(lines[n])) for n in others[:limit]],
+        "actions": [_shown(action) for action in shown],
         "numActions": len(others),
         "files": [_file(action) for action in page],
     }
@@ -57,8 +62,6 @@ def _kinds(where: str, data: bytes) -> pa.Array:
     """For each line the name of its action if that is on a file, else null."""
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from delta_ds.kernel.log.json_actions import parse_file_actions
 
     body = pa.struct([("path", pa.string())])
     tables = parse_file_actions([(where, data)], pa.schema([(name, body) for name in _FILE_ACTIONS]))
@@ -79,15 +82,12 @@ def _shown(action: Any) -> dict[str, Any]:
 
 def _file(action: Any) -> dict[str, Any]:
     kind, body = next((name, action[name]) for name in _FILE_ACTIONS if action.get(name) is not None)
-    stats = body.get("stats")
-    found = parse_json(stats) if isinstance(stats, str) and stats else {}
-    rows = found.get("numRecords") if isinstance(found, dict) else None
     vector = body.get("deletionVector")
     return {
         "kind": kind,
         "path": body.get("path"),
         "size": body.get("size"),
-        "rows": rows,
+        "rows": counted_rows(body.get("stats")),
         "deleted": vector.get("cardinality") if isinstance(vector, dict) else None,
         "dataChange": body.get("dataChange"),
         **{key: value for key, value in _shown(action).items() if key != "kind"},

@@ -14,7 +14,6 @@ import secrets
 import socket
 import socketserver
 import sys
-import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +22,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from delta_ds.cli.json_values import error_body, plain
+from delta_ds.cli.streams import tell_unexpected
 from delta_ds.cli.ui.endpoints import answer
 from delta_ds.cli.ui.view import TableView
 from delta_ds.exceptions import (
@@ -267,7 +267,7 @@ def _ask(view: TableView, name: str, query: str) -> _Answer:
 
 def _unexpected(error: Exception) -> _Answer:
     # It may hold what belongs to the terminal alone.
-    sys.stderr.write("".join(traceback.format_exception(error)))
+    tell_unexpected(error)
     text = f"{type(error).__name__}, which is a defect; the terminal of pydelta ui has the details"
     return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 

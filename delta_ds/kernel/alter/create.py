@@ -28,6 +28,7 @@ from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
 from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
+from delta_ds.kernel.alter.place import check_place_is_free
 from delta_ds.kernel.alter.protocol import minimal_protocol, weakest_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE
@@ -36,6 +37,9 @@ from delta_ds.kernel.properties import (
     COLUMN_MAPPING_MODE,
     CONSTRAINT_PREFIX,
     ENABLE_DELETION_VECTORS,
+    ENABLE_ROW_TRACKING,
+    ROW_COMMIT_VERSION_COLUMN,
+    ROW_ID_COLUMN,
 )
 from delta_ds.kernel.schema.column_mapping import mapping_mode, strip, transform_fields
 from delta_ds.kernel.schema.new_schema import check_new_schema
@@ -91,17 +95,23 @@ class TableDefinition:
         set_domains(txn, self.domains, replaces_table=True)
 
 
-def creation_parameters(state: TableState, *, managed: bool = False) -> dict[str, Any]:
+def creation_parameters(
+    state: TableState, *, managed: bool = False, cluster_by: Sequence[str] | None = None
+) -> dict[str, Any]:
     """The `operationParameters` of a commit that makes a table, as delta-spark writes them.
 
     Parameters
     ----------
     managed
         Whether the table's folder belongs to a catalog.
+    cluster_by
+        The clustering columns that the call names; None: those of the table.
     """
+    if cluster_by is None:
+        cluster_by = [".".join(path) for path in state.clustering_columns]
     return {
         "partitionBy": list(state.partition_columns),
-        "clusterBy": [".".join(path) for path in state.clustering_columns],
+        "clusterBy": list(cluster_by),
         "description": state.metadata.description,
         "isManaged": str(managed).lower(),
         "properties": json.dumps(dict(state.properties), separators=(",", ":"), ensure_ascii=False),
@@ -163,7 +173,7 @@ def new_table(
     DeltaError
         Naming the column, property or feature in the way; nothing was written.
     """
-    inputs = parse_properties(properties or {}, unknown=unknown)
+    inputs = parse_properties(properties or {}, unknown=unknown, creates=True)
     stored = compatibility.of_new_table(inputs.stored)
     description = stored.pop("comment", description)
     mode = COLUMN_MAPPING_MODE.of(stored)
@@ -210,13 +220,15 @@ def _check_constraints(properties: Mapping[str, str], schema: StructType, table:
 
 
 def _with_kept_properties(properties: Mapping[str, str], replacing: Snapshot | None) -> dict[str, str]:
-    """The properties of a table with those that outlast its replacement: deletion vectors and column ids."""
+    """The properties of a table with those that outlast its replacement: of deletion vectors, column and row ids."""
     if replacing is None:
         return dict(properties)
     before = replacing.metadata.configuration
     kept = [ENABLE_DELETION_VECTORS.name]
     if COLUMN_MAPPING_MODE.of(properties) != "none":
         kept.append(COLUMN_MAPPING_MAX_ID.name)
+    if ENABLE_ROW_TRACKING.of(properties):
+        kept += [ROW_ID_COLUMN.name, ROW_COMMIT_VERSION_COLUMN.name]
     return {**properties, **{k: before[k] for k in kept if k in before and k not in properties}}
 
 
@@ -279,19 +291,21 @@ def create_table(
     Raises
     ------
     TableExistsError
-        `create`, and there is a table; `create_or_replace`, and it is another one.
+        `create`, and there is a table; `create_or_replace`, and it is another one; there are files at the place that
+        belong to no table.
     NotADeltaTableError
         `replace`, and there is none.
-    UnsupportedOperationError
-        There are files at the place that belong to no table.
     DeltaError
         As `new_table`.
     """
     table = log.storage.url
+    if mode in (REPLACE, CREATE_OR_REPLACE, REPLACE_OR_CREATE) and not without_columns:
+        _check_has_columns(schema, table)
     txn = log.start_transaction(create=True)
     if txn.snapshot is None:
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=table)
+        check_place_is_free(log.storage, has_columns=bool(schema.fields))
         creates = mode in (CREATE, IF_NOT_EXISTS, ADOPT)
         operation = CREATE_TABLE if creates else CREATE_OR_REPLACE_TABLE
     elif mode == CREATE:

@@ -42,7 +42,7 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.data.rows.generated import read_default
-from delta_ds.kernel.expressions.tree import Call, Cast, Expression, columns
+from delta_ds.kernel.expressions.tree import Call, Expression, columns, parts_of
 from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.column_mapping import every_field
 from delta_ds.kernel.schema.field_metadata import (
@@ -129,7 +129,19 @@ def _parse_clause(owner: str, text: str, kind: _Kind) -> RowExpression:
     try:
         return read_row_expression(owner, text, now, kind.unsupported.name, kind.remedy)
     except UnsupportedFeatureError as error:
+        if _is_sql(text):
+            raise  # such as a subquery, or a window
         raise EXPRESSION_UNREADABLE(error.parameters, reason=error.text) from error
+
+
+def _is_sql(text: str) -> bool:
+    from delta_ds.kernel.expressions.sql import check_syntax
+
+    try:
+        check_syntax(text)
+    except PredicateError:
+        return False
+    return True
 
 
 def _check_functions(clause: RowExpression, kind: _Kind) -> None:
@@ -141,13 +153,13 @@ def _check_functions(clause: RowExpression, kind: _Kind) -> None:
             raise kind.not_deterministic(clause=clause, expression=clause.text, function=name)
 
 
-def _calls(node: Expression) -> Iterator[Call]:
-    if isinstance(node, Cast):
-        yield from _calls(node.child)
-    elif isinstance(node, Call):
-        yield node
-        for arg in node.args:
-            yield from _calls(arg)
+def _calls(expression: Expression) -> Iterator[Call]:
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call):
+            yield node
+        pending.extend(reversed(parts_of(node)))
 
 
 def check_columns(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from delta_ds.conditions.tables import (
-    ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED,
+    ALTER_TABLE_SET_CLUSTERING,
+    CREATE_TABLE_SET_CLUSTERING,
     UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY,
     UNSUPPORTED_FEATURE_STATUS,
 )
@@ -54,7 +55,9 @@ class PropertyInputs:
     writer: int | None
 
 
-def parse_properties(properties: Mapping[str, str], *, unknown: bool = False) -> PropertyInputs:
+def parse_properties(
+    properties: Mapping[str, str], *, unknown: bool = False, creates: bool = False
+) -> PropertyInputs:
     """Check the properties that a user gives.
 
     Parameters
@@ -63,6 +66,8 @@ def parse_properties(properties: Mapping[str, str], *, unknown: bool = False) ->
         Names to texts.
     unknown
         Whether `delta.` names may be some that there are not.
+    creates
+        Whether they are of a table that comes to be, for messages.
 
     Raises
     ------
@@ -82,7 +87,7 @@ def parse_properties(properties: Mapping[str, str], *, unknown: bool = False) ->
             raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)
         if folded.startswith(FEATURE_PREFIX):
             feature = known_feature(key[len(FEATURE_PREFIX) :])
-            _check_status(key, text, feature.name)
+            _check_status(key, text, feature.name, creates)
             key = FEATURE_PREFIX + feature.name.lower()
             features.add(feature.name)
         elif folded.startswith(CONSTRAINT_PREFIX):
@@ -101,8 +106,9 @@ def parse_properties(properties: Mapping[str, str], *, unknown: bool = False) ->
     )
 
 
-def _check_status(key: str, text: str, feature: str) -> None:
+def _check_status(key: str, text: str, feature: str, creates: bool) -> None:
     if feature == CLUSTERING.name:
-        raise ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED(key=key, tableFeature=feature)
+        refused = CREATE_TABLE_SET_CLUSTERING if creates else ALTER_TABLE_SET_CLUSTERING
+        raise refused(key=key, tableFeature=feature)
     if text.strip().lower() not in _ON:
         raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text)

@@ -6,7 +6,6 @@ Source: PROTOCOL.md, "Row Tracking"; protocol-checklist RT-W-03, RT-W-06.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -62,20 +61,24 @@ def backfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     if not txn.protocol.supports(features.ROW_TRACKING):
         _upgrade(txn)
         txn = log.start_transaction()
+    batch = 0
     while bodies := list(islice(_without_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in bodies])
         txn.add_all(bodies)
-        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": str(uuid.uuid4())})
+        txn.commit(ROW_TRACKING_BACKFILL, {"batchId": batch})
+        batch += 1
         txn = log.start_transaction()
 
 
 def unbackfill(log: TableLog, files_a_commit: int = _FILES_A_COMMIT) -> None:
     """Commit the files of a table, whose row tracking is suspended, again without row ids; parameters as `backfill`."""
     txn = log.start_transaction()
+    batch = 0
     while found := list(islice(_with_ids(_snapshot(txn)), files_a_commit)):
         txn.read_files([str(body["path"]) for body in found])
         txn.add_all(found)
-        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": str(uuid.uuid4())})
+        txn.commit(ROW_TRACKING_UNBACKFILL, {"batchId": batch})
+        batch += 1
         txn = log.start_transaction()
 
 

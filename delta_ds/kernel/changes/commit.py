@@ -11,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.streaming import CHANGES_OF_OTHER_COLUMN_MAPPING
 from delta_ds.exceptions import ChangeDataError
-from delta_ds.kernel.actions import AddFile, CommitInfo, RemoveFile
+from delta_ds.kernel.actions import AddFile, CommitInfo, Metadata, RemoveFile
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.read.plan import FileSlice
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
+from delta_ds.kernel.log.segment import earliest_version, list_log
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_ds.kernel.schema.version_changes import stored_otherwise
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
@@ -71,7 +75,13 @@ class CommitChanges:
 
     @classmethod
     def of(
-        cls, storage: Storage, version: int, time: int, actions: pa.Table, info: CommitInfo
+        cls,
+        storage: Storage,
+        version: int,
+        time: int,
+        actions: pa.Table,
+        info: CommitInfo,
+        metadata: Metadata | None,
     ) -> CommitChanges:
         """Sort out a commit.
 
@@ -81,6 +91,13 @@ class CommitChanges:
             Rows of `actions_schema(..., changes=True)`.
         info
             Its `commitInfo`; empty where it has none.
+        metadata
+            What it changes the metadata to; None for no change.
+
+        Raises
+        ------
+        ChangeDataError
+            It takes away files whose columns have other names than those of the metadata that it brings.
         """
         import pyarrow.compute as pc
 
@@ -91,6 +108,8 @@ class CommitChanges:
         )
         if len(files) or _merged_nothing(info):
             adds, removes = adds.slice(0, 0), removes.slice(0, 0)
+        if metadata is not None and len(removes):
+            _check_names_of_removed(storage, version, metadata)
         return cls(storage, version, time, files, adds, removes)
 
     @property
@@ -268,15 +287,27 @@ def change_constants(version: int, time: int, change: str | None = None) -> tupl
 
 
 def file_sizes(sizes: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Sizes of file actions as int64; 0 where a writer left them out."""
-    import numpy as np
+    """Sizes of file actions as int64; 0 where a writer left them out, or wrote what none can be."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from delta_ds.kernel.arrow_buffers import numbers
     from delta_ds.kernel.expressions.arrays import scalar_of
+    from delta_ds.kernel.log.file_actions import with_believable_sizes
 
-    at_least_none: np.ndarray[Any, Any] = np.maximum(numbers(pc.fill_null(sizes, scalar_of(0, LONG))), 0)
-    return at_least_none
+    known = pa.table({"size": pc.fill_null(sizes, scalar_of(0, LONG))})
+    return numbers(with_believable_sizes(known)["size"])
+
+
+def _check_names_of_removed(storage: Storage, version: int, metadata: Metadata) -> None:
+    """RESTORE and CLONE may bring column mapping, or end it, together with files."""
+    if version <= earliest_version(list_log(storage)):
+        return  # the log does not tell any more what was before
+    columns = stored_otherwise(open_snapshot(storage, version - 1).metadata, metadata)
+    if columns:
+        raise CHANGES_OF_OTHER_COLUMN_MAPPING(
+            table=storage.url, version=version, before=version - 1, columns=columns
+        )
 
 
 def _merged_nothing(info: CommitInfo) -> bool:
@@ -291,6 +322,5 @@ def _merged_nothing(info: CommitInfo) -> bool:
 
 
 def _field(structs: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
 
-    return pc.struct_field(structs, name)
+    return field_of(structs, name)

@@ -16,6 +16,7 @@ from delta_ds.conditions.options import NO_START_FOR_CDC_READ
 from delta_ds.conditions.streaming import (
     CDC_START_VERSION_AFTER_LATEST,
     CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,
+    CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE,
     INVALID_CDC_RANGE,
 )
 from delta_ds.exceptions import ChangeDataError, SchemaError, TimestampOutOfRangeError
@@ -35,9 +36,8 @@ from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.properties import ENABLE_CHANGE_DATA_FEED
 from delta_ds.kernel.scan.scan import DEFAULT_PARTITION_BYTES, pack
-from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
-from delta_ds.kernel.schema.types import DataType, StructType
+from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.schema.version_changes import incompatibility, mapped_changes
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -153,29 +153,58 @@ class ChangeFeed:
         """Refuse a range in which changes were not always recorded, or whose schemas do not fit."""
         first = self._snapshot if self.start == self.end else open_snapshot(self.storage, self.start)
         self._first = first.metadata
-        seen = [(self.start, first.metadata)]
+        self._check_recorded(self._first, self.start)
+        changed: list[int] = []
         for commit in self._commits:
-            bodies = commit.bodies("metaData")
-            seen += [(commit.version, Metadata.from_action(body, commit.where)) for body in bodies]
-        for version, metadata in seen:
-            if metadata.configuration.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
-                raise ChangeDataError(
-                    f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
-                    f"data was not recorded for version [{version}]. Start at a version after "
-                    f"{ENABLE_CHANGE_DATA_FEED} was set (see the history), or set it to record changes from now on",
-                    parameters={
-                        "version": version,
-                        "startVersion": self.start,
-                        "endVersion": self.end,
-                        "key": ENABLE_CHANGE_DATA_FEED.name,
-                    },  # fmt: skip
-                )
-        for version, metadata in seen:
-            problem = _incompatibility(metadata.schema, self._snapshot.schema, self._snapshot.mapping_mode)
-            if problem:
-                raise CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA(
-                    table=self.storage.url, start=self.start, end=self.end, version=version, problem=problem
-                )
+            for body in commit.bodies("metaData"):
+                metadata = Metadata.from_action(body, commit.where)
+                self._check_recorded(metadata, commit.version)
+                if commit.version > self.start:
+                    changed.append(commit.version)
+                    problem = self._unreadable(metadata)
+                    if problem is not None:
+                        raise CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE(
+                            **self._range(commit.version), version=commit.version, problem=problem
+                        )
+        problem = self._unreadable(self._first)
+        if problem is not None:
+            raise CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA(
+                **self._range(changed[0]), version=self.start, problem=problem
+            )
+
+    def _check_recorded(self, metadata: Metadata, version: int) -> None:
+        if metadata.configuration.get(ENABLE_CHANGE_DATA_FEED.name, "false").lower() != "true":
+            raise ChangeDataError(
+                f"Error getting change data of {self.storage.url} for range [{self.start} , {self.end}] as change "
+                f"data was not recorded for version [{version}]. Start at a version after "
+                f"{ENABLE_CHANGE_DATA_FEED} was set (see the history), or set it to record changes from now on",
+                parameters={
+                    "version": version,
+                    "startVersion": self.start,
+                    "endVersion": self.end,
+                    "key": ENABLE_CHANGE_DATA_FEED.name,
+                },  # fmt: skip
+            )
+
+    def _range(self, change: int) -> dict[str, object]:
+        """The range, and the two that lie on either side of a change, for errors."""
+        return {
+            "table": self.storage.url,
+            "start": self.start,
+            "end": self.end,
+            "before": change - 1,
+            "change": change,
+        }
+
+    def _unreadable(self, metadata: Metadata) -> str | None:
+        """Why data of other columns cannot be read with those of the end of the range; None if it can."""
+        read = self._snapshot.metadata
+        changes = mapped_changes(metadata, read, repartitioned=True)
+        if changes is None:
+            return "column mapping was switched off, or its mode changed"
+        if changes.renamed or changes.dropped:
+            return changes.text
+        return incompatibility(metadata.schema, read.schema, widening=False)
 
     @property
     def schema(self) -> StructType:
@@ -237,7 +266,7 @@ class ChangeFeed:
         first = 0
         for commit, count in zip(self._commits, counts, strict=True):
             rows, time = actions.slice(first, count), times[commit.version]
-            changes = CommitChanges.of(self.storage, commit.version, time, rows, commit.info)
+            changes = CommitChanges.of(self.storage, commit.version, time, rows, commit.info, commit.metadata)
             out += partitionings.fitted(commit.version, maker.slices(changes))
             first += count
         return out
@@ -301,29 +330,3 @@ class ChangeFeed:
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             batches = [batch for part in pool.map(read, self.slices()) for batch in part]
         return pa.Table.from_batches(batches, schema=output_schema(self.plan))
-
-
-def _incompatibility(older: StructType, read: StructType, mode: str) -> str | None:
-    """Why data of an older schema cannot be read at another one; None if it can.
-
-    Added nullable columns are fine; dropped, renamed or retyped ones, and columns that became NOT NULL, are not.
-    """
-    for field in older:
-        found = read.find(field.name)
-        if found is None:
-            return f"column {field.name} is not in the schema of the end of the range"
-        mapped = mode != "none" and PHYSICAL_NAME in field.metadata
-        if mapped and physical_name(field, mode) != physical_name(found, mode):
-            return f"column {field.name} is another column in the schema of the end of the range"
-        if field.nullable and not found.nullable:
-            return f"column {field.name} became NOT NULL"
-        problem = _type_incompatibility(field.type, found.type, mode)
-        if problem:
-            return f"column {field.name}: {problem}"
-    return None
-
-
-def _type_incompatibility(older: DataType, read: DataType, mode: str) -> str | None:
-    if isinstance(older, StructType) and isinstance(read, StructType):
-        return _incompatibility(older, read, mode)
-    return None if older == read else f"its type changed from {older} to {read}"

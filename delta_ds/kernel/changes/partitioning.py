@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.changes.commit import CHANGE_TYPE
+from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.schema.column_mapping import physical_name
 from delta_ds.records import replace
 
@@ -58,11 +58,10 @@ class Partitionings:
 
     def _removed(self, commit: Commit) -> Names | None:
         """The partition columns of the files that a commit removes, as it tells itself; None where it does not."""
-        for line in commit.data.splitlines():
-            if line.strip() and b'"remove"' in line:
-                values = (json.loads(line).get("remove") or {}).get("partitionValues")
-                if isinstance(values, Mapping):
-                    return tuple(self._logical.get(str(key), str(key)) for key in values)
+        for _, remove in iterate_bodies(commit.data, commit.where, "remove"):
+            values = remove.get("partitionValues")
+            if values is not None:
+                return tuple(self._logical.get(key, key) for key in values)
         return None
 
     def fitted(self, version: int, slices: list[FileSlice]) -> list[FileSlice]:

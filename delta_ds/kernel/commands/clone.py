@@ -38,7 +38,7 @@ from delta_ds.kernel.properties import (
 )
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.schema.types import schema_to_json
-from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem
+from delta_ds.kernel.storage.uri import Address, has_scheme, same_filesystem, without_login
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.commit_info import as_text
 from delta_ds.records import dataclass, replace
@@ -268,7 +268,7 @@ def _full_paths(paths: pa.ChunkedArray, storage: Storage, root: str) -> pa.Array
 
 def _full_path(path: str, storage: Storage, root: str) -> str:
     if has_scheme(path):
-        return path
+        return without_login(storage.address, path)
     if path.startswith("/"):
         return _authority(storage.address) + path
     storage.resolve(path)

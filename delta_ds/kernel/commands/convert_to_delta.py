@@ -25,6 +25,7 @@ from delta_ds.conditions.commands import (
     UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
     UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
 )
+from delta_ds.conditions.tables import CONVERSION_UNSUPPORTED_CONSTRAINT
 from delta_ds.events.commands import CONVERT_COUNTS_ONLY, CONVERT_SKIPPED
 from delta_ds.exceptions import DataFileError, DeltaError
 from delta_ds.kernel.actions import AddFile
@@ -38,7 +39,7 @@ from delta_ds.kernel.data.write.paths import Written, list_written_files
 from delta_ds.kernel.data.write.write_spec import WriteSpec
 from delta_ds.kernel.expressions.arrays import array_of
 from delta_ds.kernel.operations import CONVERT
-from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, DATA_SKIPPING_STATS_COLUMNS
+from delta_ds.kernel.properties import COLUMN_MAPPING_MODE, CONSTRAINT_PREFIX, DATA_SKIPPING_STATS_COLUMNS
 from delta_ds.kernel.schema.column_paths import show
 from delta_ds.kernel.schema.types import BINARY, STRING, StructField, StructType
 from delta_ds.kernel.work import Phase, Work
@@ -70,6 +71,8 @@ def convert_to_delta(
     timezone: str = "UTC",
     collect: Collector | None = None,
     properties: Mapping[str, str] | None = None,
+    description: str | None = None,
+    unknown: bool = False,
 ) -> ConvertResult | None:
     """Make a table of the Parquet files in a folder.
 
@@ -86,7 +89,12 @@ def convert_to_delta(
     collect
         Makes the `add` actions with statistics, in place of `Conversion.adds` in this process.
     properties
-        Of the table; not column mapping, as files have names of their own.
+        Of the table; not column mapping, as files have names of their own, and no constraints, which no row was
+        checked for.
+    description
+        Free text in the table's metadata.
+    unknown
+        Whether `delta.` names among the properties may be some that there are not.
 
     Returns
     -------
@@ -113,7 +121,16 @@ def convert_to_delta(
             files = source_files(log.storage)
             phase.advance(len(files))
         with work.phase("reading footers", total=len(files)) as phase:
-            conversion = plan_conversion(log.storage, files, partition_schema, timezone, properties, phase)
+            conversion = plan_conversion(
+                log.storage,
+                files,
+                partition_schema,
+                timezone,
+                properties,
+                phase,
+                description=description,
+                unknown=unknown,
+            )
         with work.phase("collecting statistics", total=len(files)):
             if collect is not None and collect_statistics:
                 adds = collect(conversion, files)
@@ -161,8 +178,13 @@ def plan_conversion(
     timezone: str = "UTC",
     properties: Mapping[str, str] | None = None,
     phase: Phase | None = None,
+    *,
+    description: str | None = None,
+    unknown: bool = False,
 ) -> Conversion:
     """Decide the schema and protocol of the table; the footers of all files are read, in threads.
+
+    Arguments are those of `convert_to_delta`.
 
     Raises
     ------
@@ -178,15 +200,21 @@ def plan_conversion(
         first.setdefault(key, (path, schema))
     merged = merge_file_schemas(storage.url, list(first.values()))
     schema = _with_partitions(merged, partitions)
-    definition = new_table(schema, partitions.names, properties, table=storage.url)
-    _check_names(definition, storage.url)
+    definition = new_table(
+        schema, partitions.names, properties, table=storage.url, description=description, unknown=unknown
+    )
+    _check_properties(definition, storage.url)
     schemas = {key: found for key, (_, found) in first.items()}
     counts = tuple((key, rows) for key, rows, _ in found)
     return Conversion(storage.url, definition, timezone, schemas, counts)
 
 
-def _check_names(definition: TableDefinition, table: str) -> None:
-    mode = COLUMN_MAPPING_MODE.of(definition.state.properties)
+def _check_properties(definition: TableDefinition, table: str) -> None:
+    properties = definition.state.properties
+    for name in properties:
+        if name.startswith(CONSTRAINT_PREFIX):
+            raise CONVERSION_UNSUPPORTED_CONSTRAINT(table=table, property=name)
+    mode = COLUMN_MAPPING_MODE.of(properties)
     if mode != "none":
         raise CONVERSION_UNSUPPORTED_COLUMN_MAPPING(table=table, mode=mode, config=COLUMN_MAPPING_MODE.name)
 

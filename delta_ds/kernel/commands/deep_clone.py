@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, BinaryIO
 
 from delta_ds.conditions.commands import CLONE_INTO_ITSELF, CREATE_TABLE_WITH_NON_EMPTY_LOCATION
 from delta_ds.conditions.data import FAILED_READ_FILE_FILE_NOT_EXIST
-from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, AddFile, DeletionVector, vector_id
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.clone import (
@@ -30,9 +29,10 @@ from delta_ds.kernel.commands.clone import (
     parse_inputs,
     put_clustering,
 )
+from delta_ds.kernel.commands.clone_sources import check_data_file, check_sources
 from delta_ds.kernel.commands.time_travel import Timestamp, snapshot_at
 from delta_ds.kernel.data.read.ahead import threads_for
-from delta_ds.kernel.data.values.deletion_vector import z85_encode
+from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, read_positions, z85_encode
 from delta_ds.kernel.data.write.paths import list_written_files
 from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.commit import read_commits
@@ -74,6 +74,7 @@ def deep_clone(
     timezone: str = "UTC",
     replace_existing: bool = False,
     properties: Mapping[str, str] | None = None,
+    files_from: Sequence[str] = (),
 ) -> CloneResult:
     """Make a table at another place, on any store, with copies of the files of a version of this one.
 
@@ -88,6 +89,9 @@ def deep_clone(
         and that are unchanged on both sides, stay; all others of that table go.
     properties
         Table properties to set over those of the source.
+    files_from
+        Folders whose Parquet files are copied too, where the source names some: addresses. Else only those in the
+        source's folder, and in the folders of the tables that it is a clone of, see `clone_sources`.
 
     Returns
     -------
@@ -102,9 +106,11 @@ def deep_clone(
         A property is unknown, wrong or cannot be set; the target is the source.
     AppendOnlyError
         The table in whose place it should come is append-only, and no clone of this source.
+    UnsupportedOperationError
+        A file of the source lies elsewhere; nothing was written.
     DataFileError, StorageError
-        A file of the source is missing or has another size than the log says; a copy could not be written. What was
-        copied is deleted.
+        A file of the source is missing, has another size than the log says, or is no Parquet; a copy could not be
+        written. What was copied is deleted.
     ConcurrentWriteException, ProtocolChangedException
         Another commit at the target came first.
 
@@ -135,9 +141,10 @@ def deep_clone(
     state = description(snapshot, txn.snapshot, inputs, target.storage.url)
     if txn.snapshot is not None and known.is_same_source:
         state = _as_before(state, txn.snapshot.table_state)
+    new = [body for body in _bodies(snapshot) if not known.keeps(body)]
+    check_sources(snapshot, _files_of(new), files_from)
     with StagedFiles(target.storage) as staged:
-        copies = _Copies(snapshot, target.storage, staged)
-        adds = copies.make([body for body in _bodies(snapshot) if not known.keeps(body)])
+        adds = _Copies(snapshot, target.storage, staged).make(new)
         return _commit(txn, snapshot, state, known, adds, staged)
 
 
@@ -302,6 +309,27 @@ def _vector_lies_elsewhere(body: AddFile) -> bool:
 # --- copies
 
 
+def _files_of(bodies: Iterable[AddFile]) -> Iterator[str]:
+    """The data files and deletion vectors of some files, as in actions."""
+    for body in bodies:
+        yield body["path"]
+        vector = vector_descriptor(body.get("deletionVector"))
+        if vector is not None and vector.path is not None:
+            yield vector.path
+
+
+@dataclass(frozen=True, slots=True)
+class _VectorFile:
+    """A file of deletion vectors: its name in the target, and the vectors of the source that are in it."""
+
+    name: uuid.UUID
+    vectors: list[DeletionVectorDescriptor]
+
+    @property
+    def there(self) -> str:
+        return f"deletion_vector_{self.name}.bin"
+
+
 class _Copies:
     """Copies of files into the target.
 
@@ -318,13 +346,13 @@ class _Copies:
     def __init__(self, source: Snapshot, storage: Storage, staged: StagedFiles) -> None:
         self._source, self._storage = source, storage
         self._staged = staged
-        self._vectors: dict[str, uuid.UUID] = {}
+        self._vectors: dict[str, _VectorFile] = {}
 
     def make(self, bodies: Sequence[AddFile]) -> list[AddFile]:
         """Copy files with their deletion vectors; their `add` actions at the target."""
         copies = [self._copy_of(body) for body in bodies]
         work = [(body["path"], copy["path"], body["size"]) for body, copy in zip(bodies, copies, strict=True)]
-        vectors = [(path, f"deletion_vector_{name}.bin", None) for path, name in self._vectors.items()]
+        vectors = [(path, file.there, None) for path, file in self._vectors.items()]
         self._staged.add([there for _, there, _ in (*work, *vectors)])
         with ThreadPoolExecutor(threads_for(self._storage)) as pool:
             done = [pool.submit(self._copy, *each) for each in (*work, *vectors)]
@@ -363,8 +391,9 @@ class _Copies:
         descriptor = vector_descriptor(vector)
         if vector is None or descriptor is None or descriptor.path is None:
             return vector
-        name = self._vectors.setdefault(descriptor.path, uuid.uuid4())
-        return {**vector, "storageType": "u", "pathOrInlineDv": z85_encode(name.bytes)}
+        file = self._vectors.setdefault(descriptor.path, _VectorFile(uuid.uuid4(), []))
+        file.vectors.append(descriptor)
+        return {**vector, "storageType": "u", "pathOrInlineDv": z85_encode(file.name.bytes)}
 
     def _opened(self, path: str) -> BinaryIO | pa.NativeFile:
         storage = self._source.storage
@@ -376,18 +405,13 @@ class _Copies:
             raise FAILED_READ_FILE_FILE_NOT_EXIST(parameters, place=place) from error
 
     def _copy(self, path: str, there: str, size: int | None) -> None:
-        source = self._source.storage
-        copied = 0
-        with (
-            self._opened(path) as data,
-            self._storage.open_output(self._storage.resolve(there)) as output,
-        ):
-            while chunk := data.read(_CHUNK_BYTES):
-                output.write(chunk)
-                copied += len(chunk)
-        if size is not None and copied != size:
-            raise DataFileError(
-                f"data file {path} of version {self._source.version} of {source.url} has {copied} bytes, and the log "
-                f"says {size}. Nothing was cloned; see what `pydelta fsck` says of the table",
-                parameters={"path": path, "table": source.url, "version": self._source.version},
-            )
+        with self._opened(path) as data:
+            if size is None:
+                for vector in self._vectors[path].vectors:
+                    read_positions(self._source.storage, vector)
+            else:
+                check_data_file(self._source, path, size, data)
+            data.seek(0)
+            with self._storage.open_output(self._storage.resolve(there)) as output:
+                while chunk := data.read(_CHUNK_BYTES):
+                    output.write(chunk)

@@ -183,7 +183,8 @@ def switch_off(log: DeltaLog, name: str, truncate_history: bool | None = None) -
     txn = log.start_transaction()
     before = txn.metadata.configuration
     unset = [key for key in removal.properties if key in before]
-    changed = {key: text for key, text in removal.sets.items() if _differs(before, key, text)}
+    differs = any(_differs(before, key, text) for key, text in removal.sets.items())
+    changed = dict(removal.sets) if differs else {}
     if not unset and not changed:
         return
     after = {key: text for key, text in before.items() if key not in unset} | changed

@@ -83,7 +83,7 @@ def remove_old_vectors(log: DeltaLog) -> None:
     txn = log.start_transaction()
     snapshot = log.snapshot(txn.read_version)
     now_ms = time.time_ns() // 1_000_000
-    state = CheckpointState(snapshot.storage, snapshot.segment, now_ms)
+    state = CheckpointState.of_version(snapshot.storage, snapshot.segment, now_ms)
     buried: set[str] = set()
     for rows in state.file_actions(parsed_statistics=False):
         if rows.kind != "remove" or "deletionVector" not in rows.table.column_names:

@@ -15,6 +15,7 @@ from delta_ds.kernel.commands.optimize.command import optimize
 from delta_ds.kernel.commands.optimize.request import PURGE, OptimizeRequest
 from delta_ds.kernel.commands.vacuum.command import vacuum as delete_files
 from delta_ds.kernel.operations import OPTIMIZE, REORG
+from delta_ds.kernel.terminal import visible
 from delta_ds.kernel.work import Work
 from delta_ds.records import dataclass, field, replace
 
@@ -120,7 +121,7 @@ class Maintenance:
                 lines.append(f"    version {step.version}, {step.seconds:.1f} s{done and ': ' + done}")
             if step.error is not None:
                 lines.append(f"    {step.error}")
-        return "\n".join(lines if self.steps else [*lines, "  nothing is due"])
+        return "\n".join(map(visible, lines if self.steps else [*lines, "  nothing is due"]))
 
 
 # The command of a step to what runs it, and answers with its metrics.

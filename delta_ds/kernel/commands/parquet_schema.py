@@ -98,6 +98,8 @@ def _type(kind: pa.DataType, leaves: Iterator[str], path: str) -> DataType:
     unsigned = next((delta for arrow, delta in _UNSIGNED if kind == arrow), None)
     if unsigned is not None:
         return unsigned
+    if pa.types.is_null(kind):
+        return INTEGER  # the physical type of a column that never had a value, which Spark goes by
     found = None
     if not (pa.types.is_timestamp(kind) and kind.unit == "ns"):
         found = primitive_from_arrow(kind)

@@ -2,20 +2,22 @@
 
 `pa.array(list)`, `pa.scalar(value)` and `as_py()` of timestamps import pandas wherever it is installed, a
 quarter of a second that planning a read must not pay. Here arrays are built from buffers and timestamps and
-dates are read back as numbers.
+dates are read back as numbers. The functions that compute with dates and timestamps know numbers only, days and
+microseconds since 1970: Python's own values end with the year 9999.
 """
 
 from __future__ import annotations
 
-import datetime
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import bitmap, byte_values
+from delta_ds.kernel.arrow_buffers import bitmap, byte_values, integers, numbers
+from delta_ds.kernel.expressions.moments import date_of, days_of, micros_of, timestamp_of
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -35,39 +37,42 @@ from delta_ds.kernel.schema.types import (
     arrow_type,
 )
 
-_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
-_EPOCH = datetime.datetime(1970, 1, 1)
-_MICROSECOND = datetime.timedelta(microseconds=1)
+if TYPE_CHECKING:
+    import numpy as np
+
 _PACKED: dict[DataType, str] = {
     BYTE: "b", SHORT: "h", INTEGER: "i", LONG: "q", FLOAT: "f", DOUBLE: "d", DATE: "i", TIMESTAMP: "q",
     TIMESTAMP_NTZ: "q",
 }  # fmt: skip
 
 
-def storage_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type values are computed in: `arrow_type`, and 256 bits for decimals of more than 38 digits.
+_TIMES = (TIMESTAMP, TIMESTAMP_NTZ)
 
-    Such decimals exist only inside expressions, where two columns meet that no common decimal type holds.
-    """
+
+def storage_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type of constants: `arrow_type`, and 256 bits for decimals of more digits than any column has."""
     if isinstance(data_type, DecimalType) and data_type.precision > 38:
         return pa.decimal256(data_type.precision, data_type.scale)
     return arrow_type(data_type)
 
 
-def micros(value: datetime.datetime) -> int:
-    """Microseconds since 1970 of an aware datetime, or of a naive one as if it were UTC."""
-    offset = value.utcoffset() or datetime.timedelta()
-    return (value.replace(tzinfo=None) - offset - _EPOCH) // _MICROSECOND
-
-
-def from_micros(value: int, aware: bool) -> datetime.datetime:
-    """The inverse of `micros`; OverflowError outside the years 1 to 9999."""
-    timestamp = _EPOCH + datetime.timedelta(microseconds=value)
-    return timestamp.replace(tzinfo=datetime.timezone.utc) if aware else timestamp
-
-
 def array_of(values: Sequence[Any], data_type: DataType) -> pa.Array:
     """An Arrow array of `storage_type(data_type)` from Python values as `Literal` holds them."""
+    if data_type == DATE:
+        values = [None if v is None else days_of(v) for v in values]
+    elif data_type in _TIMES:
+        values = [None if v is None else micros_of(v) for v in values]
+    return plain_array(values, data_type)
+
+
+def plain_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
+    """As `array_of`, from numbers in the place of dates and timestamps.
+
+    Raises
+    ------
+    OverflowError
+        A number is beyond what the type holds.
+    """
     target, size = storage_type(data_type), len(values)
     if data_type == VOID or all(v is None for v in values):
         return pa.nulls(size, target)
@@ -87,12 +92,11 @@ def _packed(values: Sequence[Any], data_type: DataType, target: pa.DataType) -> 
         width, scale = target.bit_width // 8, data_type.scale
         decimals = (unscaled(v, scale).to_bytes(width, "little", signed=True) for v in values)
         return pa.py_buffer(b"".join(decimals))
-    if data_type == DATE:
-        values = [None if v is None else v.toordinal() - _EPOCH_DAY for v in values]
-    elif data_type in (TIMESTAMP, TIMESTAMP_NTZ):
-        values = [None if v is None else micros(v) for v in values]
-    packed = struct.pack(f"<{len(values)}{_PACKED[data_type]}", *(0 if v is None else v for v in values))
-    return pa.py_buffer(packed)
+    filled = [0 if v is None else v for v in values]
+    try:
+        return pa.py_buffer(struct.pack(f"<{len(filled)}{_PACKED[data_type]}", *filled))
+    except struct.error as error:
+        raise OverflowError(f"a value is beyond the range of {data_type}") from error
 
 
 def unscaled(value: Decimal | None, scale: int) -> int:
@@ -113,28 +117,22 @@ TRUE, FALSE, UNKNOWN = scalar_of(True, BOOLEAN), scalar_of(False, BOOLEAN), scal
 
 
 def values_of(array: pa.Array, data_type: DataType) -> list[Any]:
-    """The values of an array of a primitive type as `Literal` holds them.
-
-    Raises
-    ------
-    OverflowError
-        A date or timestamp outside the years 1 to 9999, which Python cannot hold.
-    """
+    """The values of an array of a primitive type as `Literal` holds them."""
+    values = plain_values(array, data_type)
     if data_type == DATE:
-        days = array.cast(pa.int32()).to_pylist()
-        return [None if d is None else _date(d) for d in days]
-    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return [None if v is None else date_of(v) for v in values]
+    if data_type in _TIMES:
         aware = data_type == TIMESTAMP
-        return [None if m is None else from_micros(m, aware) for m in array.cast(pa.int64()).to_pylist()]
-    values: list[Any] = array.to_pylist()
+        return [None if v is None else timestamp_of(v, aware) for v in values]
     return values
 
 
-def _date(days: int) -> datetime.date:
-    try:
-        return datetime.date.fromordinal(days + _EPOCH_DAY)
-    except ValueError as error:
-        raise OverflowError(f"day {days} since 1970 is outside the years 1 to 9999") from error
+def plain_values(array: pa.Array, data_type: DataType) -> list[Any]:
+    """As `values_of`, with numbers in the place of dates and timestamps."""
+    if data_type == DATE or data_type in _TIMES:
+        array = array.view(pa.int32() if data_type == DATE else pa.int64())
+    values: list[Any] = array.to_pylist()
+    return values
 
 
 def spread(value: pa.Array | pa.Scalar, length: int) -> pa.Array:
@@ -142,19 +140,52 @@ def spread(value: pa.Array | pa.Scalar, length: int) -> pa.Array:
     return pa.repeat(value, length) if isinstance(value, pa.Scalar) else value
 
 
+def map_numbers(
+    function: Callable[[np.ndarray[Any, np.dtype[np.int64]]], Any],
+    value: pa.Array | pa.Scalar,
+    target: pa.DataType,
+) -> pa.Array | pa.Scalar:
+    """Apply a function of NumPy arrays to whole numbers, dates or timestamps; nulls stay null.
+
+    Parameters
+    ----------
+    function
+        From int64 to int64, whatever the values' own type.
+    target
+        The type of the result: of whole numbers, dates or timestamps.
+
+    Raises
+    ------
+    OverflowError
+        A result is beyond what 32 bits hold, and the target has no more.
+    """
+    if isinstance(value, pa.Scalar):
+        return map_numbers(function, pa.repeat(value, 1), target)[0]
+    whole = value.view(pa.int32() if value.type.bit_width == 32 else pa.int64()).cast(pa.int64())
+    found = integers(function(numbers(pc.fill_null(whole, scalar_of(0, LONG)))))
+    if value.null_count:
+        found = pc.if_else(value.is_valid(), found, scalar_of(None, LONG))
+    if target.bit_width == 64:
+        return found.view(target)
+    try:
+        return found.cast(pa.int32()).view(target)
+    except pa.ArrowInvalid as error:
+        raise OverflowError(str(error)) from error
+
+
 def map_unique(
     function: Callable[[Any], Any], value: pa.Array | pa.Scalar, source: DataType, target: DataType
 ) -> pa.Array | pa.Scalar:
-    """Apply a Python function to each distinct non-null value; nulls stay null."""
+    """Apply a Python function to each distinct non-null value; nulls stay null.
+
+    Numbers stand for dates and timestamps, in what the function takes and in what it gives.
+    """
     if isinstance(value, pa.Scalar):
         return map_unique(function, pa.repeat(value, 1), source, target)[0]
-    if isinstance(source, DecimalType) and source.precision > 38:  # not every kernel knows 256 bits
-        results = [None if v is None else function(v) for v in values_of(value, source)]
-        return array_of(results, target)
     encoded = value.dictionary_encode()
-    distinct = values_of(encoded.dictionary, source)
+    distinct = plain_values(encoded.dictionary, source)
     results = [None if v is None else function(v) for v in distinct]
-    return array_of(results, target).take(encoded.indices)
+    return plain_array(results, target).take(encoded.indices)
 
 
 def map_rows(
@@ -163,7 +194,7 @@ def map_rows(
     sources: Sequence[DataType],
     target: DataType,
 ) -> pa.Array | pa.Scalar:
-    """Apply a Python function row by row; a row with a null in any argument gives null."""
+    """Apply a Python function row by row; a row with a null in any argument gives null. Numbers as in `map_unique`."""
     if all(isinstance(v, pa.Scalar) for v in values):
         return map_rows(function, [pa.repeat(v, 1) for v in values], sources, target)[0]
     varying = [i for i, v in enumerate(values) if not isinstance(v, pa.Scalar)]
@@ -171,14 +202,14 @@ def map_rows(
         values[varying[0]].type, (pa.ListType, pa.MapType, pa.StructType)
     ):
         at = varying[0]
-        fixed = [values_of(pa.repeat(v, 1), t)[0] if i != at else None
+        fixed = [plain_values(pa.repeat(v, 1), t)[0] if i != at else None
                  for i, (v, t) in enumerate(zip(values, sources, strict=True))]  # fmt: skip
         if any(f is None for i, f in enumerate(fixed) if i != at):
-            return pa.nulls(len(values[at]), storage_type(target))
+            return pa.nulls(len(values[at]), arrow_type(target))
         return map_unique(
             lambda v: function(*fixed[:at], v, *fixed[at + 1 :]), values[at], sources[at], target
         )
     length = len(values[varying[0]])
-    columns = [values_of(spread(v, length), t) for v, t in zip(values, sources, strict=True)]
+    columns = [plain_values(spread(v, length), t) for v, t in zip(values, sources, strict=True)]
     rows = zip(*columns, strict=True)
-    return array_of([None if any(c is None for c in row) else function(*row) for row in rows], target)
+    return plain_array([None if any(c is None for c in row) else function(*row) for row in rows], target)

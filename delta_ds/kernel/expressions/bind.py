@@ -22,8 +22,18 @@ from delta_ds.kernel.expressions.calls import (
     unknown_column,
 )
 from delta_ds.kernel.expressions.coercion import can_cast, in_range
-from delta_ds.kernel.expressions.temporal import zone_of
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, nesting
+from delta_ds.kernel.expressions.moments import FarDate, FarTimestamp, is_aware, micros_of, timestamp_of
+from delta_ds.kernel.expressions.tree import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    fold,
+    parts_of,
+    with_parts,
+)
+from delta_ds.kernel.expressions.zones import zone_of
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -40,9 +50,6 @@ from delta_ds.kernel.schema.types import (
     StructType,
 )
 from delta_ds.records import replace
-
-# Of a tree that all that walks one, several calls a level, can take; chains of AND and OR count as one level.
-_DEEPEST = 200
 
 
 def bind(
@@ -76,13 +83,8 @@ def bind(
     Source: Spark's `AnsiTypeCoercion`, `UnwrapCastInBinaryComparison`, `NullPropagation`.
     """
     zone_of(timezone)
-    if nesting(expression) > _DEEPEST:
-        raise PredicateError(f"the predicate is nested more than {_DEEPEST} levels deep; split it up")
     scope = BindScope(schema, timezone, datetime.datetime.now(datetime.timezone.utc))
-    try:
-        bound = _bind(expression, scope)
-    except RecursionError as error:
-        raise PredicateError("the predicate is nested too deeply to be evaluated; split it up") from error
+    bound = _bound(expression, scope)
     if not predicate:
         return bound
     if type_of(bound) == VOID:
@@ -97,19 +99,86 @@ def type_of(expression: Expression) -> DataType | None:
     return expression.type
 
 
-def _bind(node: Expression, scope: BindScope) -> Expression:
+def _bound(expression: Expression, scope: BindScope) -> Expression:
+    return fold(_with_not_inside(expression), lambda node, parts: _bind(node, parts, scope), _bound_first)
+
+
+def _bound_first(node: Expression) -> tuple[Expression, ...]:
+    """The parts of a node that are bound before it; of a function with a lambda not that, which has to know types."""
+    return parts_of(node)[:1] if _has_lambda(node) else parts_of(node)
+
+
+def _has_lambda(node: Expression) -> bool:
+    function = node.args[1] if isinstance(node, Call) and len(node.args) == 2 else None
+    return isinstance(function, Call) and function.name == "lambda"
+
+
+def _bind_lambda(node: Call, container: Expression, scope: BindScope) -> Call:
+    """A call with a lambda, over the array that it is to be called for."""
+    from delta_ds.kernel.expressions.higher_order import NAMES, result_type, variable_types
+
+    function = node.args[1]
+    assert isinstance(function, Call)
+    names = [str(n.value).lower() for n in function.args[1:] if isinstance(n, Literal)]
+    types = variable_types(node.name, container.type, len(names)) if node.name in NAMES else None
+    if types is None or container.type is None:
+        return Call(node.name, (container, function), None)
+    variables = {**dict(scope.variables), **dict(zip(names, types, strict=True))}
+    body = _bound(function.args[0], replace(scope, variables=tuple(variables.items())))
+    bound = Call("lambda", (body, *function.args[1:]), body.type)
+    return Call(node.name, (container, bound), result_type(node.name, container.type, body.type))
+
+
+def _bind(node: Expression, parts: list[Expression], scope: BindScope) -> Expression:
+    """A node over parts that are bound."""
     if isinstance(node, Column):
         return _resolve(node, scope.schema)
     if isinstance(node, Literal):
         return _typed(node)
     if isinstance(node, Cast):
-        child = _bind(node.child, scope)
+        child = parts[0]
         if child.type is not None and not can_cast(child.type, node.type):
             raise PredicateError(f"cannot cast {child} from {child.type} to {node.type}")
         return cast(child, node.type, scope.timezone, node.safe)
-    args = tuple(_bind(a, scope) for a in node.args)
-    bound = bind_call(node.name, args, scope)
+    if _has_lambda(node):
+        return _bind_lambda(node, parts[0], scope)
+    bound = bind_call(node, tuple(parts), scope)
     return fold_constant(bound) if isinstance(bound, Call) else bound
+
+
+_OPPOSITE = {"and": "or", "or": "and"}
+
+
+def _with_not_inside(expression: Expression) -> Expression:
+    """The expression with every NOT below the AND and OR that it negates."""
+    return fold((expression, True), _wanted, _asked_of_parts)
+
+
+# A condition, and whether it is to be true or false.
+_Asked = tuple[Expression, bool]
+
+
+def _asked_of_parts(asked: _Asked) -> tuple[_Asked, ...]:
+    node, wanted = asked
+    if _negates_logic(node):
+        return ((parts_of(node)[0], not wanted),)
+    is_logic = isinstance(node, Call) and node.name in _OPPOSITE
+    return tuple((part, wanted if is_logic else True) for part in parts_of(node))
+
+
+def _wanted(asked: _Asked, parts: list[Expression]) -> Expression:
+    node, wanted = asked
+    if _negates_logic(node):
+        return parts[0]
+    if isinstance(node, Call) and node.name in _OPPOSITE:
+        return with_parts(node if wanted else replace(node, name=_OPPOSITE[node.name]), parts)
+    whole = with_parts(node, parts)
+    return whole if wanted else Call("not", (whole,))
+
+
+def _negates_logic(node: Expression) -> bool:
+    below = node.args[0] if isinstance(node, Call) and node.name == "not" else None
+    return isinstance(below, Call) and (below.name in _OPPOSITE or below.name == "not")
 
 
 # --- columns and constants
@@ -135,7 +204,7 @@ def _resolve(column: Column, schema: StructType) -> Expression:
 def _typed(literal: Literal) -> Literal:
     value: Any = literal.value
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.timezone.utc)
+        value = timestamp_of(micros_of(value), True)
     if literal.type is not None:
         return replace(literal, value=value)
     if isinstance(value, Decimal) and value.is_finite():
@@ -146,7 +215,7 @@ def _typed(literal: Literal) -> Literal:
     elif isinstance(value, int) and not isinstance(value, bool):
         fitting = next((t for t in (INTEGER, LONG) if in_range(value, t)), None)
         return Literal(value, fitting) if fitting else _typed(Literal(Decimal(value)))
-    elif isinstance(value, datetime.datetime) and value.tzinfo is None:
+    elif isinstance(value, (datetime.datetime, FarTimestamp)) and not is_aware(value):
         return Literal(value, TIMESTAMP_NTZ)
     for kind, data_type in _PYTHON_TYPES:
         if isinstance(value, kind):
@@ -161,5 +230,7 @@ _PYTHON_TYPES: tuple[tuple[type, DataType], ...] = (
     (str, STRING),
     (bytes, BINARY),
     (datetime.datetime, TIMESTAMP),
+    (FarTimestamp, TIMESTAMP),
     (datetime.date, DATE),
+    (FarDate, DATE),
 )

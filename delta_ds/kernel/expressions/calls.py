@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_LITERAL
 from delta_ds.conditions.schema import UNRESOLVED_COLUMN_IN_PREDICATE
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.civil import DAY_US
 from delta_ds.kernel.expressions.coercion import (
     INTEGER_BITS,
     INTEGRAL,
@@ -22,15 +23,18 @@ from delta_ds.kernel.expressions.coercion import (
     in_range,
     is_nested,
 )
+from delta_ds.kernel.expressions.moments import date_of, micros_of
 from delta_ds.kernel.expressions.signatures import FUNCTIONS, item_type
-from delta_ds.kernel.expressions.temporal import interval_parts, to_local, zone_of
+from delta_ds.kernel.expressions.temporal import interval_parts
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
 from delta_ds.kernel.expressions.unwrap import unwrap_comparison, unwrap_in
+from delta_ds.kernel.expressions.zones import local_micros, zone_of
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,
     DATE,
+    DOUBLE,
     INTEGER,
     LONG,
     SHORT,
@@ -53,16 +57,22 @@ _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "i
 _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "div", "pmod"])
 
 
+_Types = tuple[DataType, DataType] | None
+
+
 @dataclass(frozen=True, slots=True)
 class BindScope:
-    """What binding looks things up in: the columns, the session time zone, and the moment that is now."""
+    """What binding looks things up in: columns, the session time zone, the moment that is now, variables of lambdas."""
 
     schema: StructType
     timezone: str
     now: datetime.datetime
+    variables: tuple[tuple[str, DataType], ...] = ()
 
 
-def bind_call(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expression:
+def bind_call(node: Call, args: tuple[Expression, ...], scope: BindScope) -> Expression:
+    """A call over bound arguments; `node` is the call as it was written."""
+    name = node.name
     if name in ("and", "or"):
         return _logic(name, args)
     if name == "not":
@@ -70,18 +80,20 @@ def bind_call(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expr
     if name in ("isnull", "isnotnull"):
         return Call(name, args, BOOLEAN)
     if name in COMPARISONS:
-        return _comparison(name, args, scope)
+        return _comparison(name, args, _types_of_operands(node, args), scope)
     if name == "in":
         return _in(args, scope)
     if name == "case":
         return _case(args, scope)
     if name in _ARITHMETIC and len(args) == 2:
-        return _arithmetic(name, args[0], args[1], scope)
+        return _arithmetic(name, args, _types_of_operands(node, args), scope)
     if name == "getfield":
         return field_of(args[0], args[1])
+    if name == "variable" and isinstance(node.args[0], Literal):
+        return replace(node, type=dict(scope.variables).get(str(node.args[0].value).lower()))
     if name in ("current_timestamp", "current_date") and not args:
-        today = to_local(scope.now, zone_of(scope.timezone)).date()
-        return Literal(scope.now, TIMESTAMP) if name == "current_timestamp" else Literal(today, DATE)
+        today = local_micros(micros_of(scope.now), zone_of(scope.timezone)) // DAY_US
+        return Literal(scope.now, TIMESTAMP) if name == "current_timestamp" else Literal(date_of(today), DATE)
     return _function(name, args, scope)
 
 
@@ -122,15 +134,15 @@ def negation(node: Expression) -> Expression:
     return Call("not", (node,), node.type)
 
 
-def _comparison(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expression:
+def _comparison(name: str, args: tuple[Expression, ...], types: _Types, scope: BindScope) -> Expression:
     left, right = args
     if isinstance(left, Literal) and not isinstance(right, Literal):
         name, left, right = _FLIPPED[name], right, left
-    if left.type is None or right.type is None:
+    if types is None:
         return Call(name, (left, right), None)
     if isinstance(right, Literal) and right.value is None:
         return Call("isnull", (left,), BOOLEAN) if name == "<=>" else Literal(None, BOOLEAN)
-    common = common_type(left.type, right.type)
+    common = common_type(*types)
     if common is None:
         raise PredicateError(f"cannot compare {left} ({left.type}) with {right} ({right.type})")
     if is_nested(common):
@@ -166,28 +178,36 @@ def _case(args: tuple[Expression, ...], scope: BindScope) -> Expression:
     return result if all(c.type is not None for c in conditions) else replace(result, type=None)
 
 
-def _arithmetic(name: str, left: Expression, right: Expression, scope: BindScope) -> Expression:
+def _arithmetic(name: str, args: tuple[Expression, ...], types: _Types, scope: BindScope) -> Expression:
+    left, right = args
     shifted = _shift(name, left, right, scope)
     if shifted is not None:
         return shifted
-    if left.type is None or right.type is None:
-        return Call(name, (left, right), None)
-    types = arithmetic_type("%" if name == "pmod" else name, _narrow(left, right), _narrow(right, left))
     if types is None:
+        return Call(name, (left, right), None)
+    found = arithmetic_type("%" if name == "pmod" else name, *types)
+    if found is None:
         if left.type in TEMPORAL or is_nested(left.type):
             return Call(name, (left, right), None)
         raise PredicateError(f"cannot compute {left} {name} {right} of types {left.type} and {right.type}")
-    args = (_coerce(left, types[0], scope), _coerce(right, types[1], scope))
-    return Call(name, args, types[2])
+    if name == "/" and found[0] == DOUBLE and common_type(*types) in INTEGRAL:
+        # A text beside a whole number is read as one.
+        left, right = (_coerce(arg, LONG, scope) if arg.type == STRING else arg for arg in args)
+    return Call(name, (_coerce(left, found[0], scope), _coerce(right, found[1], scope)), found[2])
 
 
-def _narrow(node: Expression, other: Expression) -> DataType:
-    """A whole constant beside a decimal counts as the smallest decimal that holds it."""
-    whole = isinstance(node, Literal) and node.type in INTEGRAL and node.value is not None
-    if isinstance(node, Literal) and whole and isinstance(other.type, DecimalType):
-        return DecimalType(len(str(abs(node.value))), 0)
-    assert node.type is not None
-    return node.type
+def _types_of_operands(node: Call, args: tuple[Expression, ...]) -> _Types:
+    """The types of two operands; None where one is not known.
+
+    A whole constant beside a decimal counts as the smallest decimal that holds it, where it is written as one.
+    """
+    types = [arg.type for arg in args]
+    for at, (written, arg) in enumerate(zip(node.args, args, strict=True)):
+        whole = isinstance(written, Literal) and isinstance(arg, Literal) and type(arg.value) is int
+        if whole and isinstance(arg, Literal) and isinstance(args[1 - at].type, DecimalType):
+            types[at] = DecimalType(len(str(abs(arg.value))), 0)
+    left, right = types
+    return None if left is None or right is None else (left, right)
 
 
 def _shift(name: str, left: Expression, right: Expression, scope: BindScope) -> Expression | None:
@@ -202,8 +222,12 @@ def _shift(name: str, left: Expression, right: Expression, scope: BindScope) -> 
         return None
     sign = 1 if name == "+" else -1
     months, days, microseconds = (sign * p for p in interval_parts(right))
+    if left.type != DATE:
+        # Hours and less are an interval of days too: a day of the calendar for each 24 of them.
+        whole = (1 if microseconds > 0 else -1) * (abs(microseconds) // DAY_US)
+        days, microseconds = days + whole, microseconds - whole * DAY_US
     if left.type == DATE and microseconds:
-        left = cast(left, TIMESTAMP, scope.timezone)
+        return _shift(name, cast(left, TIMESTAMP, scope.timezone), right, scope)
     parts = (Literal(months, INTEGER), Literal(days, INTEGER), Literal(microseconds, LONG))
     return fold_constant(Call("add_interval", (left, *parts), left.type, scope.timezone))
 
@@ -239,11 +263,30 @@ def _function(name: str, args: tuple[Expression, ...], scope: BindScope) -> Expr
     wanted = _element_types(name, wanted)
     if wanted is None:
         return Call(name, args, None)
+    if name in _OF_CLOCKS and types[0] in (DATE, STRING):
+        args = (_coerce(args[0], TIMESTAMP, scope),)
     bound = tuple(_coerce(a, t, scope) for a, t in zip(args, wanted, strict=True))
     result = BINARY if name == "concat" and BINARY in wanted else signature.result_of(wanted)
-    if name == "round" and isinstance(wanted[0], DecimalType):
+    if name in ("round", "bround") and isinstance(wanted[0], DecimalType):
         result = _round_type(wanted[0], bound[1:])
+    if name in _UNITS_AT and not _is_unit(name, bound[_UNITS_AT[name]]):
+        return Literal(None, result)
     return Call(name, bound, result, scope.timezone if signature.zoned else None)
+
+
+# What they take of a date or a text is the wall clock time of an instant.
+_OF_CLOCKS = frozenset(["hour", "minute", "second"])
+_UNITS_AT = {"trunc": 1, "date_trunc": 0}
+
+
+def _is_unit(name: str, unit: Expression) -> bool:
+    """Whether a constant is one of the units of time that a function knows; others give null for every row."""
+    from delta_ds.kernel.expressions.functions_time import CLOCK_UNITS, DATE_UNITS
+
+    if not isinstance(unit, Literal):
+        return True
+    known = str(unit.value).lower()
+    return unit.value is not None and (known in DATE_UNITS or (name == "date_trunc" and known in CLOCK_UNITS))
 
 
 def _element_types(name: str, types: list[DataType]) -> list[DataType] | None:
@@ -251,7 +294,7 @@ def _element_types(name: str, types: list[DataType]) -> list[DataType] | None:
     container = types[0] if types else None
     if name in ("getitem", "element_at", "get", "try_element_at") and container is not None:
         item = item_type(container, types[1])
-    elif name == "array_contains" and isinstance(container, ArrayType):
+    elif name in ("array_contains", "array_position") and isinstance(container, ArrayType):
         item = container.element if common_type(container.element, types[1]) == container.element else None
     elif name == "map_contains_key" and isinstance(container, MapType):
         item = container.key if common_type(container.key, types[1]) == container.key else None
@@ -287,11 +330,7 @@ def cast(child: Expression, target: DataType, timezone: str, safe: bool = False)
 
 def _coerce(child: Expression, target: DataType, scope: BindScope) -> Expression:
     """As `cast`, for casts nobody wrote: a constant that cannot become the type is an error at once."""
-    if (
-        child.type != target
-        and (child.type is None or not can_cast(child.type, target))
-        and not (isinstance(target, DecimalType) and target.precision > 38)
-    ):
+    if child.type != target and (child.type is None or not can_cast(child.type, target)):
         raise PredicateError(f"{child} is of type {child.type} where {target} is needed")
     result = cast(child, target, scope.timezone)
     if isinstance(child, Literal) and isinstance(result, Cast):
@@ -302,6 +341,8 @@ def _coerce(child: Expression, target: DataType, scope: BindScope) -> Expression
 def fold_constant(node: Call | Cast) -> Expression:
     """The constant a node of constants amounts to; the node itself if computing it fails."""
     args = (node.child,) if isinstance(node, Cast) else node.args
+    if isinstance(node, Call) and node.name == "variable":
+        return node
     if node.type is None or is_nested(node.type) or not all(isinstance(a, Literal) for a in args):
         return node
     from delta_ds.kernel.expressions.evaluate import constant

@@ -1,19 +1,18 @@
 """`CAST` and `TRY_CAST` between primitive types on Arrow, as Spark's ANSI mode has them.
 
 A cast that cannot hold a value raises; with `safe` it gives null. Conversions from and to text run once per
-distinct value.
+distinct value. Dates and timestamps are numbers throughout: days and microseconds since 1970.
 
 Source: Spark's `Cast`, `UTF8String.toLongExact`, `Double.toString`, `SparkDateTimeUtils`.
 """
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 import struct
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -21,17 +20,17 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT_VALUE
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.arrays import map_unique, micros, scalar_of, storage_type
+from delta_ds.kernel.expressions.arrays import map_numbers, map_unique, scalar_of
+from delta_ds.kernel.expressions.civil import DAY_US, date_text, local_text
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL, in_range, is_numeric
 from delta_ds.kernel.expressions.temporal import (
-    format_timestamp,
-    instants,
-    local_times,
+    BLANKS,
+    instants_at,
+    local_of,
     parse_date,
     parse_timestamp,
-    to_local,
-    zone_of,
 )
+from delta_ds.kernel.expressions.zones import local_micros, zone_of
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -44,7 +43,11 @@ from delta_ds.kernel.schema.types import (
     TIMESTAMP_NTZ,
     DataType,
     DecimalType,
+    arrow_type,
 )
+
+# How Scala computes with decimals, where it is not told otherwise.
+SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 _SECOND = 1_000_000
@@ -110,7 +113,7 @@ def _reader(target: DataType, timezone: str | None) -> Callable[[str], Any]:
         zone = zone_of(needs_zone(timezone))
         return lambda text: parse_timestamp(text, zone)
     readers: dict[DataType, Callable[[str], Any]] = {
-        BOOLEAN: lambda text: _BOOLEANS.get(text.strip().lower()),
+        BOOLEAN: lambda text: _BOOLEANS.get(text.strip(BLANKS).lower()),
         DATE: parse_date,
         TIMESTAMP_NTZ: lambda text: parse_timestamp(text, None),
         BINARY: lambda text: text.encode(),
@@ -124,27 +127,49 @@ _BOOLEANS = {
 }
 
 
+_MOST_DIGITS = 1000  # Python reads no more than some thousands, and no type holds a hundred
+
+
 def _read_whole(text: str, target: DataType) -> int | None:
-    if not re.fullmatch(r"[+-]?[0-9]+", text.strip()):
+    digits = re.fullmatch(r"([+-]?)0*([0-9]+)", text.strip(BLANKS))
+    if digits is None or len(digits[2]) > _MOST_DIGITS:
         return None
-    number = int(text)
+    number = int(digits[1] + digits[2])
     return number if in_range(number, target) else None
+
+
+_SPACES = "".join(map(chr, range(33)))
 
 
 def _read_decimal(text: str, target: DecimalType) -> Decimal | None:
     try:
-        return to_decimal(Decimal(text.strip()), target) if "_" not in text else None
+        return to_decimal(Decimal(text.strip(_SPACES)), target) if "_" not in text else None
     except InvalidOperation:
         return None
 
 
+_INFINITIES = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+
+
 def _read_double(text: str, target: DataType) -> float | None:
-    text = text.strip().lower()
-    if text.lstrip("+-") in ("inf", "infinity", "nan") and text not in ("+nan", "-nan"):
-        return float(text)
-    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?", text):
+    text = text.strip(_SPACES)
+    infinite = _INFINITIES.fullmatch(text)
+    if infinite:
+        return -math.inf if infinite[1] == "-" else math.inf
+    if text.lower() == "nan" or text in ("+NaN", "-NaN"):
+        return math.nan
+    number = text[:-1] if text[-1:] in ("d", "D", "f", "F") else text
+    if _NUMBER.fullmatch(number):
+        found = float(number)
+        return nearest(Decimal(number), target) if target == FLOAT and 0 < abs(found) < math.inf else found
+    if not _HEXADECIMAL.fullmatch(text):
         return None
-    return narrow(float(text.rstrip("df")), target)
+    try:
+        return narrow(float.fromhex(text), target)
+    except OverflowError:
+        return -math.inf if text.startswith("-") else math.inf
 
 
 # --- values to text
@@ -152,40 +177,28 @@ def _read_double(text: str, target: DataType) -> float | None:
 
 def _writer(source: DataType, timezone: str | None) -> Callable[[Any], str]:
     if source in FRACTIONAL:
-        return lambda number: format_double(number, source)
+        from delta_ds.kernel.expressions.float_text import double_text, float_text
+
+        return float_text if source == FLOAT else double_text
     if isinstance(source, DecimalType):
         return lambda number: f"{number:f}"
     if source == TIMESTAMP:
         zone = zone_of(needs_zone(timezone))
-        return lambda instant: format_timestamp(to_local(instant, zone))
+        return lambda instant: local_text(local_micros(instant, zone))
     writers: dict[DataType, Callable[[Any], str]] = {
         BOOLEAN: lambda flag: "true" if flag else "false",
-        DATE: lambda day: str(day.isoformat()),
-        TIMESTAMP_NTZ: format_timestamp,
-        BINARY: lambda data: str(data.decode(errors="replace")),
+        DATE: date_text,
+        TIMESTAMP_NTZ: local_text,
+        BINARY: _text_of_bytes,
     }
     return writers.get(source, str)
 
 
-def format_double(number: float, data_type: DataType = DOUBLE) -> str:
-    """Java's `Double.toString` (or `Float.toString`): the shortest digits, `1.0E7` from ten million on."""
-    if math.isnan(number):
-        return "NaN"
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    text = repr(number)
-    if data_type == FLOAT:
-        text = next(t for t in (f"{number:.{p}g}" for p in range(1, 18)) if narrow(float(t), FLOAT) == number)
-    sign, digits, exponent = Decimal(text).as_tuple()
-    if not any(digits):
-        return "-0.0" if sign else "0.0"
-    figures = "".join(map(str, digits)).rstrip("0")
-    power = len(digits) + int(exponent) - 1
-    if -3 <= power < 7:
-        plain = f"{Decimal(text):f}"
-        plain = plain.rstrip("0") if "." in plain else plain + "."
-        return plain + "0" if plain.endswith(".") else plain
-    return f"{'-' * sign}{figures[0]}.{figures[1:] or '0'}E{power}"
+def _text_of_bytes(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise PredicateError(f"the bytes {data.hex().upper()} are no text in UTF-8") from error
 
 
 # --- numbers to numbers
@@ -201,6 +214,21 @@ def narrow(number: float, target: DataType) -> float:
         return math.copysign(math.inf, number)
 
 
+def nearest(number: Decimal, target: DataType) -> float:
+    """The value of the type that is nearest to a decimal, of two the even one."""
+    found = float(number)
+    if target != FLOAT or not math.isfinite(found) or not number.is_finite():
+        return found
+    rounded = narrow(found, FLOAT)
+    beside = 2 * found - rounded  # if `found` lies in the middle between two floats, the other of them
+    if rounded == found or not math.isfinite(rounded) or narrow(beside, FLOAT) != beside:
+        return rounded
+    exact = Decimal(found)
+    if number == exact or (number > exact) == (rounded > beside):
+        return rounded
+    return beside
+
+
 def to_decimal(number: Decimal, target: DecimalType) -> Decimal | None:
     """The number at the type's scale, rounded half up; None if it has too many digits or is not finite."""
     if not number.is_finite():
@@ -214,7 +242,7 @@ def to_decimal(number: Decimal, target: DecimalType) -> Decimal | None:
 
 
 def _number(value: Value, source: DataType, target: DataType, safe: bool) -> Value:
-    arrow = storage_type(target)
+    arrow = arrow_type(target)
     if source == BOOLEAN:
         value, source = value.cast(pa.int32()), LONG
         if not isinstance(target, DecimalType):
@@ -224,11 +252,13 @@ def _number(value: Value, source: DataType, target: DataType, safe: bool) -> Val
             widened = _widened_decimal(value, source, target)
             if widened is not None:
                 return widened
-        as_number = Decimal if source not in FRACTIONAL else lambda x: Decimal(format_double(x, source))
+        if source in FRACTIONAL:
+            value = pc.if_else(pc.is_finite(value), value, scalar_of(None, source))
+        as_number = Decimal if source not in FRACTIONAL else lambda x: Decimal(repr(x))
         return _convert_distinct(value, source, target, lambda x: to_decimal(as_number(x), target), safe)
     if isinstance(source, DecimalType):
         # Arrow's own conversion of decimals to doubles is not correctly rounded.
-        convert = _truncation(target) if target in INTEGRAL else lambda x: narrow(float(x), target)
+        convert = _truncation(target) if target in INTEGRAL else lambda x: nearest(x, target)
         return _convert_distinct(value, source, target, convert, safe)
     if target in FRACTIONAL:
         return pc.cast(value, arrow, safe=False)
@@ -250,13 +280,16 @@ def _widened_decimal(value: Value, source: DataType, target: DecimalType) -> Val
     scale = 0 if source in INTEGER_BITS else source.scale  # type: ignore[union-attr]
     if target.precision - target.scale < whole or target.scale < scale:
         return None
-    return value.cast(storage_type(target))
+    return value.cast(arrow_type(target))
 
 
 def _truncation(target: DataType) -> Callable[[Any], int | None]:
     def convert(number: Any) -> int | None:
-        if isinstance(number, float) and not math.isfinite(number):
-            return None
+        if isinstance(number, float):
+            if not math.isfinite(number):
+                return None
+            if number == 2.0**63 and target == LONG:
+                return (1 << 63) - 1  # as Java has it: the greatest long is this double
         whole = int(number)
         return whole if in_range(whole, target) else None
 
@@ -268,31 +301,52 @@ def _truncation(target: DataType) -> Callable[[Any], int | None]:
 
 def _from_time(value: Value, source: DataType, target: DataType, safe: bool, timezone: str | None) -> Value:
     if is_numeric(target):
-        seconds = map_unique(lambda t: micros(t) // _SECOND, value, TIMESTAMP, LONG)
-        if isinstance(target, DecimalType) or target in FRACTIONAL:
+        if isinstance(target, DecimalType):
             exact = DecimalType(38, 6)
-            parts = map_unique(lambda t: Decimal(micros(t)).scaleb(-6), value, TIMESTAMP, exact)
+            parts = map_unique(lambda micros: Decimal(micros).scaleb(-6), value, TIMESTAMP, exact)
             return _number(parts, exact, target, safe)
-        return _number(seconds, LONG, target, safe)
+        if target in FRACTIONAL:
+            seconds = map_unique(lambda micros: float(micros) / _SECOND, value, TIMESTAMP, DOUBLE)
+            return _number(seconds, DOUBLE, target, safe) if target != DOUBLE else seconds
+        whole = map_numbers(lambda micros: micros // _SECOND, value, pa.int64())
+        return _number(whole, LONG, target, safe)
     if source == TIMESTAMP:
-        local = local_times(value, needs_zone(timezone))
+        local = local_of(value, needs_zone(timezone))
         return local if target == TIMESTAMP_NTZ else _day(local)
     if source == TIMESTAMP_NTZ and target == DATE:
         return _day(value)
-    local = value.cast(pa.timestamp("us"))
-    return instants(local, needs_zone(timezone)) if target == TIMESTAMP else local
+    local = value if source == TIMESTAMP_NTZ else midnight(value)
+    return instants_at(local, needs_zone(timezone)) if target == TIMESTAMP else local
 
 
 def _day(local: Value) -> Value:
-    return pc.floor_temporal(local, unit="day").cast(pa.date32())
+    return map_numbers(lambda micros: micros // DAY_US, local, pa.date32())
 
 
-def _from_seconds(number: Any) -> datetime.datetime | None:
-    from delta_ds.kernel.expressions.arrays import from_micros
+def midnight(days: Value) -> Value:
+    """The wall clock time (`timestamp[us]`) at which a day begins.
 
-    if isinstance(number, float) and not math.isfinite(number):
-        return None
-    try:
-        return from_micros(math.floor(number * _SECOND), True)
-    except OverflowError:
-        return None
+    Raises
+    ------
+    OverflowError
+        64 bits do not hold its microseconds since 1970.
+    """
+    if isinstance(days, pa.Scalar):
+        return midnight(pa.repeat(days, 1))[0]
+    micros = pc.multiply_checked(days.view(pa.int32()).cast(pa.int64()), scalar_of(DAY_US, LONG))
+    return micros.view(pa.timestamp("us"))
+
+
+def _from_seconds(number: Any) -> int | None:
+    """Microseconds of seconds since 1970: the lowest 64 bits of a decimal, the last moment for a long beyond it."""
+    least, most = -(1 << 63), (1 << 63) - 1
+    if isinstance(number, Decimal):
+        low = int(SCALA.multiply(number, Decimal(_SECOND))) & ((1 << 64) - 1)
+        return low - (1 << 64) if low >> 63 else low
+    micros = number * _SECOND
+    if isinstance(micros, float):
+        if not math.isfinite(micros):
+            return None
+        whole = int(micros)
+        return min(whole, most) if least <= whole <= most + 1 else None
+    return int(max(least, min(most, micros)))

@@ -1,7 +1,6 @@
 """Spark's ANSI type coercion: the common type of two values, and the result type of arithmetic.
 
-Source: Spark's `AnsiTypeCoercion` and `DecimalPrecisionTypeCoercion`. Differs: decimals that together need
-more than 38 digits are compared exactly instead of being cut.
+Source: Spark's `AnsiTypeCoercion` and `DecimalPrecisionTypeCoercion`.
 """
 
 from __future__ import annotations
@@ -86,8 +85,9 @@ def _numeric(left: DataType, right: DataType) -> DataType:
     if left in INTEGRAL and right in INTEGRAL:
         return max(left, right, key=INTEGRAL.index)
     a, b = as_decimal(left), as_decimal(right)
-    scale = max(a.scale, b.scale)
-    return DecimalType(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
+    # Of digits that are too many, those after the point are given up.
+    return DecimalType(min(whole + scale, 38), min(scale, 38 - whole))
 
 
 def common_type_of(types: Iterable[DataType]) -> DataType | None:
@@ -113,7 +113,9 @@ def arithmetic_type(
     if common is None or not is_numeric(common):
         return None
     if operator == "div":
-        return (LONG, LONG, LONG) if common in INTEGRAL else (left, right, LONG)
+        if common in INTEGRAL:
+            return LONG, LONG, LONG
+        return (as_decimal(left), as_decimal(right), LONG) if isinstance(common, DecimalType) else None
     if not isinstance(common, DecimalType):
         if operator == "/":
             common = DOUBLE

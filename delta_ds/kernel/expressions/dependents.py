@@ -15,8 +15,8 @@ from delta_ds.conditions.columns import (
 )
 from delta_ds.conditions.expressions import GENERATED_COLUMN_KEEPS_TYPE
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.expressions.sql import parse_definition
+from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal, parts_of
 from delta_ds.kernel.schema.column_paths import Path, child, find, show, walk
 from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -103,7 +103,7 @@ def check_generated_type(path: Path, field: StructField, new: DataType, table: s
 def _uses(schema: StructType, text: str, path: Path, what: str) -> bool:
     wanted = [name.lower() for name in path]
     try:
-        used = list(referenced_columns(parse_predicate(text), schema))
+        used = list(referenced_columns(parse_definition(text), schema))
     except PredicateError as error:
         raise PredicateError(
             f"cannot tell whether the {what} uses column {show(path)}, its expression is not understood: {error.text}. "
@@ -115,15 +115,15 @@ def _uses(schema: StructType, text: str, path: Path, what: str) -> bool:
 
 def referenced_columns(expression: Expression, schema: StructType) -> Iterator[Path]:
     """The paths of the columns that an unbound expression reads, as deep as it reads them."""
-    path = _path(expression, schema)
-    if path is not None:
-        yield path
-        yield from _on_the_way(expression, schema)
-    elif isinstance(expression, Cast):
-        yield from referenced_columns(expression.child, schema)
-    elif isinstance(expression, Call):
-        for arg in expression.args:
-            yield from referenced_columns(arg, schema)
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        path = _path(node, schema)
+        if path is None:
+            pending.extend(reversed(parts_of(node)))
+        else:
+            yield path
+            yield from _on_the_way(node, schema)
 
 
 def _on_the_way(expression: Expression, schema: StructType) -> Iterator[Path]:

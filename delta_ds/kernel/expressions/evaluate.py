@@ -7,13 +7,14 @@ fail (a narrowing cast, a division) is computed only for the rows that reach it,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.expressions.arrays import (
     FALSE,
     TRUE,
@@ -21,14 +22,13 @@ from delta_ds.kernel.expressions.arrays import (
     array_of,
     scalar_of,
     spread,
-    storage_type,
     values_of,
 )
 from delta_ds.kernel.expressions.casts import Value, cast_value
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL, is_nested
 from delta_ds.kernel.expressions.comparison import compare
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
-from delta_ds.kernel.schema.types import INTEGER, DecimalType, StructType
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, parts_of, postorder
+from delta_ds.kernel.schema.types import INTEGER, DecimalType, StructType, arrow_type
 
 
 def evaluate(bound: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
@@ -59,7 +59,7 @@ def evaluate(bound: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array | p
         return _run(bound, data)
     assert bound.type is not None
     chunks = [_run(bound, batch) for batch in data.to_batches()]
-    return pa.chunked_array(chunks, type=storage_type(bound.type))
+    return pa.chunked_array(chunks, type=arrow_type(bound.type))
 
 
 def can_evaluate(bound: Expression) -> bool:
@@ -69,21 +69,18 @@ def can_evaluate(bound: Expression) -> bool:
 
 def unevaluable(bound: Expression) -> Expression | None:
     """The innermost part of a bound expression that cannot be evaluated; None if there is none."""
-    children = (bound.child,) if isinstance(bound, Cast) else bound.args if isinstance(bound, Call) else ()
-    for child in children:
-        inner = unevaluable(child)
-        if inner is not None:
-            return inner
-    known = bound.type is not None and (not isinstance(bound, Call) or _is_known(bound.name))
-    return None if known else bound
+    return next((node for node in postorder(bound) if not is_known(node)), None)
 
 
-def _is_known(name: str) -> bool:
-    if name in _OPERATORS:
+def is_known(node: Expression) -> bool:
+    """Whether a node of a bound expression can be evaluated, given the values of the nodes below it."""
+    if node.type is None or not isinstance(node, Call):
+        return node.type is not None
+    if node.name in _OPERATORS or node.name in _CHOICES or node.name in ("lambda", "variable"):
         return True
     from delta_ds.kernel.expressions import functions  # most filters need none
 
-    return name in functions.RUN
+    return node.name in functions.RUN
 
 
 def constant(bound: Expression) -> Any:
@@ -101,29 +98,81 @@ def _reason(node: Expression) -> str:
 
 
 def _run(bound: Expression, batch: pa.RecordBatch) -> pa.Array:
+    if not batch.num_rows and bound.type is not None:
+        return pa.nulls(0, arrow_type(bound.type))
     try:
-        return spread(_value(bound, batch), batch.num_rows)
+        return spread(_value(bound, batch, _failing_nodes(bound)), batch.num_rows)
     except pa.ArrowException as error:
         raise PredicateError(f"cannot evaluate {bound}: {error}") from error
     except OverflowError as error:
         raise PredicateError(f"cannot evaluate {bound}: a value is out of range ({error})") from error
+    except UnicodeDecodeError as error:
+        raise PredicateError(f"cannot evaluate {bound}: a text holds bytes that are not UTF-8") from error
 
 
-def _value(node: Expression, batch: pa.RecordBatch) -> Value:
-    if isinstance(node, Literal):
-        assert node.type is not None
-        return scalar_of(node.value, node.type)
+# What computes a node asks for the values of others on some rows, is given them, and returns its own.
+_Asked = tuple[Expression, pa.RecordBatch]
+_Steps = Generator[_Asked, Value, Value]
+
+
+def _value(root: Expression, batch: pa.RecordBatch, failing: frozenset[int]) -> Value:
+    """The value of a node on some rows; the nodes below are computed in turn, not by calls within calls."""
+    if isinstance(root, (Literal, Column)):
+        return _leaf(root, batch)
+    at_work = [_steps(root, batch, failing)]
+    answer: Any = None
+    while at_work:
+        asked, answer = _advance(at_work, answer)
+        if asked is None:
+            continue
+        node, rows = asked
+        if isinstance(node, (Literal, Column)):
+            answer = _leaf(node, rows)
+        else:
+            at_work.append(_steps(node, rows, failing))
+            answer = None
+    return answer
+
+
+def _advance(at_work: list[_Steps], answer: Any) -> tuple[_Asked | None, Any]:
+    """Give the last of those at work what it has asked for: what it asks next, or None and what it has found."""
+    try:
+        return at_work[-1].send(answer), None
+    except StopIteration as done:
+        at_work.pop()
+        return None, done.value
+
+
+def _leaf(node: Literal | Column, batch: pa.RecordBatch) -> Value:
     if isinstance(node, Column):
         return _column(node, batch)
+    assert node.type is not None
+    return scalar_of(node.value, node.type)
+
+
+def _steps(node: Cast | Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
     if isinstance(node, Cast):
+        child = yield node.child, batch
         assert node.child.type is not None
-        return cast_value(_value(node.child, batch), node.child.type, node.type, node.safe, node.timezone)
+        return cast_value(child, node.child.type, node.type, node.safe, node.timezone)
+    if node.name == "variable" and isinstance(node.args[0], Literal):
+        from delta_ds.kernel.expressions.higher_order import variable_column
+
+        return batch.column(variable_column(str(node.args[0].value)))
+    choice = _CHOICES.get(node.name)
+    if choice is not None:
+        return (yield from choice(node, batch, failing))
+    args: list[Value] = []
+    for arg in node.args:
+        reached = _rows_without_null(args) if id(arg) in failing and node.name not in _TAKES_NULL else None
+        value = (yield arg, batch) if reached is None else (yield from _value_where(arg, batch, reached))
+        args.append(value)
     operator = _OPERATORS.get(node.name)
     if operator is not None:
-        return operator(node, batch)
+        return operator(node, args)
     from delta_ds.kernel.expressions import functions
 
-    return functions.RUN[node.name](node, [_value(a, batch) for a in node.args])
+    return functions.RUN[node.name](node, args)
 
 
 def _column(column: Column, batch: pa.RecordBatch) -> pa.Array:
@@ -134,120 +183,86 @@ def _column(column: Column, batch: pa.RecordBatch) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     for name in column.path[1:]:
-        array = pc.struct_field(array, name)
+        array = field_of(array, name)
     assert column.type is not None
     if is_nested(column.type):
         return array
-    wanted = storage_type(column.type)
+    wanted = arrow_type(column.type)
     return array if array.type == wanted else pc.cast(array, wanted)
 
 
-# --- logic
+# What looks at its second operand also where the first is null.
+_TAKES_NULL = frozenset(["<=>", "array", "concat", "concat_ws", "greatest", "hash", "least", "xxhash64"])
 
 
-def _and_or(node: Call, batch: pa.RecordBatch) -> Value:
+def _rows_without_null(values: list[Value]) -> Value | None:
+    """The rows in which no operand so far is null, where there are others; the next operand is computed for these."""
+    found: Value | None = None
+    for value in values:
+        if isinstance(value, pa.Scalar) and not value.is_valid:
+            return FALSE
+        if not isinstance(value, pa.Scalar) and value.null_count:
+            found = value.is_valid() if found is None else pc.and_(found, value.is_valid())
+    return found
+
+
+# --- logic and choice: operands that only some rows reach
+
+
+def _and_or(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
     is_and = node.name == "and"
     combine = pc.and_kleene if is_and else pc.or_kleene
-    result = _value(node.args[0], batch)
+    result = yield node.args[0], batch
     for arg in node.args[1:]:
-        if may_fail(arg):
+        if id(arg) in failing:
             # Rows that are decided already must not reach an operand that may fail on them.
             open_rows = pc.fill_null(pc.invert(result) if not is_and else result, TRUE)
-            result = combine(result, _value_where(arg, batch, open_rows))
+            result = combine(result, (yield from _value_where(arg, batch, open_rows)))
         else:
-            result = combine(result, _value(arg, batch))
+            result = combine(result, (yield arg, batch))
     return result
 
 
-def _value_where(node: Expression, batch: pa.RecordBatch, rows: Value) -> pa.Array:
+def _value_where(node: Expression, batch: pa.RecordBatch, rows: Value) -> _Steps:
     """The value in the given rows, null in the others, which are not looked at."""
     assert node.type is not None
     rows = spread(rows, batch.num_rows)
-    chosen = spread(_value(node, batch.filter(rows)), pc.sum(rows).as_py() or 0)
-    if len(chosen) == batch.num_rows:
+    count = pc.sum(rows).as_py() or 0
+    if count == 0:
+        return pa.nulls(batch.num_rows, arrow_type(node.type))
+    chosen = spread((yield node, batch.filter(rows)), count)
+    if count == batch.num_rows:
         return chosen
     positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), scalar_of(1, INTEGER))
     return chosen.take(pc.if_else(rows, positions, scalar_of(None, INTEGER)))
 
 
-def _case(node: Call, batch: pa.RecordBatch) -> Value:
+def _case(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
     assert node.type is not None
     rows = batch.num_rows
-    result: Value = pa.nulls(rows, storage_type(node.type))
+    result: Value = pa.nulls(rows, arrow_type(node.type))
     undecided: Value = pa.repeat(TRUE, rows)
     for condition, value in zip(node.args[::2], node.args[1::2], strict=False):
-        met = pc.and_(undecided, pc.fill_null(_value_where(condition, batch, undecided), FALSE))
-        result = pc.if_else(met, _value_where(value, batch, met), result)
+        holds = yield from _value_where(condition, batch, undecided)
+        met = pc.and_(undecided, pc.fill_null(holds, FALSE))
+        result = pc.if_else(met, (yield from _value_where(value, batch, met)), result)
         undecided = pc.and_not(undecided, met)
     if len(node.args) % 2:
-        result = pc.if_else(undecided, _value_where(node.args[-1], batch, undecided), result)
+        last = yield from _value_where(node.args[-1], batch, undecided)
+        result = pc.if_else(undecided, last, result)
     return result
 
 
-def _coalesce(node: Call, batch: pa.RecordBatch) -> Value:
-    result: Value = spread(_value(node.args[0], batch), batch.num_rows)
+def _coalesce(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
+    result: Value = spread((yield node.args[0], batch), batch.num_rows)
     for arg in node.args[1:]:
         missing = pc.is_null(result)
-        result = pc.if_else(missing, _value_where(arg, batch, missing), result)
+        result = pc.if_else(missing, (yield from _value_where(arg, batch, missing)), result)
     return result
 
 
-_FAILING = frozenset(
-    [
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "div",
-        "pmod",
-        "negative",
-        "abs",
-        "getitem",
-        "element_at",
-        "pow",
-        "make_date",
-        "unhex",
-        "date_trunc",
-        "date_format",
-        "add_interval",
-        "date_add",
-        "date_sub",
-        "add_months",
-        "last_day",
-        "hex",
-        "rlike",
-        "regexp_replace",
-        "regexp_extract",
-        "split_part",
-        "timestamp_seconds",
-        "timestamp_millis",
-        "hash",
-        "like",
-        "ilike",
-    ]
-)
-
-
-def may_fail(node: Expression) -> bool:
-    """Whether evaluation can raise on some value."""
-    if isinstance(node, Cast):
-        return True
-    return isinstance(node, Call) and (node.name in _FAILING or any(map(may_fail, node.args)))
-
-
-# --- comparison
-
-
-def _comparison(node: Call, batch: pa.RecordBatch) -> Value:
-    left, right = node.args
-    assert left.type is not None
-    return compare(node.name, _value(left, batch), _value(right, batch), left.type)
-
-
-def _in(node: Call, batch: pa.RecordBatch) -> Value:
-    value = _value(node.args[0], batch)
-    data_type = node.args[0].type
+def _in(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
+    value, data_type = (yield node.args[0], batch), node.args[0].type
     assert data_type is not None
     constants = [a.value for a in node.args[1:] if isinstance(a, Literal)]
     if len(constants) > 8 and len(constants) == len(node.args) - 1 and data_type not in FRACTIONAL:
@@ -257,42 +272,90 @@ def _in(node: Call, batch: pa.RecordBatch) -> Value:
         return pc.if_else(pc.is_null(value), UNKNOWN, pc.if_else(found, TRUE, missed))
     result: Value = FALSE
     for item in node.args[1:]:
-        result = pc.or_kleene(result, compare("=", value, _value(item, batch), data_type))
+        if id(item) in failing:
+            # Spark looks at no more items once it has found the value, and at none for null.
+            open_rows = pc.and_(pc.is_valid(value), pc.invert(pc.fill_null(result, FALSE)))
+            other = yield from _value_where(item, batch, open_rows)
+        else:
+            other = yield item, batch
+        result = pc.or_kleene(result, compare("=", value, other, data_type))
     return result
+
+
+def _higher_order(node: Call, batch: pa.RecordBatch, failing: frozenset[int]) -> _Steps:
+    from delta_ds.kernel.expressions.higher_order import evaluate_call
+
+    return evaluate_call(node, batch, failing)
+
+
+_CHOICES: dict[str, Callable[[Call, pa.RecordBatch, frozenset[int]], _Steps]] = {
+    "and": _and_or,
+    "or": _and_or,
+    "case": _case,
+    "coalesce": _coalesce,
+    "in": _in,
+    **dict.fromkeys(("exists", "forall", "filter", "transform"), _higher_order),
+}
+
+
+_FAILING = frozenset([
+    "+", "-", "*", "/", "%", "div", "pmod", "negative", "abs", "getitem", "element_at", "pow", "make_date",
+    "unhex", "date_trunc", "date_format", "add_interval", "date_add", "date_sub", "add_months", "last_day",
+    "hex", "rlike", "regexp_replace", "regexp_extract", "split_part", "timestamp_seconds", "timestamp_millis",
+    "hash", "xxhash64", "like", "ilike", "ceil", "floor", "round", "bround", "split", "regexp_count",
+    "get_json_object", "from_unixtime", "from_utc_timestamp", "to_utc_timestamp", "next_day", "timestamp_micros",
+])  # fmt: skip
+
+
+def may_fail(node: Expression) -> bool:
+    """Whether evaluation can raise on some value."""
+    return id(node) in _failing_nodes(node)
+
+
+def _failing_nodes(root: Expression) -> frozenset[int]:
+    """The identities of the nodes whose evaluation can raise on some value."""
+    found: set[int] = set()
+    for node in postorder(root):
+        own = isinstance(node, Cast) or (isinstance(node, Call) and node.name in _FAILING)
+        if own or any(id(part) in found for part in parts_of(node)):
+            found.add(id(node))
+    return frozenset(found)
+
+
+# --- comparison
+
+
+def _comparison(node: Call, args: list[Value]) -> Value:
+    data_type = node.args[0].type
+    assert data_type is not None
+    return compare(node.name, args[0], args[1], data_type)
 
 
 # --- arithmetic
 
 
-def _arithmetic(node: Call, batch: pa.RecordBatch) -> Value:
+def _arithmetic(node: Call, args: list[Value]) -> Value:
     from delta_ds.kernel.expressions import functions
 
-    left, right = (_value(a, batch) for a in node.args)
     types = [a.type for a in node.args if a.type is not None]
     assert node.type is not None
     if isinstance(types[0], DecimalType):
-        return functions.decimal_arithmetic(node.name, (left, right), types, node.type)
+        return functions.decimal_arithmetic(node.name, (args[0], args[1]), types, node.type)
     if types[0] in INTEGRAL:
-        return functions.whole_arithmetic(node.name, left, right, node.type)
-    return functions.float_arithmetic(node.name, left, right, node.type)
+        return functions.whole_arithmetic(node.name, args[0], args[1], node.type)
+    return functions.float_arithmetic(node.name, args[0], args[1], node.type)
 
 
-def _getfield(node: Call, batch: pa.RecordBatch) -> Value:
+def _getfield(node: Call, args: list[Value]) -> Value:
     child, name = node.args
     assert isinstance(name, Literal) and isinstance(child.type, StructType)
-    return pc.struct_field(_value(child, batch), name.value)
+    return field_of(args[0], name.value)
 
 
-_Operator = Callable[[Call, pa.RecordBatch], Value]
-_OPERATORS: dict[str, _Operator] = {
-    "and": _and_or,
-    "or": _and_or,
-    "not": lambda node, batch: pc.invert(_value(node.args[0], batch)),
-    "isnull": lambda node, batch: pc.is_null(_value(node.args[0], batch)),
-    "isnotnull": lambda node, batch: pc.is_valid(_value(node.args[0], batch)),
-    "case": _case,
-    "coalesce": _coalesce,
-    "in": _in,
+_OPERATORS: dict[str, Callable[[Call, list[Value]], Value]] = {
+    "not": lambda node, args: pc.invert(args[0]),
+    "isnull": lambda node, args: pc.is_null(args[0]),
+    "isnotnull": lambda node, args: pc.is_valid(args[0]),
     "getfield": _getfield,
     **dict.fromkeys(["=", "<=>", "<>", "<", "<=", ">", ">="], _comparison),
     **dict.fromkeys(["+", "-", "*", "/", "%", "div", "pmod"], _arithmetic),

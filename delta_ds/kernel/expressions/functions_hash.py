@@ -1,7 +1,7 @@
 """Hashes of Arrow values, by Spark's names.
 
-`hash` is Spark's Murmur3 (seed 42), which differs from the original in how it takes the last bytes.
-Source: Spark, `Murmur3_x86_32`, `HashExpression`.
+`hash` is Spark's Murmur3 (seed 42), which differs from the original in how it takes the last bytes; `xxhash64` is XXH64
+with that seed. Source: Spark, `Murmur3_x86_32`, `XXH64`, `HashExpression`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_ds.kernel.expressions.arrays import array_of, map_rows, micros, spread, unscaled, values_of
+from delta_ds.kernel.expressions.arrays import array_of, map_rows, plain_values, spread, unscaled
 from delta_ds.kernel.expressions.casts import Value
 from delta_ds.kernel.expressions.tree import Call
 from delta_ds.kernel.schema.types import (
-    BOOLEAN,
-    DATE,
     DOUBLE,
     FLOAT,
     INTEGER,
@@ -29,12 +27,12 @@ from delta_ds.kernel.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     DataType,
     DecimalType,
 )
 
 _MASK = 0xFFFFFFFF
-_EPOCH_DAY = 719163  # 1970-01-01, counted as Python counts days
 _SEED = 42
 
 
@@ -80,30 +78,76 @@ def _hash_bytes(value: Any, data_type: DataType) -> bytes:
             return struct.pack("<q", number)
         bits = (number if number >= 0 else ~number).bit_length()
         return number.to_bytes(bits // 8 + 1, "big", signed=True)
-    if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
-        return struct.pack("<q", micros(value))
-    if data_type == DATE:
-        return struct.pack("<i", value.toordinal() - _EPOCH_DAY)
-    return struct.pack("<q" if data_type == LONG else "<i", int(value) if data_type == BOOLEAN else value)
+    wide = data_type in (LONG, TIMESTAMP, TIMESTAMP_NTZ)
+    return struct.pack("<q" if wide else "<i", int(value))
 
 
-def _hash(node: Call, args: list[Any]) -> Value:
+_WIDE = 0xFFFFFFFFFFFFFFFF
+_PRIMES = (
+    0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
+)  # fmt: skip
+
+
+def _turned(x: int, by: int) -> int:
+    return (x << by | x >> (64 - by)) & _WIDE
+
+
+def _round64(seed: int, word: int) -> int:
+    return _turned((seed + word * _PRIMES[1]) & _WIDE, 31) * _PRIMES[0] & _WIDE
+
+
+def xxh64(data: bytes, seed: int) -> int:
+    """XXH64 of some bytes as an unsigned number."""
+    p1, p2, p3, p4, p5 = _PRIMES
+    at = len(data) // 32 * 32
+    if at:
+        lanes = [(seed + p1 + p2) & _WIDE, (seed + p2) & _WIDE, seed, (seed - p1) & _WIDE]
+        for words in struct.iter_unpack("<4Q", data[:at]):
+            lanes = [_round64(lane, word) for lane, word in zip(lanes, words, strict=True)]
+        h = sum(_turned(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _WIDE
+        for lane in lanes:
+            h = ((h ^ _round64(0, lane)) * p1 + p4) & _WIDE
+    else:
+        h = (seed + p5) & _WIDE
+    h = (h + len(data)) & _WIDE
+    while at + 8 <= len(data):
+        h = (_turned(h ^ _round64(0, int.from_bytes(data[at : at + 8], "little")), 27) * p1 + p4) & _WIDE
+        at += 8
+    if at + 4 <= len(data):
+        h = (_turned(h ^ int.from_bytes(data[at : at + 4], "little") * p1 & _WIDE, 23) * p2 + p3) & _WIDE
+        at += 4
+    for byte in data[at:]:
+        h = _turned(h ^ byte * p5 & _WIDE, 11) * p1 & _WIDE
+    h = (h ^ h >> 33) * p2 & _WIDE
+    h = (h ^ h >> 29) * p3 & _WIDE
+    return h ^ h >> 32
+
+
+def _hash(
+    function: Callable[[bytes, int], int], result: DataType, bits: int
+) -> Callable[[Call, list[Any]], Value]:
     """Each argument's hash is the seed of the next; nulls leave it as it is."""
-    length = next((len(a) for a in args if not isinstance(a, pa.Scalar)), 1)
-    seeds = [_SEED] * length
-    for arg, value in zip(node.args, args, strict=True):
-        assert arg.type is not None
-        items = values_of(spread(value, length), arg.type)
-        cache: dict[tuple[Any, int], int] = {}
-        for row, item in enumerate(items):
-            if item is None:
+
+    def run(node: Call, args: list[Any]) -> Value:
+        length = next((len(a) for a in args if not isinstance(a, pa.Scalar)), 1)
+        seeds = [_SEED] * length
+        for arg, value in zip(node.args, args, strict=True):
+            assert arg.type is not None
+            if arg.type == VOID:
                 continue
-            key = (_hash_bytes(item, arg.type), seeds[row])
-            if key not in cache:
-                cache[key] = murmur3(*key)
-            seeds[row] = cache[key]
-    result = array_of([s - (1 << 32) if s >> 31 else s for s in seeds], INTEGER)
-    return result[0] if all(isinstance(a, pa.Scalar) for a in args) else result
+            items = plain_values(spread(value, length), arg.type)
+            cache: dict[tuple[Any, int], int] = {}
+            for row, item in enumerate(items):
+                if item is None:
+                    continue
+                key = (_hash_bytes(item, arg.type), seeds[row])
+                if key not in cache:
+                    cache[key] = function(*key)
+                seeds[row] = cache[key]
+        found = array_of([s - (1 << bits) if s >> (bits - 1) else s for s in seeds], result)
+        return found[0] if all(isinstance(a, pa.Scalar) for a in args) else found
+
+    return run
 
 
 def _sha2(data: bytes, bits: int) -> str | None:
@@ -122,7 +166,8 @@ def _rows(function: Callable[..., Any]) -> Callable[[Call, list[Any]], Value]:
 
 
 RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
-    "hash": _hash,
+    "hash": _hash(murmur3, INTEGER, 32),
+    "xxhash64": _hash(xxh64, LONG, 64),
     "md5": _rows(lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
     "sha1": _rows(lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest()),
     "sha2": _rows(_sha2),

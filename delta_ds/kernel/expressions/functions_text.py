@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 from collections.abc import Callable
@@ -14,8 +15,11 @@ from delta_ds.conditions.expressions import INVALID_INDEX_OF_ZERO
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import array_of, map_rows, scalar_of, spread
 from delta_ds.kernel.expressions.casts import Value
+from delta_ds.kernel.expressions.functions_lists import array_of_lists, length_of
 from delta_ds.kernel.expressions.tree import Call, Literal
-from delta_ds.kernel.schema.types import BINARY, BOOLEAN, INTEGER, STRING, DataType
+from delta_ds.kernel.schema.types import BINARY, BOOLEAN, INTEGER, STRING, ArrayType, DataType
+
+_HEXADECIMAL = re.compile("[0-9a-fA-F]*")
 
 
 def _rows(function: Callable[..., Any]) -> Callable[[Call, list[Any]], Value]:
@@ -47,7 +51,7 @@ def _substring(text: Any, position: int, length: int = 1 << 31) -> Any:
 
 
 def _initcap(text: str) -> str:
-    return " ".join(word[:1].upper() + word[1:].lower() for word in text.split(" "))
+    return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
 
 
 def _pad(text: str, length: int, fill: str, left: bool) -> str:
@@ -75,11 +79,31 @@ def _hex(value: Any) -> str:
     return str((value.encode() if isinstance(value, str) else value).hex().upper())
 
 
-def _unhex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
-    except ValueError as error:
-        raise PredicateError(f"{text!r} is not hexadecimal") from error
+def _unhex(text: str) -> bytes | None:
+    if not _HEXADECIMAL.fullmatch(text):
+        return None
+    return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
+
+
+def _chr(number: int) -> str:
+    return "" if number < 0 else chr(number & 0xFF)
+
+
+def _bin(number: int) -> str:
+    return f"{number & 0xFFFFFFFFFFFFFFFF:b}"
+
+
+def _levenshtein(one: str, other: str) -> int:
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        before, row[0] = row[0], i
+        for j, b in enumerate(other, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
+    return row[-1]
+
+
+def _find_in_set(text: str, listed: str) -> int:
+    return 0 if "," in text else next((n for n, one in enumerate(listed.split(","), 1) if one == text), 0)
 
 
 def _concat(node: Call, args: list[Any]) -> Value:
@@ -219,6 +243,38 @@ def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
     return match[group] or "" if match else ""
 
 
+def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
+    """Java's `String.split`, which keeps empty texts at the end; an empty pattern splits into characters."""
+    if not pattern and text:
+        count = len(text) if limit <= 0 else min(limit, len(text))
+        return [*text[: count - 1], text[count - 1 :]] if limit > 0 else list(text)
+    found: list[str] = []
+    at = 0
+    for match in regex_of(pattern).finditer(text):
+        if 0 < limit <= len(found) + 1:
+            break
+        if match.end() == 0:
+            continue  # nothing before the first character
+        found.append(text[at : match.start()])
+        at = match.end()
+    return [*found, text[at:]]
+
+
+def _split_texts(node: Call, args: list[Any]) -> Value:
+    length = length_of(args)
+    columns = [spread(value, length).to_pylist() for value in args]
+    kind = node.type
+    assert isinstance(kind, ArrayType)
+    found = array_of_lists(
+        [None if None in row else _split(*row) for row in zip(*columns, strict=True)], kind
+    )
+    return found[0] if all(isinstance(value, pa.Scalar) for value in args) else found
+
+
+def _regexp_count(text: str, pattern: str) -> int:
+    return sum(1 for _ in regex_of(pattern).finditer(text))
+
+
 def _substring_index(text: str, delimiter: str, count: int) -> str:
     if not delimiter or not count:
         return ""
@@ -259,6 +315,15 @@ RUN: dict[str, Callable[[Call, list[Any]], Value]] = {
     "substring": _rows(_substring),
     "concat": _concat,
     "concat_ws": _concat_ws,
+    "btrim": _rows(lambda text, characters=" ": text.strip(characters) if characters else text),
+    "space": _rows(lambda count: " " * max(count, 0)),
+    "chr": _rows(_chr),
+    "bin": _rows(_bin),
+    "base64": _rows(lambda data: base64.b64encode(data).decode()),
+    "levenshtein": _rows(_levenshtein),
+    "find_in_set": _rows(_find_in_set),
+    "split": _split_texts,
+    "regexp_count": _rows(_regexp_count),
     "replace": _rows(lambda text, old, new="": text.replace(old, new) if old else text),
     "translate": _rows(_translate),
     "instr": _rows(lambda text, part: text.find(part) + 1),

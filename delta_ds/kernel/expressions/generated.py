@@ -6,38 +6,47 @@ expression are used: it is *monotone* in its column (a bound on the column is a 
 merely *exact* (equal columns give equal results).
 
 Source: PROTOCOL.md, "Generated Columns"; delta-spark's `OptimizablePartitionExpression`. Differs: where the
-clock changes near a constant the bound is widened by as much; if the writer's zone is unknown, by a day.
+clock changes near a constant the bound is widened by as much, see `monotone.py`; if the writer's zone is unknown, by a
+day.
 """
 
 from __future__ import annotations
 
-import datetime
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from delta_ds.events.reading import GENERATED_COLUMN_NOT_USED_FOR_PRUNING
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.bind import bind
-from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL
-from delta_ds.kernel.expressions.sql import parse_predicate
-from delta_ds.kernel.expressions.temporal import zone_of
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns, conjunction
+from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGRAL
+from delta_ds.kernel.expressions.moments import date_of, days_of, micros_of, timestamp_of
+from delta_ds.kernel.expressions.monotone import bound_of, computed, is_monotone, substituted, widens
+from delta_ds.kernel.expressions.sql import parse_definition
+from delta_ds.kernel.expressions.tree import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    columns,
+    conjunction,
+    fold,
+    postorder,
+)
+from delta_ds.kernel.expressions.zones import offsets_around, zone_of
+from delta_ds.kernel.schema.char_varchar import compares_by_bytes
+from delta_ds.kernel.schema.column_paths import find
 from delta_ds.kernel.schema.field_metadata import GENERATION_EXPRESSION
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     DATE,
-    DOUBLE,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    DataType,
     StructField,
     StructType,
 )
 from delta_ds.records import dataclass, replace
 
-_DAY = datetime.timedelta(days=1)
 _LONGEST_IN = 100
 
 
@@ -95,7 +104,7 @@ def _generated_columns(
 
 def _classify(field: StructField, text: str, schema: StructType, timezone: str) -> _Generated | None:
     try:
-        expression = bind(parse_predicate(text), schema, timezone, predicate=False)
+        expression = bind(parse_definition(text), schema, timezone, predicate=False)
     except PredicateError as error:
         GENERATED_COLUMN_NOT_USED_FOR_PRUNING.log(column=field.name, reason=error)
         return None
@@ -103,19 +112,26 @@ def _classify(field: StructField, text: str, schema: StructType, timezone: str) 
     if len(sources) != 1:
         return None
     if expression.type != field.type:
-        if not _widens(expression.type, field.type):
+        if not widens(expression.type, field.type):
             return None
         expression = Cast(expression, field.type)
     source = sources.pop()
-    monotone = _is_monotone(expression)
+    if not _compares_by_bytes(source, schema):
+        return None
+    monotone = is_monotone(expression)
     if not monotone and (source.type in FRACTIONAL or not _is_exact(expression)):
         return None
     return _Generated(Column((field.name,), field.type), expression, source, monotone)
 
 
+def _compares_by_bytes(column: Column, schema: StructType) -> bool:
+    """Whether equal values of the column are the same, also where its strings are padded or collated."""
+    found = (find(schema, column.path[: length + 1]) for length in range(len(column.path)))
+    return all(part is None or compares_by_bytes(part[1]) for part in found)
+
+
 # --- what is known of an expression
 
-_BIG_ENDIAN = re.compile("yyyy(?:~MM(?:~dd(?:~HH(?:~mm(?:~ss)?)?)?)?)?".replace("~", "[^A-Za-z']*"))
 _EXACT = frozenset([
     "month", "dayofmonth", "dayofyear", "dayofweek", "weekday", "quarter", "weekofyear", "hour",
     "minute", "second", "substring", "left", "right", "concat", "%", "pmod", "length", "date_format",
@@ -123,60 +139,19 @@ _EXACT = frozenset([
 ])  # fmt: skip
 
 
-def _widens(source: DataType | None, target: DataType) -> bool:
-    if source in INTEGER_BITS and target in INTEGER_BITS:
-        return INTEGER_BITS[target] >= INTEGER_BITS[source]
-    return source in INTEGRAL and target == DOUBLE
-
-
-def _is_monotone(node: Expression) -> bool:
-    """Whether a greater column never gives a lesser result (in local time, for timestamps)."""
-    if isinstance(node, Column):
-        return True
-    if isinstance(node, Cast):
-        times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-        same_order = _widens(node.child.type, node.type) or (node.child.type in times and node.type in times)
-        return same_order and _is_monotone(node.child)
-    if not isinstance(node, Call):
-        return False
-    constants = [a.value for a in node.args if isinstance(a, Literal)]
-    moving = [a for a in node.args if not isinstance(a, Literal)]
-    if len(moving) != 1 or None in constants or not _is_monotone(moving[0]):
-        return False
-    if node.name == "substring":
-        return moving[0] is node.args[0] and constants[0] in (0, 1)
-    if node.name == "date_format":
-        return _BIG_ENDIAN.fullmatch(str(constants[0])) is not None
-    return node.name in ("year", "last_day", "trunc", "date_trunc") or (
-        node.name == "left" and moving[0] is node.args[0]
-    )
-
-
-def _is_exact(node: Expression) -> bool:
+def _is_exact(expression: Expression) -> bool:
     """Whether the result is the writer's own, whatever engine computed it."""
-    if isinstance(node, (Column, Literal)):
-        return True
+    return all(map(_is_exact_step, postorder(expression)))
+
+
+def _is_exact_step(node: Expression) -> bool:
     if isinstance(node, Cast):
-        return node.child.type not in FRACTIONAL and node.type not in FRACTIONAL and _is_exact(node.child)
-    return node.name in _EXACT and all(map(_is_exact, node.args))
+        return node.child.type not in FRACTIONAL and node.type not in FRACTIONAL
+    return not isinstance(node, Call) or node.name in _EXACT
 
 
-def _is_zoned(node: Expression) -> bool:
-    if isinstance(node, Cast):
-        return node.timezone is not None or _is_zoned(node.child)
-    return isinstance(node, Call) and (node.timezone is not None or any(map(_is_zoned, node.args)))
-
-
-def _substitute(node: Expression, value: Literal) -> Expression:
-    if isinstance(node, Column):
-        return value
-    if isinstance(node, Cast):
-        return replace(node, child=_substitute(node.child, value))
-    return (
-        replace(node, args=tuple(_substitute(a, value) for a in node.args))
-        if isinstance(node, Call)
-        else node
-    )
+def _is_zoned(expression: Expression) -> bool:
+    return any(isinstance(n, (Cast, Call)) and n.timezone is not None for n in postorder(expression))
 
 
 # --- filters
@@ -189,21 +164,26 @@ class _Derivation:
         self.generated = generated
         self.timezone = timezone
 
-    def derive(self, node: Expression) -> Expression | None:
-        """A filter on partition columns that follows from the node; None if nothing does."""
+    def derive(self, predicate: Expression) -> Expression | None:
+        """A filter on partition columns that follows from the predicate; None if nothing does."""
+        return fold(predicate, self._derived, _conditions_in)
+
+    def _derived(self, node: Expression, parts: list[Expression | None]) -> Expression | None:
         if not isinstance(node, Call):
             return None
         if node.name == "and":
-            return conjunction([f for f in map(self.derive, node.args) if f is not None])
-        if node.name == "or":
-            return self._any([self.derive(a) for a in node.args])
+            return conjunction([f for f in parts if f is not None])
+        return self._any(parts) if node.name == "or" else self._condition(node)
+
+    def _condition(self, node: Call) -> Expression | None:
+        """What follows from a comparison of a column with constants."""
         source, *values = node.args or (node,)
         if not isinstance(source, Column) or not all(isinstance(v, Literal) for v in values):
             return None
         if node.name == "in" and len(values) <= _LONGEST_IN:
             # A null in the list makes no row match.
             present = [v for v in values if isinstance(v, Literal) and v.value is not None]
-            return self._any([self.derive(Call("=", (source, v), BOOLEAN)) for v in present])
+            return self._any([self._condition(Call("=", (source, v), BOOLEAN)) for v in present])
         if node.name == "isnull":
             return self._all(source, lambda g: Call("isnull", (g.partition,), BOOLEAN))
         value = values[0] if len(values) == 1 else None
@@ -232,10 +212,24 @@ class _Derivation:
     def _equal(self, generated: _Generated, value: Literal) -> Expression | None:
         if self.timezone is None and _is_zoned(generated.expression):
             return None
-        result = self._result(generated, value, 0)
+        result = self._result(generated, lambda: substituted(generated.expression, value))
         if result is None:
             return None
-        return _or_null(Call("=", (generated.partition, result), BOOLEAN), [generated.partition])
+        partition = generated.partition
+        least = self._as_stored(result)
+        same: Expression = Call("=", (partition, result), BOOLEAN)
+        if least != result:
+            bounds = (Call(">=", (partition, least), BOOLEAN), Call("<=", (partition, result), BOOLEAN))
+            same = Call("and", bounds, BOOLEAN)
+        return _or_null(same, [partition])
+
+    def _as_stored(self, value: Literal) -> Literal:
+        """What a timestamp may have become as a partition value: of two that the clock shows alike, the earlier."""
+        if value.type != TIMESTAMP or self.timezone is None:
+            return value
+        micros = micros_of(value.value)
+        least, greatest = offsets_around(micros, zone_of(self.timezone))
+        return replace(value, value=timestamp_of(micros - (greatest - least), True))
 
     def _ranges(self, source: Column, low: Literal | None, high: Literal | None) -> list[Expression | None]:
         """Bounds on all monotone columns, and on year, month, day and hour columns taken together."""
@@ -255,82 +249,89 @@ class _Derivation:
         for bound, side, strict in ((low, -1, ">"), (high, 1, "<")):
             if bound is None:
                 continue
-            results = [self._result(g, bound, side) for g in series]
+            results = [self._bound(g, bound, side) for g in series]
             known = [r for r in results if r is not None]
             if len(known) == len(series):
                 parts.append(_lexicographic([g.partition for g in series], known, strict))
-        first = series[0]
-        if (
-            low is not None
-            and parts
-            and isinstance(first.expression, Call)
-            and first.expression.name == "date_format"
-        ):
+        if low is not None and parts and _writes_years(series[0]):
             # Years after 9999 are written with a sign, which sorts before digits.
-            signed = Call("<", (first.partition, Literal("0", STRING)), BOOLEAN)
+            signed = Call("<", (series[0].partition, Literal("0", STRING)), BOOLEAN)
             parts[0] = Call("or", (parts[0], signed), BOOLEAN)
         joined = conjunction(parts)
         return None if joined is None else _or_null(joined, [g.partition for g in series])
 
-    def _result(self, generated: _Generated, value: Literal, side: int) -> Literal | None:
-        """What the expression gives for the constant, moved outwards by what local time may be off."""
-        from delta_ds.kernel.expressions.evaluate import can_evaluate, constant
+    def _bound(self, generated: _Generated, value: Literal, side: int) -> Literal | None:
+        """What the partition column is at least, or at most, for values from one on, or up to it."""
+        result = self._result(generated, lambda: self._computed_bound(generated, value, side))
+        return result if result is None or side > 0 else self._as_stored(result)
 
-        if not can_evaluate(generated.expression):
-            return None
+    def _computed_bound(self, generated: _Generated, value: Literal, side: int) -> Literal | None:
+        part = _part_of_date(generated.expression)
+        if part is None:
+            return bound_of(generated.expression, value, side, self.timezone)
+        # Only what it is a part of is monotone, and several parts are compared together.
+        whole = bound_of(part.args[0], value, side, self.timezone)
+        found = None if whole is None else computed(replace(part, args=(whole,)))
+        return None if found is None else replace(found, type=generated.partition.type)
+
+    def _result(self, generated: _Generated, compute: Callable[[], Literal | None]) -> Literal | None:
         try:
-            moved = replace(value, value=self._moved(generated, value.value, side))
-            result = constant(_substitute(generated.expression, moved))
+            return compute()
         except (OverflowError, PredicateError) as error:
             GENERATED_COLUMN_NOT_USED_FOR_PRUNING.log(column=generated.partition, reason=error)
             return None
-        return None if result is None else Literal(result, generated.partition.type)
 
-    def _moved(self, generated: _Generated, value: Any, side: int) -> Any:
-        if not side or not isinstance(value, datetime.datetime) or not _is_zoned(generated.expression):
-            return value
-        if self.timezone is None:
-            return value + side * _DAY
-        if value.tzinfo is None:
-            return value
-        zone = zone_of(self.timezone)
-        offsets = [
-            (value + shift).astimezone(zone).utcoffset() or 0 * _DAY for shift in (-_DAY, 0 * _DAY, _DAY)
-        ]
-        return value + side * (max(offsets) - min(offsets))
+
+def _conditions_in(node: Expression) -> tuple[Expression, ...]:
+    return node.args if isinstance(node, Call) and node.name in ("and", "or") else ()
 
 
 def _is_zoned_in(generated: _Generated) -> bool:
     return _is_zoned(generated.expression)
 
 
+def _writes_years(generated: _Generated) -> bool:
+    return isinstance(generated.expression, Call) and generated.expression.name == "date_format"
+
+
 def _neighbour(value: Literal, step: int) -> Literal:
     """The next value of types that have one; the value itself for others, which only loosens a bound."""
-    try:
-        if value.type in (TIMESTAMP, TIMESTAMP_NTZ):
-            return replace(value, value=value.value + step * datetime.timedelta(microseconds=1))
-        if value.type == DATE:
-            return replace(value, value=value.value + step * _DAY)
-    except OverflowError:
-        pass  # the first or last moment Python knows: the bound stays the value itself
-    return value
+    if value.type in (TIMESTAMP, TIMESTAMP_NTZ):
+        moved = timestamp_of(micros_of(value.value) + step, value.type == TIMESTAMP)
+        return replace(value, value=moved)
+    return replace(value, value=date_of(days_of(value.value) + step)) if value.type == DATE else value
+
+
+_PARTS_OF_DATES = ("year", "month", "dayofmonth", "hour")
 
 
 def _calendar(own: Sequence[_Generated]) -> list[_Generated]:
-    """The columns for year, month, day and hour, as far as they follow each other without a gap."""
+    """The columns for year, month, day and hour of one and the same time, as far as they follow without a gap."""
+    parts = [(g, part) for g in own if (part := _part_of_date(g.expression)) is not None]
+    time = next((_time_of(part) for _, part in parts if part.name == "year"), None)
     found: list[_Generated] = []
-    for name in ("year", "month", "dayofmonth", "hour"):
-        part = next((g for g in own if _is_part(g.expression, name)), None)
-        if part is None:
+    for name in _PARTS_OF_DATES:
+        same = [g for g, part in parts if part.name == name and time is not None and _time_of(part) == time]
+        if not same:
             break
-        found.append(part)
+        found.append(same[0])
     return found
 
 
-def _is_part(node: Expression, name: str) -> bool:
+def _part_of_date(node: Expression) -> Call | None:
+    """The call that an expression is which gives the year, month, day or hour of a monotone time."""
     if isinstance(node, Cast) and node.type in INTEGRAL:
         node = node.child
-    return isinstance(node, Call) and node.name == name and _is_monotone(node.args[0])
+    is_part = isinstance(node, Call) and node.name in _PARTS_OF_DATES and is_monotone(node.args[0])
+    return node if is_part and isinstance(node, Call) else None
+
+
+def _time_of(part: Call) -> Expression:
+    """What the wall clock time is of that a part of it is taken from."""
+    node = part.args[0]
+    while isinstance(node, Cast) and node.type in (DATE, TIMESTAMP_NTZ):
+        node = node.child
+    return node
 
 
 def _lexicographic(partitions: Sequence[Column], values: Sequence[Literal], strict: str) -> Expression:

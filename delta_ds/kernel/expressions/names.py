@@ -45,6 +45,8 @@ ALIASES = {
     "sha": "sha1",
     "curdate": "current_date",
     "now": "current_timestamp",
+    "char": "chr",
+    "charindex": "locate",
 }
 
 # Functions of one argument that only cast it.
@@ -88,4 +90,5 @@ DATE_PARTS = {
     **dict.fromkeys(["week", "weeks", "w"], "weekofyear"),
     **dict.fromkeys(["dayofweek", "dow"], "dayofweek"),
     "doy": "dayofyear",
+    "yearofweek": "yearofweek",
 }

@@ -107,14 +107,56 @@ def _float(data_type: DataType) -> DataType | None:
     return data_type if data_type in FRACTIONAL else DOUBLE
 
 
+def _common_float(data_type: DataType) -> DataType | None:
+    return data_type if data_type in FRACTIONAL else DOUBLE
+
+
 def _rounded(data_type: DataType) -> DataType | None:
     if data_type in INTEGRAL:
         return LONG
     return data_type if isinstance(data_type, DecimalType) else DOUBLE
 
 
+def _instant(data_type: DataType) -> DataType | None:
+    """Wall clock times count as if they were of UTC."""
+    return data_type if data_type in (TIMESTAMP, TIMESTAMP_NTZ) else None
+
+
 def _point_in_time(data_type: DataType) -> DataType | None:
-    return TIMESTAMP if data_type in TEMPORAL else None
+    return TIMESTAMP if data_type == DATE else _instant(data_type)
+
+
+def _time(data_type: DataType) -> DataType | None:
+    return TIMESTAMP if data_type in TEMPORAL or data_type == STRING else None
+
+
+def _day(data_type: DataType) -> DataType | None:
+    return DATE if data_type == DATE else None
+
+
+def _same_float(types: Sequence[DataType]) -> DataType | None:
+    return types[0] if types[0] == types[1] else None
+
+
+def _integer_or_long(data_type: DataType) -> DataType | None:
+    return data_type if data_type == LONG else INTEGER
+
+
+def _list_of(types: Sequence[DataType]) -> DataType | None:
+    return None if not types or is_nested(types[0]) or types[0] == VOID else ArrayType(types[0])
+
+
+def _element(types: Sequence[DataType]) -> DataType | None:
+    element = types[0].element if isinstance(types[0], ArrayType) else None
+    return None if is_nested(element) else element
+
+
+def _texts(data_type: DataType) -> DataType | None:
+    return data_type if isinstance(data_type, ArrayType) and data_type.element == STRING else None
+
+
+def _position(types: Sequence[DataType]) -> DataType | None:
+    return LONG if _contains(types) else None
 
 
 def _hexable(data_type: DataType) -> DataType | None:
@@ -128,7 +170,7 @@ def _long(data_type: DataType) -> DataType | None:
 
 
 def _hashed(data_type: DataType) -> DataType | None:
-    return None if is_nested(data_type) or data_type in (VOID, VARIANT) else data_type
+    return None if is_nested(data_type) or data_type == VARIANT else data_type
 
 
 def _collection(data_type: DataType) -> DataType | None:
@@ -209,6 +251,16 @@ FUNCTIONS: dict[str, Signature] = {
     "concat": Signature((STRING,), STRING, variadic=True),
     "concat_ws": Signature((STRING, STRING), STRING, required=1, variadic=True),
     "replace": Signature((STRING, STRING, STRING), STRING, required=2),
+    "btrim": Signature((STRING, STRING), STRING, required=1),
+    "space": Signature((INTEGER,), STRING),
+    "chr": Signature((LONG,), STRING),
+    "bin": Signature((LONG,), STRING),
+    "base64": Signature((BINARY,), STRING),
+    "levenshtein": Signature((STRING, STRING), INTEGER),
+    "find_in_set": Signature((STRING, STRING), INTEGER),
+    "split": Signature((STRING, STRING, INTEGER), ArrayType(STRING, False), required=2),
+    "regexp_count": Signature((STRING, STRING), INTEGER),
+    "get_json_object": Signature((STRING, STRING), STRING),
     "translate": Signature((STRING, STRING, STRING), STRING),
     "instr": Signature((STRING, STRING), INTEGER),
     "locate": Signature((STRING, STRING, INTEGER), INTEGER, required=2),
@@ -219,38 +271,49 @@ FUNCTIONS: dict[str, Signature] = {
     "sha2": Signature((BINARY, INTEGER), STRING),
     "crc32": Signature((BINARY,), LONG),
     "hash": Signature((_hashed,), INTEGER, variadic=True),
+    "xxhash64": Signature((_hashed,), LONG, variadic=True),
     "hex": Signature((_hexable,), STRING),
     "unhex": Signature((STRING,), BINARY),
     # numbers
     **_many("abs negative", Signature((_numeric,), _first)),
     **_many("ceil floor", Signature((_rounded,), _whole)),
-    **_many("sqrt exp ln log10 log2 signum", Signature((DOUBLE,), DOUBLE)),
+    **_many("sqrt exp ln log10 log2 signum rint degrees radians", Signature((DOUBLE,), DOUBLE)),
+    "log": Signature((DOUBLE, DOUBLE), DOUBLE),
+    **_many("e pi", Signature((), DOUBLE)),
+    **_many("shiftleft shiftright shiftrightunsigned", Signature((_integer_or_long, INTEGER), _first)),
+    "bit_count": Signature((_long,), INTEGER),
+    "factorial": Signature((INTEGER,), LONG),
     **_many("& | ^", Signature(("common", "common"), _bits)),
     "~": Signature((_integral,), _first),
-    "round": Signature((_numeric, INTEGER), _first, required=1),
+    **_many("round bround", Signature((_numeric, INTEGER), _first, required=1)),
     "pow": Signature((DOUBLE, DOUBLE), DOUBLE),
     "isnan": Signature((_float,), BOOLEAN),
-    "nanvl": Signature((DOUBLE, DOUBLE), DOUBLE),
+    "nanvl": Signature((_common_float, _common_float), _same_float),
     # choice
     "coalesce": Signature(("common",), _first, variadic=True),
     **_many("greatest least", Signature(("common", "common"), _comparable, variadic=True)),
     # dates and times; a timestamp argument becomes a date or wall clock time by a cast in the session's zone
     **_many(
-        "year month dayofmonth dayofyear dayofweek weekday quarter weekofyear", Signature((DATE,), INTEGER)
+        "year month dayofmonth dayofyear dayofweek weekday quarter weekofyear yearofweek",
+        Signature((DATE,), INTEGER),
     ),
+    **_many("dayname monthname", Signature((DATE,), STRING)),
     **_many("hour minute second", Signature((TIMESTAMP_NTZ,), INTEGER)),
     **_many("date_add date_sub add_months", Signature((DATE, INTEGER), DATE)),
-    **_many("unix_timestamp to_unix_timestamp unix_seconds", Signature((_point_in_time,), LONG)),
-    "unix_millis": Signature((_point_in_time,), LONG),
-    "unix_micros": Signature((_point_in_time,), LONG),
+    **_many("unix_timestamp to_unix_timestamp", Signature((_point_in_time,), LONG)),
+    **_many("unix_seconds unix_millis unix_micros", Signature((_instant,), LONG)),
+    "from_unixtime": Signature((LONG, STRING), STRING, required=1, zoned=True),
+    **_many("from_utc_timestamp to_utc_timestamp", Signature((TIMESTAMP, STRING), TIMESTAMP)),
+    "months_between": Signature((TIMESTAMP, TIMESTAMP, BOOLEAN), DOUBLE, required=2, zoned=True),
+    "next_day": Signature((DATE, STRING), DATE),
     **_many("timestamp_seconds timestamp_millis timestamp_micros", Signature((_long,), TIMESTAMP)),
-    "unix_date": Signature((DATE,), INTEGER),
+    "unix_date": Signature((_day,), INTEGER),
     "date_from_unix_date": Signature((INTEGER,), DATE),
     "last_day": Signature((DATE,), DATE),
     "datediff": Signature((DATE, DATE), INTEGER),
     "trunc": Signature((DATE, STRING), DATE),
-    "date_trunc": Signature((STRING, TIMESTAMP), TIMESTAMP, zoned=True),
-    "date_format": Signature((TIMESTAMP_NTZ, STRING), STRING),
+    "date_trunc": Signature((STRING, _time), TIMESTAMP, zoned=True),
+    "date_format": Signature((_time, STRING), STRING, zoned=True),
     "make_date": Signature((INTEGER, INTEGER, INTEGER), DATE),
     # months, days and microseconds are added to a date, timestamp or timestamp_ntz
     "add_interval": Signature((_any, INTEGER, INTEGER, LONG), _first, zoned=True),
@@ -260,6 +323,10 @@ FUNCTIONS: dict[str, Signature] = {
     **_many("getitem element_at get try_element_at", Signature((_collection, _any), _value_type)),
     "array_contains": Signature((_array, _any), _contains),
     "map_contains_key": Signature((_map, _any), _contains),
+    "array": Signature(("common",), _list_of, required=1, variadic=True),
+    **_many("array_max array_min", Signature((_array,), _element)),
+    "array_position": Signature((_array, _any), _position),
+    "array_join": Signature((_texts, STRING, STRING), STRING, required=2),
     "map_keys": Signature((_map,), _keys),
     "map_values": Signature((_map,), _map_values),
 }

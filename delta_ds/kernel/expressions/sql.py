@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
@@ -53,17 +54,68 @@ def parse_predicate(text: str) -> Expression:
     if not isinstance(text, str) or not text.strip():
         raise PredicateError(f'a predicate must be SQL text such as "id = 1", not {text!r}')
     plain = plain_filter(text)
+    return _taken_apart(text) if plain is None else plain
+
+
+def parse_definition(text: str) -> Expression:
+    """As `parse_predicate`, of an expression of a table's metadata, in which there may be lambdas."""
+    token = _variables.set(frozenset())
+    try:
+        return parse_predicate(text)
+    finally:
+        _variables.reset(token)
+
+
+# The variables of the lambdas around what is read; None where lambdas are not read.
+_variables: ContextVar[frozenset[str] | None] = ContextVar("_variables", default=None)
+
+
+def _taken_apart(text: str) -> Expression:
+    from delta_ds.kernel.expressions.conditions import read_conditions
+
+    try:
+        found = read_conditions(text, _condition)
+    except PredicateError:
+        if len(text) > _LONGEST_WHOLE:
+            raise
+        found = None  # what is wrong is to be told of the whole text
+    return _parse(text) if found is None else found
+
+
+_LONGEST_WHOLE = 10_000
+
+
+def _condition(text: str) -> Expression:
+    plain = plain_filter(text)
     return _parse(text) if plain is None else plain
+
+
+def check_syntax(text: str) -> None:
+    """Refuse what is no SQL expression; one outside of the grammar passes.
+
+    Raises
+    ------
+    PredicateError
+        The text is not SQL.
+    """
+    if plain_filter(text) is None:
+        _read(text, lambda node: None)
 
 
 def _parse(text: str) -> Expression:
     """What `parse_predicate` gives, for any text, by sqlglot."""
+    found: Expression = _read(text, _convert)
+    return found
+
+
+def _read(text: str, convert: Callable[[Any], Any]) -> Any:
+    """What is made of the tree that sqlglot reads."""
     from sqlglot import errors, exp
 
     try:
         node = _dialect()().parse_into(exp.Condition, normalise_literals(text))
         if len(node) == 1 and node[0] is not None:
-            return _convert(node[0])
+            return convert(node[0])
     except errors.SqlglotError as error:
         details: Any = getattr(error, "errors", None) or [{}]
         where = f" near {details[0]['highlight']!r}" if details[0].get("highlight") else ""
@@ -158,6 +210,8 @@ def _logic(name: str) -> Callable[[Any], Expression]:
 def _column(node: Any) -> Expression:
     if type(node.this).__name__ != "Identifier":
         raise _outside(node)
+    if node.name.lower() in (_variables.get() or ()) and node.args.get("table") is None:
+        return _variable(node)
     parts = [node.args.get(k) for k in ("catalog", "db", "table", "this")]
     path = tuple(p.name for p in parts if p is not None)
     if len(path) == 1 and not node.this.args.get("quoted") and path[0].lower() in _NILADIC:
@@ -321,6 +375,24 @@ def _part_of_date(part: Expression, value: Expression) -> Expression:
     return Call(DATE_PARTS.get(name, "date_part"), (value,) if name in DATE_PARTS else (part, value))
 
 
+def _lambda(node: Any) -> Expression:
+    around = _variables.get()
+    if around is None or not all(type(n).__name__ == "Identifier" for n in node.expressions):
+        raise _outside(node)
+    names = [n.name for n in node.expressions]
+    token = _variables.set(around | {name.lower() for name in names})
+    try:
+        return Call("lambda", (_convert(node.this), *(Literal(name, STRING) for name in names)))
+    finally:
+        _variables.reset(token)
+
+
+def _variable(node: Any) -> Expression:
+    if node.name.lower() not in (_variables.get() or ()):
+        raise _outside(node)
+    return Call("variable", (Literal(node.name, STRING),))
+
+
 _REWRITES: dict[tuple[str, int], Callable[..., Expression]] = {
     ("nullif", 2): lambda a, b: Call("case", (Call("=", (a, b)), Literal(None, VOID), a)),
     ("nvl2", 3): lambda a, b, c: Call("case", (Call("isnotnull", (a,)), b, c)),
@@ -331,6 +403,7 @@ _REWRITES: dict[tuple[str, int], Callable[..., Expression]] = {
     ("rtrim", 2): _trim_swapped("rtrim"),
     ("date_part", 2): _part_of_date,
     ("datepart", 2): _part_of_date,
+    ("log", 1): lambda a: Call("ln", (a,)),
     ("positive", 1): lambda a: a,
     ("equal_null", 2): lambda a, b: Call("<=>", (a, b)),
     ("not", 1): lambda a: Call("not", (a,)),
@@ -373,4 +446,7 @@ _HANDLERS: dict[str, Callable[[Any], Expression]] = {
     "Interval": _interval,
     "Bracket": lambda node: Call("getitem", (_convert(node.this), _convert(node.expressions[0]))),
     "Anonymous": _function,
+    "Lambda": _lambda,
+    "Identifier": _variable,
+    "Transform": lambda node: Call("transform", (_convert(node.this), _convert(node.expression))),
 }

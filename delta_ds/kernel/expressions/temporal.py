@@ -1,176 +1,121 @@
-"""Dates, timestamps, intervals and time zones as Spark reads and writes them.
+"""Dates, timestamps and intervals as Spark reads them, and wall clock times of Arrow values.
 
-Source: Spark's `SparkDateTimeUtils` (`stringToDate`, `parseTimestampString`, `getZoneId`).
+Source: Spark's `SparkDateTimeUtils` (`stringToDate`, `parseTimestampString`).
 """
 
 from __future__ import annotations
 
 import datetime
-import functools
 import re
-import zoneinfo
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.civil import DAY_US, date_of_fields
+from delta_ds.kernel.expressions.moments import micros_of
 from delta_ds.kernel.expressions.tree import Call, Literal
+from delta_ds.kernel.expressions.zones import instant_micros, instants_of, local_micros, local_times, zone_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{1,2})(?::?(\d{2}))?)?")
-# What java.util.TimeZone still knows by three letters.
-_SHORT_IDS = {
-    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
-    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
-    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
-    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis",
-    "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan",
-    "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
-    "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
-    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00",
-}  # fmt: skip
+# What Spark takes away at both ends of a text: blanks and control characters.
+BLANKS = "".join(map(chr, range(33))) + "\x7f"
+
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d\d?)(?:-(\d\d?)(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
+_CLOCK = r"(\d\d?)(?::(\d\d?)(?::(\d\d?)(?:\.(\d*))?([^\d].*)?)?)?"
+_TIMESTAMP = re.compile(rf"([+-]?\d{{4,6}})(?:-(\d\d?)(?:-(\d\d?)(?:[ T]{_CLOCK})?)?)?", re.DOTALL | re.ASCII)
+_TIME = re.compile(rf"(?:T|(?=\d\d?:)){_CLOCK}", re.DOTALL | re.ASCII)
+_ONE_DIGIT_HOUR, _ONE_DIGIT_MINUTE = re.compile(r"([+-])(\d):"), re.compile(r"([+-]\d\d):(\d)$")
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
-@functools.lru_cache(maxsize=64)
-def zone_of(name: str) -> datetime.tzinfo:
-    """The time zone of a Spark zone id: a region, `UTC`, `Z`, `+05:30`, `GMT+8`, ...
+def parse_date(text: str) -> int | None:
+    """The days since 1970 that Spark's cast of a string to a date gives; None if the text is no date.
 
-    Raises
-    ------
-    PredicateError
-        There is no such zone.
+    Dates are `yyyy[-M[-d]]`, with anything after a blank or `T` behind the day.
     """
-    name = _SHORT_IDS.get(name, name)
-    if name in ("UTC", "Z", "GMT", "UT", "UCT", "Etc/UTC"):
-        return datetime.timezone.utc
-    match = _OFFSET.fullmatch(name)
-    if match:
-        hours, minutes, seconds = int(match[2]), int(match[3] or 0), int(match[4] or 0)
-        if hours <= 18 and minutes < 60 and seconds < 60:
-            delta = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
-            return datetime.timezone(-delta if match[1] == "-" else delta)
-    elif re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", name):
-        try:
-            return zoneinfo.ZoneInfo(name)
-        except (zoneinfo.ZoneInfoNotFoundError, OSError):
-            raise PredicateError(
-                f"unknown time zone {name!r}; give a region such as 'Europe/Paris'"
-            ) from None
-    raise PredicateError(f"unknown time zone {name!r}; give a region or an offset such as '+02:00'")
+    match = _DATE.fullmatch(text.strip(BLANKS))
+    return None if match is None else date_of_fields(*(int(g or 1) for g in match.groups()))
 
 
-_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-_TIMESTAMP = re.compile(
-    r"(?:([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]|$))?)?)?T?"
-    r"(?:(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?)?\s*(.*)"
-)
+def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> int | None:
+    """The microseconds since 1970 that Spark's cast of a string to a timestamp gives; None if it is none.
 
+    Digits after the sixth of a fraction are dropped. A zone in the text wins over `zone`.
 
-def parse_date(text: str) -> datetime.date | None:
-    """Spark's cast of a string to a date: `yyyy[-M[-d]]`, with anything after a blank or `T`; else None."""
-    match = _DATE.fullmatch(text.strip())
-    if not match:
-        return None
-    try:
-        return datetime.date(*(int(g or 1) for g in match.groups()))
-    except ValueError:
-        return None
-
-
-def parse_timestamp(text: str, zone: datetime.tzinfo | None) -> datetime.datetime | None:
-    """Spark's cast of a string to a timestamp in UTC, or to a `timestamp_ntz` if `zone` is None.
-
-    Digits after the sixth of a fraction are dropped. A zone in the text wins over `zone`, and is dropped for
-    `timestamp_ntz`. None if the text is no timestamp, or is one without a date (which would mean today).
+    Parameters
+    ----------
+    zone
+        Of texts without one; None for `timestamp_ntz`, which drops the zone of a text and takes none without a date.
     """
-    match = _TIMESTAMP.fullmatch(text.strip())
-    if not match or match[1] is None or (match[8] and match[6] is None) or (match[4] and match[3] is None):
-        return None
-    year, month, day, hour, minute, second = (int(g) if g else 0 for g in match.groups()[:6])
-    fraction = int((match[7] or "")[:6].ljust(6, "0"))
+    text = text.strip(BLANKS)
+    match = _TIMESTAMP.fullmatch(text)
+    clock = match.groups()[3:] if match else None
+    if match is None:
+        timed = _TIME.fullmatch(text) if zone is not None else None
+        if timed is None:
+            return None
+        clock = timed.groups()
+    assert clock is not None
+    rest = _time_of_day(*clock[:4])
     try:
-        local = datetime.datetime(
-            year, month if match[2] else 1, day if match[3] else 1, hour, minute, second, fraction
-        )
-        own = zone_of(match[8]) if match[8] else zone
-    except (ValueError, PredicateError):
+        own = zone_of(_zone_name(clock[4])) if clock[4] else zone
+    except PredicateError:
         return None
-    return local if zone is None else to_utc(local, own)
+    days = _today(own) if match is None else date_of_fields(*(int(g or 1) for g in match.groups()[:3]))
+    if rest is None or days is None:
+        return None
+    local = days * DAY_US + rest
+    found = local if zone is None or own is None else instant_micros(local, own)
+    return found if _LEAST <= found <= _MOST else None
 
 
-def to_utc(local: datetime.datetime, zone: datetime.tzinfo | None) -> datetime.datetime:
-    """The instant of a wall clock time: the earlier of two, and shifted on where the clock skipped it."""
-    aware = local.replace(tzinfo=zone, fold=0)
-    offset = aware.utcoffset() or datetime.timedelta()
-    return (local - offset).replace(tzinfo=datetime.timezone.utc)
+def _time_of_day(
+    hour: str | None, minute: str | None, second: str | None, fraction: str | None
+) -> int | None:
+    hours, minutes, seconds = (int(part or 0) for part in (hour, minute, second))
+    if hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int((fraction or "")[:6].ljust(6, "0"))
 
 
-def to_local(instant: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
-    """The wall clock time of an instant, without a zone."""
-    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+def _zone_name(text: str) -> str:
+    """The name of a zone behind a time, where hours and minutes may have one digit."""
+    name = _ONE_DIGIT_HOUR.sub(r"\g<1>0\2:", text.strip(BLANKS), count=1)
+    return _ONE_DIGIT_MINUTE.sub(r"\1:0\2", name)
 
 
-def format_timestamp(local: datetime.datetime) -> str:
-    """`yyyy-MM-dd HH:mm:ss[.ffffff]` without trailing zeros, as Spark's cast to string writes it."""
-    text = local.replace(tzinfo=None, microsecond=0).isoformat(sep=" ")
-    return text + (f".{local.microsecond:06d}".rstrip("0") if local.microsecond else "")
+def _today(zone: datetime.tzinfo | None) -> int:
+    now = micros_of(datetime.datetime.now(datetime.timezone.utc))
+    return local_micros(now, zone or datetime.timezone.utc) // DAY_US
 
 
-# --- the same on Arrow arrays
+# --- on Arrow arrays
 
 
-def local_times(instants: pa.Array | pa.Scalar, timezone: str) -> pa.Array | pa.Scalar:
+def local_of(instants: pa.Array | pa.Scalar, timezone: str) -> pa.Array | pa.Scalar:
     """Wall clock times (`timestamp[us]`) of instants (`timestamp[us, UTC]`)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    name = _arrow_zone(timezone)
-    if name == "UTC":
-        return instants.cast(pa.timestamp("us"))
-    return pc.local_timestamp(instants.cast(pa.timestamp("us", name)))
+    from delta_ds.kernel.expressions.arrays import map_numbers
 
-
-def instants(local: pa.Array | pa.Scalar, timezone: str) -> pa.Array | pa.Scalar:
-    """Instants (`timestamp[us, UTC]`) of wall clock times (`timestamp[us]`), by the rule of `to_utc`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(local, pa.Scalar):
-        return instants(pa.repeat(local, 1), timezone)[0]
-    utc, name = pa.timestamp("us", "UTC"), _arrow_zone(timezone)
-    if name == "UTC":
-        return local.cast(utc)
-    early, late = (
-        pc.assume_timezone(local, name, ambiguous="earliest", nonexistent=side).cast(pa.int64())
-        for side in ("earliest", "latest")
-    )
-    skipped = pc.not_equal(early, late)
-    if pc.any(skipped).as_py():
-        from delta_ds.kernel.expressions.arrays import map_unique
-        from delta_ds.kernel.schema.types import TIMESTAMP, TIMESTAMP_NTZ
-
-        zone = zone_of(timezone)
-        shifted = map_unique(lambda t: to_utc(t, zone), local.filter(skipped), TIMESTAMP_NTZ, TIMESTAMP)
-        return pc.replace_with_mask(early.cast(utc), skipped, shifted)
-    return early.cast(utc)
-
-
-@functools.lru_cache(maxsize=64)
-def _arrow_zone(timezone: str) -> str:
-    """The zone under the name that Arrow knows: a region of the tz database or `+HH:MM`."""
     zone = zone_of(timezone)
-    if isinstance(zone, zoneinfo.ZoneInfo):
-        return zone.key
-    offset = zone.utcoffset(None) or datetime.timedelta()
-    if not offset:
-        return "UTC"
-    minutes, seconds = divmod(int(abs(offset).total_seconds()), 60)
-    if seconds:
-        raise PredicateError(
-            f"the time zone {timezone!r} has seconds, which is not supported; give full minutes"
-        )
-    return f"{'-' if offset < datetime.timedelta() else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    if zone == datetime.timezone.utc:
+        return instants.cast(pa.timestamp("us"))
+    return map_numbers(lambda times: local_times(times, zone), instants, pa.timestamp("us"))
+
+
+def instants_at(local: pa.Array | pa.Scalar, timezone: str) -> pa.Array | pa.Scalar:
+    """Instants (`timestamp[us, UTC]`) of wall clock times (`timestamp[us]`), by the rule of `instant_micros`."""
+    import pyarrow as pa
+
+    from delta_ds.kernel.expressions.arrays import map_numbers
+
+    zone = zone_of(timezone)
+    if zone == datetime.timezone.utc:
+        return local.cast(pa.timestamp("us", "UTC"))
+    return map_numbers(lambda times: instants_of(times, zone), local, pa.timestamp("us", "UTC"))
 
 
 _UNITS = {

@@ -2,6 +2,10 @@
 
 Four kinds of node are enough. SQL text becomes a tree in `sql.py`, filters that Spark pushes become one in
 the Spark half; skipping and evaluation read nothing else. Trees are values: immutable, hashable, picklable.
+
+Programs write predicates of ten thousand conditions, each in the parentheses of the next. So nothing here calls itself
+for the parts of a node: what is computed from the leaves up is a `fold`, what comes from the root down has a list of
+what is still to be looked at.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ import datetime
 import decimal
 import math
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
+from delta_ds.kernel.expressions.moments import FarTimestamp, is_aware
 from delta_ds.kernel.schema.types import BOOLEAN, DataType, DecimalType
 from delta_ds.records import dataclass, replace
 
@@ -33,7 +38,7 @@ class Literal:
     """A constant as a plain Python value.
 
     `value` is None, bool, int, float, str, bytes, decimal.Decimal, datetime.date, or datetime.datetime:
-    aware in UTC for `timestamp`, naive for `timestamp_ntz`.
+    aware in UTC for `timestamp`, naive for `timestamp_ntz`. Beyond the years of Python it is one of `moments.py`.
     """
 
     value: Any
@@ -43,8 +48,48 @@ class Literal:
         return _constant(self.value, self.type)
 
 
+class _Branch:
+    """What nodes with parts have in common: their hash is computed once, and none of this goes deeper with the tree."""
+
+    __slots__ = ("_known_hash",)
+
+    def __hash__(self) -> int:
+        for node in postorder(self, _of_unknown_hash):
+            if isinstance(node, _Branch) and not hasattr(node, "_known_hash"):
+                object.__setattr__(node, "_known_hash", hash((_own(node), parts_of(node))))  # type: ignore[arg-type]
+        known: int = self._known_hash  # type: ignore[attr-defined]
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        pending: list[tuple[Any, Any]] = [(self, other)]
+        while pending:
+            left, right = pending.pop()
+            if left is right:
+                continue
+            if type(left) is not type(right):
+                return False
+            if not isinstance(left, _Branch):
+                if left != right:
+                    return False
+                continue
+            ours, theirs = parts_of(left), parts_of(right)  # type: ignore[arg-type]
+            if _own(left) != _own(right) or len(ours) != len(theirs):
+                return False
+            pending.extend(zip(ours, theirs, strict=True))
+        return True
+
+    def __reduce__(self) -> Any:
+        return _planted, (_flattened(self),)
+
+    def __str__(self) -> str:
+        return _joined(fold(self, _text))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return _joined(fold(self, _representation))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Branch):
     """`CAST(child AS type)` with Spark's ANSI meaning; `safe` is `TRY_CAST`.
 
     `timezone` is set by `bind` where the cast depends on the session time zone.
@@ -55,12 +100,11 @@ class Cast:
     safe: bool = False
     timezone: str | None = None
 
-    def __str__(self) -> str:
-        return f"{'TRY_' * self.safe}CAST({self.child} AS {self.type})"
+    __hash__, __eq__, __repr__ = _Branch.__hash__, _Branch.__eq__, _Branch.__repr__
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Branch):
     """An operator or function on arguments, by its canonical lower-case name.
 
     Operators: `and or not = <=> <> < <= > >= + - * / % div & | ^ ~ in isnull isnotnull like startswith
@@ -78,27 +122,100 @@ class Call:
     type: DataType | None = None
     timezone: str | None = None
 
-    def __str__(self) -> str:
-        args = [str(a) for a in self.args]
-        if self.name in _INFIX and len(args) >= 2:
-            if self.name == "like" and len(args) == 3:
-                return f"({args[0]} LIKE {args[1]} ESCAPE {args[2]})"
-            return "(" + f" {self.name.upper()} ".join(args) + ")"
-        if self.name == "case":
-            whens = "".join(f" WHEN {c} THEN {v}" for c, v in zip(args[::2], args[1::2], strict=False))
-            return "CASE" + whens + (f" ELSE {args[-1]}" if len(args) % 2 else "") + " END"
-        if self.name == "interval" and isinstance(self.args[-1], Literal):
-            return f"INTERVAL {args[0]} {self.args[-1].value}"
-        form = _FORMS.get(self.name)
-        if form is None or not args:
-            name = self.name if _PLAIN_NAME.fullmatch(self.name) else quote_name(self.name)
-            return f"{name}({', '.join(args)})"
-        if self.name == "getfield" and isinstance(self.args[1], Literal):
-            args[1] = quote_name(str(self.args[1].value))
-        return form.format(args[0], ", ".join(args[1:]))
+    __hash__, __eq__, __repr__ = _Branch.__hash__, _Branch.__eq__, _Branch.__repr__
 
 
 Expression = Column | Literal | Cast | Call
+_N = TypeVar("_N")
+_T = TypeVar("_T")
+_Rope: TypeAlias = "str | tuple[_Rope, ...]"
+
+
+# --- walking trees
+
+
+def parts_of(node: Expression) -> tuple[Expression, ...]:
+    """The nodes directly below."""
+    if isinstance(node, Call):
+        return node.args
+    return (node.child,) if isinstance(node, Cast) else ()
+
+
+def _of_unknown_hash(node: Any) -> tuple[Any, ...]:
+    return () if hasattr(node, "_known_hash") else parts_of(node)
+
+
+def with_parts(node: Expression, parts: Sequence[Expression]) -> Expression:
+    """The node over other parts, as many as it has; itself where they are the same objects."""
+    if all(new is old for new, old in zip(parts, parts_of(node), strict=True)):
+        return node
+    if isinstance(node, Cast):
+        return replace(node, child=parts[0])
+    return replace(node, args=tuple(parts)) if isinstance(node, Call) else node
+
+
+def postorder(root: _N, below: Callable[[_N], Sequence[_N]] = parts_of) -> list[_N]:  # type: ignore[assignment]
+    """All nodes of a tree, each after those below it, from the left to the right."""
+    pending, order = [root], []
+    while pending:
+        node = pending.pop()
+        order.append(node)
+        pending.extend(below(node))
+    order.reverse()
+    return order
+
+
+def fold(
+    root: _N,
+    combine: Callable[[_N, list[_T]], _T],
+    below: Callable[[_N], Sequence[_N]] = parts_of,  # type: ignore[assignment]
+) -> _T:
+    """What a function gives for a tree, of a node and of what it gives for the nodes directly below it.
+
+    Parameters
+    ----------
+    below
+        The nodes directly below one; for other trees than those of expressions.
+    """
+    results: list[_T] = []
+    for node in postorder(root, below):
+        at = len(results) - len(below(node))
+        parts = results[at:]
+        del results[at:]
+        results.append(combine(node, parts))
+    return results[0]
+
+
+def _own(node: Any) -> tuple[Any, ...]:
+    """What a node is apart from its parts."""
+    if isinstance(node, Call):
+        return node.name, len(node.args), node.type, node.timezone
+    return node.type, node.safe, node.timezone
+
+
+def _flattened(expression: Any) -> list[Any]:
+    """The nodes of a tree, each after its parts, without references from one to another."""
+    return [_own(node) if isinstance(node, _Branch) else node for node in postorder(expression)]
+
+
+def _planted(flat: list[Any]) -> Expression:
+    """The inverse of `_flattened`."""
+    grown: list[Expression] = []
+    for node in flat:
+        if not isinstance(node, tuple):
+            grown.append(node)
+        elif len(node) == 4:
+            name, count, data_type, timezone = node
+            args = tuple(grown[len(grown) - count :])
+            del grown[len(grown) - count :]
+            grown.append(Call(name, args, data_type, timezone))
+        else:
+            grown.append(Cast(grown.pop(), *node))
+    return grown[0]
+
+
+# --- as text
+
 
 _INFIX = frozenset([
     "and", "or", "=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^",
@@ -123,6 +240,57 @@ _RESERVED = frozenset([
     "struct", "substring", "table", "then", "timestamp", "trim", "true", "union", "unique", "using",
     "values", "when", "where", "with",
 ])  # fmt: skip
+
+
+def _joined(rope: _Rope) -> str:
+    """The text of a rope: what parts of an expression are to be written is not copied once for every node above."""
+    pending, pieces = [rope], []
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            pieces.append(piece)
+        else:
+            pending.extend(reversed(piece))
+    return "".join(pieces)
+
+
+def _between(separator: str, parts: Iterable[_Rope]) -> _Rope:
+    return tuple(piece for part in parts for piece in (separator, part))[1:]
+
+
+def _text(node: Expression, args: list[_Rope]) -> _Rope:
+    if isinstance(node, Cast):
+        return f"{'TRY_' * node.safe}CAST(", args[0], f" AS {node.type})"
+    if not isinstance(node, Call):
+        return str(node)
+    name = node.name
+    if name in _INFIX and len(args) >= 2:
+        if name == "like" and len(args) == 3:
+            return "(", args[0], " LIKE ", args[1], " ESCAPE ", args[2], ")"
+        return "(", _between(f" {name.upper()} ", args), ")"
+    if name == "case":
+        whens = tuple((" WHEN ", c, " THEN ", v) for c, v in zip(args[::2], args[1::2], strict=False))
+        return "CASE", whens, (" ELSE ", args[-1]) if len(args) % 2 else "", " END"
+    if name == "interval" and isinstance(node.args[-1], Literal):
+        return "INTERVAL ", args[0], f" {node.args[-1].value}"
+    form = _FORMS.get(name)
+    if form is None or not args:
+        name = name if _PLAIN_NAME.fullmatch(name) else quote_name(name)
+        return name, "(", _between(", ", args), ")"
+    if name == "getfield" and isinstance(node.args[1], Literal):
+        args[1] = quote_name(str(node.args[1].value))
+    before, *behind = form.split("{}")
+    first, rest = args[0], _between(", ", args[1:])
+    return before, first, behind[0], rest if len(behind) > 1 else "", *behind[1:]
+
+
+def _representation(node: Expression, parts: list[_Rope]) -> _Rope:
+    if isinstance(node, Call):
+        ending = f"), {node.type!r}, {node.timezone!r})"
+        return f"Call({node.name!r}, (", tuple((part, ", ") for part in parts), ending
+    if isinstance(node, Cast):
+        return "Cast(", parts[0], f", {node.type!r}, {node.safe!r}, {node.timezone!r})"
+    return repr(node)
 
 
 def quote_name(name: str) -> str:
@@ -153,8 +321,8 @@ def _constant(value: Any, data_type: DataType | None) -> str:
         return f"'{escaped}'"
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
-    if isinstance(value, datetime.datetime):
-        kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
+    if isinstance(value, (datetime.datetime, FarTimestamp)):
+        kind = "TIMESTAMP" if is_aware(value) else "TIMESTAMP_NTZ"
         return f"{kind}'{value.isoformat(sep=' ')}'"
     return f"DATE'{value.isoformat()}'"
 
@@ -179,35 +347,11 @@ def conjunction(parts: list[Expression]) -> Expression | None:
 
 def columns(expression: Expression) -> Iterator[Column]:
     """Every column the expression reads, in order of appearance, repeated where it repeats."""
-    pending = [expression]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Column):
-            yield node
-        pending.extend(reversed(_children(node)))
-
-
-def nesting(expression: Expression) -> int:
-    """The longest way from the expression to a column or literal in it, in nodes."""
-    level, found = [expression], 0
-    while level:
-        found += 1
-        level = [child for node in level for child in _children(node)]
-    return found
-
-
-def _children(node: Expression) -> tuple[Expression, ...]:
-    if isinstance(node, Call):
-        return node.args
-    return (node.child,) if isinstance(node, Cast) else ()
+    return (node for node in postorder(expression) if isinstance(node, Column))
 
 
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
     """The tree with something else in place of each column."""
-    if isinstance(expression, Column):
-        return change(expression)
-    if isinstance(expression, Cast):
-        return replace(expression, child=map_columns(expression.child, change))
-    if isinstance(expression, Call):
-        return replace(expression, args=tuple(map_columns(part, change) for part in expression.args))
-    return expression
+    return fold(
+        expression, lambda node, parts: change(node) if isinstance(node, Column) else with_parts(node, parts)
+    )

@@ -8,16 +8,17 @@ Source: Spark's `UnwrapCastInBinaryComparison`, extended to decimals, dates and 
 
 from __future__ import annotations
 
-import datetime
 import math
 import struct
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from typing import Any
 
+from delta_ds.kernel.expressions.civil import DAY_US
 from delta_ds.kernel.expressions.coercion import INTEGER_BITS, as_decimal
-from delta_ds.kernel.expressions.temporal import to_local, to_utc, zone_of
+from delta_ds.kernel.expressions.moments import Timestamp, date_of, is_aware, micros_of
 from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.expressions.zones import instant_micros, local_micros, zone_of
 from delta_ds.kernel.schema.types import (
     BOOLEAN,
     BYTE,
@@ -166,16 +167,13 @@ def _float_place(value: float) -> _Place | None:
     return _Place(narrow, exact=True) if narrow == value else None
 
 
-def _date_place(value: datetime.datetime, timezone: str | None) -> _Place | None:
-    try:
-        if timezone is None:
-            if value.tzinfo is not None:
-                return None
-            return _Place(value.date(), exact=value.time() == datetime.time())
-        zone = zone_of(timezone)
-        day = to_local(value, zone).date()
-        start = to_utc(datetime.datetime.combine(day, datetime.time()), zone)
-        end = to_utc(datetime.datetime.combine(day + datetime.timedelta(days=1), datetime.time()), zone)
-    except OverflowError:
-        return None
-    return _Place(day, exact=value == start) if start <= value < end else None
+def _date_place(value: Timestamp, timezone: str | None) -> _Place | None:
+    micros = micros_of(value)
+    if timezone is None:
+        if is_aware(value):
+            return None
+        return _Place(date_of(micros // DAY_US), exact=micros % DAY_US == 0)
+    zone = zone_of(timezone)
+    day = local_micros(micros, zone) // DAY_US
+    start, end = (instant_micros(midnight, zone) for midnight in (day * DAY_US, (day + 1) * DAY_US))
+    return _Place(date_of(day), exact=micros == start) if start <= micros < end else None

@@ -17,6 +17,8 @@ from delta_ds.kernel.iceberg.metadata_files import (
     read_metadata,
 )
 from delta_ds.kernel.iceberg.storage_io import ManifestFolder
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 from delta_ds.kernel.storage.maintenance import Maintenance
 
 if TYPE_CHECKING:
@@ -51,16 +53,18 @@ def clean_up(storage: Storage, *, now_ms: int | None = None) -> int:
     if not versions or not storage.allows(Maintenance.LOG_CLEANUP):
         return 0
     listed = storage.list_from(FOLDER)
-    paths = {f"{FOLDER}/{status.path.rpartition('/')[2]}": status.modified_ms for status in listed}
+    paths = {
+        f"{FOLDER}/{status.path.rpartition('/')[2]}": status.modified_ms
+        for status in listed
+        if status.is_file
+    }
     if any(path.endswith(_DESCRIPTION) and not is_description(path) for path in paths):
         return 0
     metadata = read_metadata(storage, versions[-1])
     needed = _needed(storage, metadata, versions)
     before = (time.time_ns() // 1_000_000 if now_ms is None else now_ms) - _GRACE_MS
     stale = [p for p, at in paths.items() if p.endswith(_ENDINGS) and p not in needed and at < before]
-    if stale:
-        storage.delete(stale)
-    return len(stale)
+    return len(deleter.delete(storage, ICEBERG_METADATA, stale))
 
 
 def _needed(storage: Storage, metadata: TableMetadataV2, versions: list[int]) -> set[str]:

@@ -33,6 +33,8 @@ from delta_ds.kernel.iceberg.metadata_files import (
 )
 from delta_ds.kernel.iceberg_compatibility import check_installed
 from delta_ds.kernel.properties import COLUMN_MAPPING_MAX_ID, DELETED_FILE_RETENTION
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -71,9 +73,10 @@ def convert(storage: Storage, state: TableState, timestamp_ms: int) -> bool:
     UnsupportedOperationError
         Iceberg cannot express the version, or the folder belongs to another table; pyiceberg is missing.
     StorageError
-        The storage refused.
+        The storage refused, or the folder is a link.
     """
     check_installed(state.table)
+    deleter.check_own(storage, ICEBERG_METADATA, [metadata_path(state.version)])
     conversion = _Conversion(storage, state, timestamp_ms)
     base = conversion.base()
     if base is not None and base.version >= state.version:
@@ -166,7 +169,7 @@ class _Conversion:
 
     def _forget(self) -> None:
         """Delete the manifests that were written: no description names them."""
-        self._storage.delete(self._folder.written)
+        deleter.delete(self._storage, ICEBERG_METADATA, self._folder.written)
         self._folder.written.clear()
 
     # --- description

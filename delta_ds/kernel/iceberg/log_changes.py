@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from typing import Any, cast
 
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.log.filenames import commit_path
+from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass, field
@@ -49,32 +51,33 @@ def changes_between(storage: Storage, after: int, until: int) -> LogChanges | No
     ------
     StorageError
         The storage refused.
+    CorruptLogFileError
+        A commit is damaged.
     """
     if until - after > MAX_COMMITS:
         return None
     found = LogChanges()
     for version in range(after + 1, until + 1):
         try:
-            data = storage.read(commit_path(version))
+            data = storage.read_whole(commit_path(version))
         except FileNotFoundError:
             return None
-        for line in data.splitlines():
-            if line.strip():
-                _follow(found, json.loads(line), storage)
+        where = f"{commit_path(version)} of {storage.url}"
+        for name, body in iterate_bodies(data, where, "add", "remove", "commitInfo"):
+            _follow(found, name, body, storage)
     return found
 
 
-def _follow(found: LogChanges, action: dict[str, dict[str, object]], storage: Storage) -> None:
-    if "add" in action:
-        add: AddFile = action["add"]  # type: ignore[assignment]
-        path = canonical_path(add["path"], storage)
-        found.may_repeat |= not add.get("dataChange", True) or path in found.removed | found.passing
+def _follow(found: LogChanges, name: str, body: Mapping[str, Any], storage: Storage) -> None:
+    if name == "commitInfo":
+        found.operations.append(str(body.get("operation")))
+        return
+    path = canonical_path(body["path"], storage)
+    if name == "add":
+        found.may_repeat |= not body.get("dataChange", True) or path in found.removed | found.passing
         found.removed.discard(path)
         found.passing.discard(path)
-        found.added[path] = add
-    elif "remove" in action:
-        path = canonical_path(str(action["remove"]["path"]), storage)
+        found.added[path] = cast("AddFile", body)
+    else:
         came = found.added.pop(path, None)
         (found.removed if came is None else found.passing).add(path)
-    elif "commitInfo" in action:
-        found.operations.append(str(action["commitInfo"].get("operation")))

@@ -18,6 +18,8 @@ from pyiceberg.manifest import (
 )
 
 from delta_ds.kernel.iceberg.metadata_files import FOLDER
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import ICEBERG_METADATA
 
 if TYPE_CHECKING:
     from pyiceberg.io import InputStream, OutputStream
@@ -107,7 +109,7 @@ class ManifestFolder(FileIO):
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         name = location if isinstance(location, str) else location.location
-        self._storage.delete([self.path_of(name)])
+        deleter.delete(self._storage, ICEBERG_METADATA, [self.path_of(name)])
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
         """The entries of a manifest whose files are live."""

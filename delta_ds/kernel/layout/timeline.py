@@ -12,7 +12,12 @@ from delta_ds.kernel.arrow_buffers import integers, numbers, texts
 from delta_ds.kernel.card import MOST_ROWS, Card, Shown, size_text, table_of
 from delta_ds.kernel.log import history
 from delta_ds.kernel.log.commit import Commit, parse_each, read_in_batches
-from delta_ds.kernel.log.file_actions import deletion_vector_type, file_keys, keys_of_files
+from delta_ds.kernel.log.file_actions import (
+    deletion_vector_type,
+    file_keys,
+    keys_of_files,
+    with_believable_sizes,
+)
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.records import dataclass, field, replace
 
@@ -91,7 +96,7 @@ def timeline(
         A file of the log is damaged.
     """
     listing = list_log(storage)
-    versions = [v for v in history.reachable_versions(listing) if v <= latest.version]
+    versions = _unbroken([v for v in history.reachable_versions(listing) if v <= latest.version])
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     if not versions:
@@ -118,6 +123,12 @@ def timeline(
             }
         ),
     )
+
+
+def _unbroken(versions: list[int]) -> list[int]:
+    """The versions after the last gap: nobody knows what a commit that is gone has changed."""
+    gaps = [n for n in range(1, len(versions)) if versions[n] != versions[n - 1] + 1]
+    return versions[gaps[-1] :] if gaps else versions
 
 
 _COUNTS = ("files", "bytes", "added_files", "added_bytes", "removed_files", "removed_bytes")
@@ -163,7 +174,8 @@ class _Changes:
         if not actions.num_rows:
             return
         keys = file_keys(actions, self.storage).combine_chunks()
-        size = pc.struct_field(actions["add"], "size").fill_null(0)
+        told = pa.table({"size": pc.struct_field(actions["add"], "size").fill_null(0)})
+        size = with_believable_sizes(told)["size"]
         sizes = pc.if_else(actions["add"].is_valid(), size, -1).combine_chunks()
         versions = np.repeat([commit.version for commit in commits], counts)
         named = keys.is_valid()

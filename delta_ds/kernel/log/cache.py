@@ -4,6 +4,7 @@ Spark plans, reads and commits in separate Python processes, so a cold process i
 entry is one Arrow IPC file with a description behind it, memory-mapped when used; it counts only if every log
 file it was made from is still the same (name, size, time, etag), only as old as that, and only if every byte
 is as it was written: what a bad disk or a power failure leaves would else give wrong rows, or end the process.
+The checkpoint that its rows count in may be older than those of the log now; it is looked at when it is read.
 
 The folder belongs to the user alone (0700), is bounded in size (least recently used entries go first)
 and safe under concurrent processes: entries appear by rename and are never changed. Anything wrong with
@@ -14,9 +15,11 @@ Where it is and what it may hold: `environment.CACHE`, `environment.CACHE_SIZE`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
+import re
 import stat
 import struct
 import zlib
@@ -28,22 +31,23 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.events.log import CACHE_ENTRY_IGNORED, CACHE_OFF, CACHE_SIZE_IGNORED, CACHE_WRITE_FAILED
 from delta_ds.kernel import environment
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, SeenFile
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.live_files import LiveFiles
-from delta_ds.kernel.log.replay import Base, State
+from delta_ds.kernel.log.replay import Base, State, files_again
 from delta_ds.kernel.log.segment import LogSegment
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.table_state import TableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_FORMAT = 2
+_FORMAT = 3
 # At the end of an entry: the bytes of the Arrow file, those of the description after it, and its CRC-32.
 _END = struct.Struct("<8sQQI")
 _MAGIC = b"DDSENTRY"
+_ENTRY = re.compile(r"[0-9a-f]{32}/\d{20}-[0-9a-f]{16}\.arrow")
 # Of the Arrow file so many bytes have a CRC-32 of their own, so that all cores can check.
 _BLOCK_BYTES = 8 << 20
 # Below this a replay is as fast as looking into the cache.
@@ -143,7 +147,7 @@ def _write(folder: Path, segment: LogSegment, state: State) -> None:
         "txns": dict(state.txns),
         "domains": dict(state.table.domains or {}),
         "partition_columns": list(state.partition_columns),
-        "checkpoint": list(checkpoint.paths) if checkpoint else None,
+        "checkpoint": None if checkpoint is None else _checkpoint_body(checkpoint),
     }
     name = f"{segment.version:020d}-{hashlib.sha256(json.dumps(body).encode()).hexdigest()[:16]}.arrow"
     handle, temporary = tempfile.mkstemp(prefix=".entry-", dir=folder)
@@ -235,16 +239,32 @@ def _still_true(recorded: list[list[Any]], segment: LogSegment, version: int) ->
 
 
 def _state(storage: Storage, table: pa.Table, body: Mapping[str, Any]) -> State:
-    checkpoint = CheckpointFiles(tuple(body["checkpoint"])) if body["checkpoint"] is not None else None
-    files = LiveFiles(storage, table.drop_columns(["stats", "row"]), table["stats"], table["row"], checkpoint)
+    version = int(body["version"])
+    checkpoint = None if body["checkpoint"] is None else _checkpoint(body["checkpoint"])
+    again = functools.partial(files_again, storage, version)
+    base = table.drop_columns(["stats", "row"])
+    files = LiveFiles(storage, base, table["stats"], table["row"], checkpoint, again)
     found = TableState(
         storage.url,
-        int(body["version"]),
+        version,
         _protocol(body["protocol"]),
         _metadata(body["metadata"]),
         dict(body["domains"]),
     )
     return State(found, dict(body["txns"]), files, tuple(body["partition_columns"]))
+
+
+def _checkpoint_body(files: CheckpointFiles) -> list[list[Any]]:
+    """The files that rows count in, with what tells each from another one of its name."""
+    return [
+        [path, file.status.size, file.status.modified_ms, file.status.etag, file.footer, file.machine]
+        for path, file in ((path, files.seen[path]) for path in files.paths)
+    ]
+
+
+def _checkpoint(body: Sequence[Sequence[Any]]) -> CheckpointFiles:
+    seen = {entry[0]: SeenFile(FileStatus(*entry[:4]), *entry[4:]) for entry in body}
+    return CheckpointFiles(tuple(seen), None, seen)
 
 
 def _protocol_body(protocol: Protocol) -> dict[str, Any]:
@@ -286,6 +306,8 @@ def _evict(folder: Path) -> None:
         CACHE_SIZE_IGNORED.log(value=environment.CACHE_SIZE.text())
     found = []
     for path in folder.glob("*/*.arrow"):
+        if not _ENTRY.fullmatch(str(path.relative_to(folder).as_posix())) or path.parent.is_symlink():
+            continue  # of somebody else: the folder may be one that is used for other things too
         try:
             status = path.stat()
         except FileNotFoundError:

@@ -9,37 +9,30 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from delta_ds.exceptions import CorruptLogFileError, DeltaError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Sidecar
-from delta_ds.kernel.arrow_buffers import fields_of, integers, map_values
+from delta_ds.exceptions import CorruptLogFileError, LogError
+from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
+from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, map_values
+from delta_ds.kernel.log.checkpoint_files import (
+    CheckpointFiles,
+    CheckpointReplacedError,
+    UnreadableCheckpointError,
+    open_file,
+)
 from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
-from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY
-from delta_ds.kernel.log.json_actions import find_actions, is_whole
-from delta_ds.kernel.log.segment import Checkpoint
-from delta_ds.kernel.storage.filesystem import Storage
-from delta_ds.records import dataclass
+from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY, LogFile
+from delta_ds.kernel.log.json_actions import conform, find_actions, is_whole
+from delta_ds.kernel.log.segment import Checkpoint, read_log_files
+from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-
-class UnreadableCheckpointError(CorruptLogFileError):
-    """A file of a checkpoint is missing, truncated or damaged; an older checkpoint can be used instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFiles:
-    """The Parquet files that hold the file actions, in the order that row numbers count through.
-
-    With `groups` only those row groups of the one file.
-    """
-
-    paths: tuple[str, ...]
-    groups: tuple[int, ...] | None = None
+    from delta_ds.kernel.log.filenames import LogFile
 
 
 def read_single_actions(
@@ -52,18 +45,54 @@ def read_single_actions(
     UnreadableCheckpointError
         A file of the checkpoint cannot be read.
     """
-    out: list[Action] = []
-    for file in checkpoint.files:
-        if file.is_json:
-            out += find_actions(_read_manifest(storage, file.path), names, file.path)
-            continue
-        with open_file(storage, file.path) as parquet:
+    return _single_actions(storage, checkpoint, names, _own_files(checkpoint))
+
+
+def _own_files(checkpoint: Checkpoint) -> CheckpointFiles:
+    return CheckpointFiles(tuple(file.path for file in checkpoint.files))
+
+
+def _single_actions(
+    storage: Storage, checkpoint: Checkpoint, names: Sequence[str], files: CheckpointFiles
+) -> list[Action]:
+    with damage_as_unreadable():
+        found = [_actions_of(storage, file, names, files) for file in checkpoint.files]
+    return [action for actions in found for action in actions]
+
+
+@contextmanager
+def damage_as_unreadable() -> Iterator[None]:
+    """Within the block, what is damaged in a checkpoint makes it one that cannot be read: others, or commits, serve."""
+    try:
+        yield
+    except UnreadableCheckpointError:
+        raise
+    except CorruptLogFileError as error:
+        raise UnreadableCheckpointError(error.text) from error
+
+
+def _actions_of(
+    storage: Storage, file: LogFile, names: Sequence[str], files: CheckpointFiles
+) -> list[Action]:
+    where = f"checkpoint file {file.path} of {storage.url}"
+    if file.is_json:
+        found = find_actions(_read_manifest(storage, file), names, where)
+    else:
+        found = []
+        with open_file(storage, files, file.path) as opened:
             for name in names:
-                groups = _groups_with(parquet.metadata, name)
+                groups = _groups_with(opened.metadata, name)
                 if groups:
-                    column = read_columns(storage, file.path, parquet, [name], groups)[name].drop_null()
-                    out += [cast("Action", {name: _plain(body)}) for body in column.to_pylist()]
-    return out
+                    column = opened.read([name], groups)[name].drop_null()
+                    bodies = opened.translated(column.to_pylist)
+                    found += [cast("Action", {name: conform(name, _plain(body), where)}) for body in bodies]
+    for action in found:
+        # Other checkpoints, or the commits, may still say what is wrong in this one.
+        if (protocol := action.get("protocol")) is not None:
+            Protocol.from_action(protocol, where)
+        if (metadata := action.get("metaData")) is not None:
+            Metadata.from_action(metadata, where)
+    return found
 
 
 def _groups_with(footer: pq.FileMetaData, name: str) -> list[int]:
@@ -93,16 +122,16 @@ def _plain(value: Any) -> Any:
 def locate_files(storage: Storage, checkpoint: Checkpoint) -> CheckpointFiles | None:
     """The files that hold the file actions of a checkpoint: its own, or its sidecars.
 
+    Its own have been opened: what is read of them from here on is of the same objects, all parts of one writing.
     None for a JSON manifest that holds its file actions inline.
     """
-    sidecars = read_single_actions(storage, checkpoint, ("sidecar",))
+    own = _own_files(checkpoint)
+    sidecars = _single_actions(storage, checkpoint, ("sidecar",), own)
     if sidecars:
         # A sidecar that is named twice still holds each of its files once.
         paths = dict.fromkeys(sidecar_path(storage, a["sidecar"], checkpoint) for a in sidecars)
         return CheckpointFiles(tuple(paths))
-    if checkpoint.files[0].is_json:
-        return None
-    return CheckpointFiles(tuple(file.path for file in checkpoint.files))
+    return None if checkpoint.files[0].is_json else own
 
 
 def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> str:
@@ -134,16 +163,13 @@ def read_adds(
 
     base = 0
     for path in files.paths:
-        with open_file(storage, path) as parquet:
-            rows = rows_of(parquet, files.groups)
+        with open_file(storage, files, path) as opened:
+            rows = opened.num_rows(files.groups)
             table = pa.table({})
-            if "add" in parquet.schema_arrow.names:
-                columns = add_leaves(parquet.schema_arrow.field("add").type)
-                table = read_columns(storage, path, parquet, columns, files.groups)
+            if "add" in opened.schema.names:
+                table = opened.read(add_leaves(opened.schema.field("add").type), files.groups)
             row = integers(np.arange(base, base + rows))
-            yield with_checkpoint_errors(
-                storage, path, functools.partial(conform_adds, table, partition_columns, row)
-            )
+            yield opened.translated(functools.partial(conform_adds, table, partition_columns, row))
         base += rows
 
 
@@ -186,9 +212,9 @@ def conform_adds(table: pa.Table, partition_columns: Sequence[str], row: pa.Int6
         elif field.name == "partitionValues":
             columns[field.name] = _partition_values(add, partition_columns, field.type)
         elif field.name == "deletionVector" and field.name in present:
-            columns[field.name] = _conform_vector(pc.struct_field(add, field.name))
+            columns[field.name] = _conform_vector(field_of(add, field.name))
         elif field.name in present:
-            columns[field.name] = pc.struct_field(add, field.name).cast(field.type)
+            columns[field.name] = field_of(add, field.name).cast(field.type)
         else:
             columns[field.name] = pa.nulls(add.length(), field.type)
     return pa.table(columns, schema=schema)
@@ -227,107 +253,54 @@ def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type=wanted)
 
 
+def has_leaf(schema: pa.Schema, leaf: str) -> bool:
+    """Whether a checkpoint file has a column that is no struct, list or map at a dotted path inside `add`."""
+    import pyarrow as pa
+
+    if "add" not in schema.names:
+        return False
+    kind = schema.field("add").type
+    for name in leaf.split("."):
+        index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if index < 0:
+            return False
+        kind = kind.field(index).type
+    return not pa.types.is_nested(kind)
+
+
+def descend(column: pa.ChunkedArray, path: Sequence[str]) -> pa.ChunkedArray:
+    """The field at a path through structs."""
+    for name in path:
+        column = field_of(column, name)
+    return column
+
+
 def inline_actions(storage: Storage, checkpoint: Checkpoint) -> bytes | None:
-    """The bytes of a JSON manifest, whose file actions may stand inline; None for Parquet."""
+    """The bytes of a JSON manifest, whose file actions may stand inline; None for Parquet.
+
+    Raises
+    ------
+    UnreadableCheckpointError
+        It cannot be read, or has its file actions in sidecars by now.
+    """
     file = checkpoint.files[0]
-    return _read_manifest(storage, file.path) if file.is_json else None
-
-
-def _read_manifest(storage: Storage, path: str) -> bytes:
-    try:
-        data = storage.read(path)
-    except FileNotFoundError as error:
-        raise UnreadableCheckpointError(f"{path} of {storage.url} is gone") from error
-    if not is_whole(data):
-        raise UnreadableCheckpointError(f"{path} of {storage.url} is cut off")
+    if not file.is_json:
+        return None
+    data = _read_manifest(storage, file)
+    with damage_as_unreadable():
+        has_sidecars = bool(find_actions(data, ("sidecar",), file.path))
+    if has_sidecars:
+        raise CheckpointReplacedError(
+            f"{file.path} of {storage.url} was written again while it was read; read the table again"
+        )
     return data
 
 
-def open_file(storage: Storage, path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Open a Parquet file of a checkpoint.
-
-    Parameters
-    ----------
-    footer
-        Its footer, where it has been read before.
-
-    Raises
-    ------
-    UnreadableCheckpointError
-        The file is missing, damaged, or holds what are no actions.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def open_() -> pq.ParquetFile:
-        file = pq.ParquetFile(
-            storage.open(path),
-            metadata=footer,
-            coerce_int96_timestamp_unit="us",
-        )
-        for field in file.schema_arrow:
-            if not pa.types.is_struct(field.type):
-                raise ValueError(f"its column {field.name} is {field.type}, not an action")
-        return file
-
-    return with_checkpoint_errors(storage, path, open_)
-
-
-def rows_of(parquet: pq.ParquetFile, groups: Sequence[int] | None) -> int:
-    """How many rows a file has, or some row groups of it."""
-    if groups is None:
-        return int(parquet.metadata.num_rows)
-    return sum(parquet.metadata.row_group(group).num_rows for group in groups)
-
-
-def read_columns(
-    storage: Storage,
-    path: str,
-    parquet: pq.ParquetFile,
-    columns: Sequence[str],
-    groups: Sequence[int] | None = None,
-    *,
-    threads: bool = True,
-) -> pa.Table:
-    """Columns of a file of a checkpoint, named by dotted paths, every text in them checked to be text.
-
-    Parameters
-    ----------
-    groups
-        Row groups to read; None for all.
-    threads
-        Whether on all cores, or in this thread alone.
-
-    Raises
-    ------
-    UnreadableCheckpointError
-        The file is damaged.
-    """
-
-    def read() -> pa.Table:
-        if groups is None:
-            table = parquet.read(columns=columns, use_threads=threads)
-        else:
-            table = parquet.read_row_groups(groups, columns, use_threads=threads)
-        expected = rows_of(parquet, groups)
-        if table.num_rows != expected:
-            raise ValueError(f"it has {table.num_rows} rows, its footer says {expected}")
-        table.validate(full=True)  # Arrow takes any bytes of a file for text
-        return table
-
-    return with_checkpoint_errors(storage, path, read)
-
-
-def with_checkpoint_errors(storage: Storage, path: str, action: Callable[[], Any]) -> Any:
-    """Run a read; errors of Parquet or the store become an UnreadableCheckpointError."""
-    import pyarrow as pa
-
+def _read_manifest(storage: Storage, file: LogFile) -> bytes:
     try:
-        return action()
-    except DeltaError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError) as error:
-        raise UnreadableCheckpointError(
-            f"checkpoint file {path} of {storage.url} cannot be read ({error}); "
-            "an older checkpoint is used where the log still allows it"
-        ) from error
+        (data,) = read_log_files(storage, [file])
+    except (LogError, NotAFileError) as error:
+        raise UnreadableCheckpointError(f"a checkpoint cannot be read: {error.text}") from error
+    if not is_whole(data):
+        raise UnreadableCheckpointError(f"{file.path} of {storage.url} is cut off")
+    return data

@@ -14,15 +14,8 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.arrow_buffers import flags, integers, map_values, numbers
-from delta_ds.kernel.log.checkpoint import (
-    CheckpointFiles,
-    add_leaves,
-    conform_adds,
-    open_file,
-    read_columns,
-    with_checkpoint_errors,
-)
-from delta_ds.kernel.log.checkpoint_columns import descend, has_leaf
+from delta_ds.kernel.log.checkpoint import add_leaves, conform_adds, descend, has_leaf
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.file_actions import files_schema
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.storage.filesystem import Storage
@@ -47,12 +40,15 @@ class RowGroups:
 
     Attributes
     ----------
+    files
+        Of the checkpoint, or of a part of it.
     footer
         Of the file.
     first_row, num_rows
         Their rows, counted through all files of the checkpoint.
     """
 
+    files: CheckpointFiles
     path: str
     footer: pq.FileMetaData
     groups: tuple[int, ...]
@@ -60,9 +56,17 @@ class RowGroups:
     num_rows: int
 
     @property
-    def place(self) -> str:
-        """A name of its own within the checkpoint."""
-        return f"{self.path}:{self.groups[0]}:{self.groups[-1]}"
+    def place(self) -> str | None:
+        """A name of its own, which no row groups of a file have that takes the place of this one.
+
+        None where the store cannot tell such a file.
+        """
+        seen = self.files.seen[self.path]
+        if not seen.is_certain:
+            return None
+        status = seen.status
+        named = f"{self.path}:{status.size}:{status.modified_ms}:{status.etag}"
+        return f"{named}:{self.groups[0]}:{self.groups[-1]}"
 
 
 def parts_of(storage: Storage, files: CheckpointFiles, workers: Executor) -> list[RowGroups]:
@@ -75,22 +79,22 @@ def parts_of(storage: Storage, files: CheckpointFiles, workers: Executor) -> lis
     """
 
     def footer(path: str) -> pq.FileMetaData:
-        with open_file(storage, path) as parquet:
-            if "add" in parquet.schema_arrow.names:
-                add_leaves(parquet.schema_arrow.field("add").type)
-            return parquet.metadata
+        with open_file(storage, files, path) as opened:
+            if "add" in opened.schema.names:
+                add_leaves(opened.schema.field("add").type)
+            return opened.metadata
 
     parts: list[RowGroups] = []
     base = 0
     for path, found in zip(files.paths, workers.map(footer, files.paths), strict=True):
         groups = range(found.num_row_groups) if files.groups is None else files.groups
-        parts += _parts_of_file(path, found, groups, base)
+        parts += _parts_of_file(files, path, found, groups, base)
         base += sum(found.row_group(group).num_rows for group in groups)
     return parts
 
 
 def _parts_of_file(
-    path: str, footer: pq.FileMetaData, groups: Sequence[int], base: int
+    files: CheckpointFiles, path: str, footer: pq.FileMetaData, groups: Sequence[int], base: int
 ) -> Iterator[RowGroups]:
     column = _column_number(footer, "add.path")
     if column is None:
@@ -102,7 +106,7 @@ def _parts_of_file(
         described = footer.row_group(group)
         empty = _nulls(described, column) == described.num_rows
         if open_ and (empty or rows + described.num_rows > _PART_ROWS):
-            yield RowGroups(path, footer, tuple(open_), first, rows)
+            yield RowGroups(files, path, footer, tuple(open_), first, rows)
             open_, rows = [], 0
         if not open_:
             first = base
@@ -111,7 +115,7 @@ def _parts_of_file(
             rows += described.num_rows
         base += described.num_rows
     if open_:
-        yield RowGroups(path, footer, tuple(open_), first, rows)
+        yield RowGroups(files, path, footer, tuple(open_), first, rows)
 
 
 def _column_number(footer: pq.FileMetaData, path: str) -> int | None:
@@ -139,18 +143,17 @@ class CheckpointPart:
         kept: KeptColumns | None = None,
     ) -> None:
         self._kept = kept
-        self._storage = storage
         self._part = part
         self._partition_columns = partition_columns
-        self._parquet = open_file(storage, part.path, part.footer)
-        self._schema = self._parquet.schema_arrow
+        self._opened = open_file(storage, part.files, part.path, part.footer)
+        self._schema = self._opened.schema
         self._values: pa.MapArray | None = None
 
     def __enter__(self) -> CheckpointPart:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._parquet.close()
+        self._opened.close()
 
     @property
     def num_rows(self) -> int:
@@ -173,10 +176,7 @@ class CheckpointPart:
 
     def _read(self, leaf: str) -> pa.Array:
         """A column inside `add`, of all rows."""
-        part = self._part
-        table = read_columns(
-            self._storage, part.path, self._parquet, [f"add.{leaf}"], part.groups, threads=False
-        )
+        table = self._opened.read([f"add.{leaf}"], self._part.groups, threads=False)
         return descend(table["add"], leaf.split(".")).combine_chunks()
 
     def _of_adds(self, column: pa.Array, rows: pa.Int64Array | None = None) -> pa.Array:
@@ -197,7 +197,7 @@ class CheckpointPart:
             if "partitionValues_parsed" in names:
                 leaf = f"partitionValues_parsed.{physical}"
                 if has_leaf(self._schema, leaf):
-                    return self._conform(lambda: self._of_adds(self._read(leaf)).cast(pa.string()))
+                    return self._opened.translated(lambda: self._of_adds(self._read(leaf)).cast(pa.string()))
         return pa.nulls(self.num_rows, pa.string())
 
     def stats_parsed(self, leaves: Sequence[str], rows: pa.Int64Array) -> pa.Table | None:
@@ -207,9 +207,8 @@ class CheckpointPart:
         found = [leaf for leaf in leaves if has_leaf(self._schema, f"stats_parsed.{leaf}")]
         if not found:
             return None
-        part = self._part
         columns = [f"add.stats_parsed.{leaf}" for leaf in found]
-        table = read_columns(self._storage, part.path, self._parquet, columns, part.groups, threads=False)
+        table = self._opened.read(columns, self._part.groups, threads=False)
         typed = {leaf: descend(table["add"], ["stats_parsed", *leaf.split(".")]) for leaf in found}
         return pa.table(
             {leaf: self._of_adds(column.combine_chunks(), rows) for leaf, column in typed.items()}
@@ -219,23 +218,43 @@ class CheckpointPart:
         """See `FilesToPrune`."""
         return self.texts_at(numbers(rows if self._adds is None else self._adds.take(rows)))
 
-    def texts_at(self, rows: Numbers) -> Iterator[pa.Array]:
+    def texts_at(self, rows: Numbers, paths: pa.Array | None = None) -> Iterator[pa.Array]:
         """The JSON text of statistics.
 
         Parameters
         ----------
         rows
             Ascending int64 numbers through all rows of the part, adds or not.
+        paths
+            Those that the rows must have, for stores that cannot tell a file that takes the place of another one.
+
+        Raises
+        ------
+        CheckpointReplacedError
+            They have others.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if not has_leaf(self._schema, "stats"):
+        wanted = ["stats"] if has_leaf(self._schema, "stats") else []
+        if paths is not None:
+            wanted.append("path")
+        if not wanted:
             yield pa.nulls(len(rows), pa.string())
             return
-        for within, adds in self._batches(["add.stats"], rows, _TEXT_ROWS):
-            stats = pc.struct_field(adds, "stats")
-            yield stats if len(within) == len(stats) else stats.take(integers(within))
+        done = 0
+        for within, adds in self._batches([f"add.{name}" for name in wanted], rows, _TEXT_ROWS):
+            chosen = adds if len(within) == len(adds) else adds.take(integers(within))
+            if paths is not None:
+                self._check_paths(pc.struct_field(chosen, "path"), paths.slice(done, len(within)))
+            done += len(within)
+            yield (
+                pc.struct_field(chosen, "stats") if "stats" in wanted else pa.nulls(len(within), pa.string())
+            )
+
+    def _check_paths(self, found: pa.Array, expected: pa.Array) -> None:
+        if not self._opened.translated(lambda: found.cast(expected.type)).equals(expected):
+            raise self._opened.replaced()
 
     def _batches(
         self, columns: Sequence[str], rows: Numbers, size: int
@@ -249,18 +268,8 @@ class CheckpointPart:
         """
         import numpy as np
 
-        batches = self._parquet.iter_batches(size, self._part.groups, columns, use_threads=False)
         start = 0
-
-        def following() -> pa.RecordBatch | None:
-            batch = next(batches, None)
-            if batch is not None:
-                batch.validate(full=True)  # Arrow takes any bytes of a file for text
-            elif start != self._part.num_rows:
-                raise ValueError(f"it has {start} rows, its footer says {self._part.num_rows}")
-            return batch
-
-        while (batch := self._conform(following)) is not None:
+        for batch in self._opened.batches(size, columns, self._part.groups, threads=False):
             end = start + batch.num_rows
             within = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)]
             if len(within):
@@ -269,12 +278,14 @@ class CheckpointPart:
 
     def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
         """See `FilesToPrune`."""
-        return None if self._kept is None else self._kept.get(self._part.place, names)
+        place = self._part.place
+        return None if self._kept is None or place is None else self._kept.get(place, names)
 
     def keep(self, columns: Mapping[str, pa.Array]) -> None:
         """See `FilesToPrune`."""
-        if self._kept is not None:
-            self._kept.put(self._part.place, columns)
+        place = self._part.place
+        if self._kept is not None and place is not None:
+            self._kept.put(place, columns)
 
     def live_files(self, rows: pa.Int64Array) -> pa.Table:
         """Some of the adds as live files.
@@ -293,11 +304,7 @@ class CheckpointPart:
         for within, adds in self._batches(columns, chosen, _PART_ROWS) if len(chosen) else ():
             table = pa.table({"add": adds if len(within) == len(adds) else adds.take(integers(within))})
             number = integers(chosen[done : done + len(within)] + self._part.first_row)
-            tables.append(
-                self._conform(functools.partial(conform_adds, table, self._partition_columns, number))
-            )
+            conform = functools.partial(conform_adds, table, self._partition_columns, number)
+            tables.append(self._opened.translated(conform))
             done += len(within)
         return pa.concat_tables([pa.Table.from_batches([], files_schema(self._partition_columns)), *tables])
-
-    def _conform(self, action: Any) -> Any:
-        return with_checkpoint_errors(self._storage, self._part.path, action)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from delta_ds.kernel.log.checkpoint import CheckpointFiles, locate_files, open_file
+from delta_ds.kernel.log.checkpoint import locate_files
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.last_checkpoint import adds_by_hint
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def holds_actions(storage: Storage, segment: LogSegment, actions: int, *, sideca
     files = locate_files(storage, checkpoint)
     if files is None:
         return actions <= 0
-    return sum(map(sum, _rows_of_groups(storage, files.paths))) >= actions
+    return sum(map(sum, _rows_of_groups(storage, files))) >= actions
 
 
 def split_checkpoint(storage: Storage, files: CheckpointFiles) -> list[CheckpointFiles]:
-    """The parts of a checkpoint, in the order of its rows.
+    """The parts of a checkpoint, in the order of its rows, for any process: each finds the same there, or an error.
 
     Raises
     ------
@@ -59,14 +60,17 @@ def split_checkpoint(storage: Storage, files: CheckpointFiles) -> list[Checkpoin
         A file of the checkpoint cannot be read.
     """
     if len(files.paths) >= _MANY_FILES:
-        return [CheckpointFiles((path,)) for path in files.paths]
-    rows = _rows_of_groups(storage, files.paths)
+        return [files.part(path) for path in files.paths]
+    rows = _rows_of_groups(storage, files)
     return [
-        part for path, groups in zip(files.paths, rows, strict=True) for part in _split_file(path, groups)
+        files.part(path, groups)
+        for path, lengths in zip(files.paths, rows, strict=True)
+        for groups in _split_groups(lengths)
     ]
 
 
-def _split_file(path: str, rows: Sequence[int]) -> list[CheckpointFiles]:
+def _split_groups(rows: Sequence[int]) -> list[tuple[int, ...] | None]:
+    """The row groups of one file, by the parts that it makes; None: all of them."""
     parts: list[list[int]] = []
     room = 0
     for group, length in enumerate(rows):
@@ -75,18 +79,16 @@ def _split_file(path: str, rows: Sequence[int]) -> list[CheckpointFiles]:
             room = PART_ROWS
         parts[-1].append(group)
         room -= length
-    if len(parts) <= 1:
-        return [CheckpointFiles((path,))]
-    return [CheckpointFiles((path,), tuple(groups)) for groups in parts]
+    return [None] if len(parts) <= 1 else [tuple(part) for part in parts]
 
 
-def _rows_of_groups(storage: Storage, paths: Sequence[str]) -> list[list[int]]:
+def _rows_of_groups(storage: Storage, files: CheckpointFiles) -> list[list[int]]:
     """The rows of each row group of each file."""
 
     def rows(path: str) -> list[int]:
-        with open_file(storage, path) as parquet:
-            footer = parquet.metadata
+        with open_file(storage, files, path) as opened:
+            footer = opened.metadata
             return [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(rows, paths))
+        return list(pool.map(rows, files.paths))

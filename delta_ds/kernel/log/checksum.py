@@ -17,11 +17,13 @@ from delta_ds.kernel.actions import Action, DomainMetadata, Metadata, Protocol, 
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import checksum_path
 from delta_ds.kernel.log.segment import LogSegment
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass
 
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, CorruptLogFileError)
+_UNREADABLE = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, CorruptLogFileError, NotAFileError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

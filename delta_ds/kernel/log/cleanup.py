@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 
 from delta_ds.events.log import (
@@ -21,13 +21,8 @@ from delta_ds.events.log import (
 )
 from delta_ds.kernel.actions import SINGLE_ACTIONS
 from delta_ds.kernel.features import CHECKPOINT_PROTECTION, V2_CHECKPOINT
-from delta_ds.kernel.log.checkpoint import (
-    UnreadableCheckpointError,
-    locate_files,
-    open_file,
-    read_single_actions,
-    sidecar_path,
-)
+from delta_ds.kernel.log.checkpoint import locate_files, read_single_actions, sidecar_path
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
@@ -46,6 +41,8 @@ from delta_ds.kernel.properties import (
     LOG_RETENTION,
 )
 from delta_ds.kernel.protocol_checks import check_managed
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import LOG_FILES, SIDECARS, STAGED_COMMITS
 from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.table_state import TableState
@@ -105,8 +102,14 @@ def clean_up(storage: Storage, now_ms: int | None = None, *, retention: timedelt
     storage.publish_up_to(kept.version, noted=True)
     if state.supports(V2_CHECKPOINT):
         _warn_old_clients(storage, listing)
+    sidecars = _old_sidecars(storage, now)
+    if sidecars and not state.supports(V2_CHECKPOINT):
+        # Files that checkpoints of an earlier protocol have left; what else is there is not ours.
+        sidecars &= (
+            _sidecars_of(storage, [c for c in listing.checkpoints if c.version < kept.version]) or set()
+        )
     deleted = _delete(storage, expired, in_two_steps=state.supports(CHECKPOINT_PROTECTION))
-    deleted += _delete_sidecars(storage, now)
+    deleted += _delete_sidecars(storage, sidecars)
     LOG_CLEANED.log(table=storage.url, before_version=kept.version, files=len(deleted))
     return deleted
 
@@ -153,8 +156,9 @@ def _is_readable(storage: Storage, checkpoint: Checkpoint) -> bool:
     try:
         found = {name for a in read_single_actions(storage, checkpoint, SINGLE_ACTIONS) for name in a}
         files = locate_files(storage, checkpoint)
-        for path in files.paths if files is not None else ():
-            open_file(storage, path).close()
+        if files is not None:
+            for path in files.paths:
+                open_file(storage, files, path).close()
     except (UnreadableCheckpointError, FileNotFoundError) as error:
         CHECKPOINT_NOT_RELIED_ON.log(table=storage.url, version=checkpoint.version, reason=error)
         return False
@@ -182,7 +186,7 @@ def _expired_files(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
         name = status.path.rsplit("/", 1)[-1]
         hidden = _HADOOP_CHECKSUM.fullmatch(name)
         file = parse_name(FileStatus(hidden["name"], 0, 0) if hidden else status)
-        if file is None:
+        if file is None or not status.is_file:
             continue
         gone = file.version <= kept if file.kind is Kind.COMPACTION else file.version < kept
         if gone:
@@ -199,7 +203,9 @@ def _staged_commits(storage: Storage, kept: int) -> list[LogFile | FileStatus]:
     except FileNotFoundError:
         return []
     names = re.compile(r"\d{20}\..*")
-    return [s for s in found if names.fullmatch(_name(s)) and _name(s)[:20] <= version_prefix(kept)]
+    return [
+        s for s in found if s.is_file and names.fullmatch(_name(s)) and _name(s)[:20] <= version_prefix(kept)
+    ]
 
 
 def _name(status: FileStatus) -> str:
@@ -210,38 +216,42 @@ def _delete(storage: Storage, expired: Sequence[LogFile | FileStatus], *, in_two
     """Delete, in order; with checkpoint protection all commits before any checkpoint."""
     late = [f for f in expired if in_two_steps and isinstance(f, LogFile) and f.kind is Kind.CHECKPOINT]
     early = [f for f in expired if f not in late]
-    for step in (_paths(early), _paths(late)):
-        if step:
-            storage.delete(step)
-    return _paths(early) + _paths(late)
+    deleted = []
+    for step in (early, late):
+        staged = [f.path for f in step if f.path.startswith(f"{_STAGED_DIRECTORY}/")]
+        named = [f.path for f in step if not f.path.startswith(f"{_STAGED_DIRECTORY}/")]
+        deleted += deleter.delete(storage, LOG_FILES, named)
+        deleted += deleter.delete(storage, STAGED_COMMITS, staged)
+    return deleted
 
 
-def _paths(files: Iterable[LogFile | FileStatus]) -> list[str]:
-    return [file.path for file in files]
-
-
-def _delete_sidecars(storage: Storage, now: int) -> list[str]:
-    """Delete sidecars that no checkpoint names, but for those that may belong to one that is being written."""
+def _old_sidecars(storage: Storage, now: int) -> set[str]:
+    """What is in the folder of sidecars, but for files that may belong to a checkpoint that is being written."""
     try:
         found = storage.list_from(SIDECAR_DIRECTORY)
     except FileNotFoundError:
-        return []
+        return set()
     young = _midnight(now - _DAY_MS)
-    old = [status.path for status in found if 0 < status.modified_ms < young]
-    if not old:
-        return []
-    needed: set[str] = set()
+    return {status.path for status in found if status.is_file and 0 < status.modified_ms < young}
+
+
+def _delete_sidecars(storage: Storage, found: Collection[str]) -> list[str]:
+    """Delete those of some sidecars that no checkpoint names."""
+    needed = _sidecars_of(storage, list_log(storage).checkpoints) if found else None
+    return [] if needed is None else deleter.delete(storage, SIDECARS, sorted(set(found) - needed))
+
+
+def _sidecars_of(storage: Storage, checkpoints: Iterable[Checkpoint]) -> set[str] | None:
+    """The sidecars that checkpoints name; None where one of them cannot be read."""
+    named: set[str] = set()
     try:
-        for checkpoint in list_log(storage).checkpoints:
+        for checkpoint in checkpoints:
             for action in read_single_actions(storage, checkpoint, ("sidecar",)):
-                needed.add(sidecar_path(storage, action["sidecar"], checkpoint))
+                named.add(sidecar_path(storage, action["sidecar"], checkpoint))
     except UnreadableCheckpointError as error:
         SIDECARS_KEPT.log(table=storage.url, reason=error)
-        return []
-    unneeded = [path for path in old if path not in needed]
-    if unneeded:
-        storage.delete(unneeded)
-    return unneeded
+        return None
+    return named
 
 
 # ---------------------------------------------------------------- old clients

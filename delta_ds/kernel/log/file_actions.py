@@ -1,21 +1,28 @@
-"""File actions (`add`, `remove`, `cdc`) as Arrow tables: their columns, and the key of a file.
+"""Actions in Arrow: `add`, `remove` and `cdc` as tables, the key of a file; and what the columns of checkpoints may be.
 
-Source: PROTOCOL.md, "Add File and Remove File", "Deletion Vector Descriptor Schema", "Action Reconciliation".
+The columns of a checkpoint are held against the protocol, and made plain, before anything is read of them.
+
+Source: PROTOCOL.md, "Add File and Remove File", "Deletion Vector Descriptor Schema", "Action Reconciliation",
+"Checkpoint Schema".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.arrow_buffers import integers, texts
 from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
 FILE_ACTIONS = ("add", "remove", "cdc")
+# No data file is larger: a pebibyte.
+LARGEST_FILE = 1 << 50
 
 
 def deletion_vector_type() -> pa.DataType:
@@ -130,3 +137,149 @@ def vector_ids(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _text(value: str) -> pa.StringScalar:
     return texts([value])[0]
+
+
+def with_believable_sizes(files: pa.Table) -> pa.Table:
+    """Files with 0 in place of a size that none can have: what is planned by sizes must not grow with it."""
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(files["size"]).as_py()
+    if bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] < LARGEST_FILE):
+        return files
+    none, most = integers([0, LARGEST_FILE])
+    wrong = pc.or_(pc.less(files["size"], none), pc.greater_equal(files["size"], most))
+    place = files.column_names.index("size")
+    return files.set_column(place, files.schema.field(place), pc.if_else(wrong, none, files["size"]))
+
+
+# ---------------------------------------------------------------- the columns of checkpoints
+
+_TEXT, _LONG, _FLAG, _TEXTS, _NAMES, _STRUCT = (
+    "text",
+    "a whole number",
+    "a boolean",
+    "a map of texts",
+    "texts",
+    "a struct",
+)
+_Wanted = str | dict[str, Any]
+
+_VECTOR: dict[str, _Wanted] = {
+    "storageType": _TEXT, "pathOrInlineDv": _TEXT, "offset": _LONG, "sizeInBytes": _LONG, "cardinality": _LONG,
+    "maxRowIndex": _LONG,
+}  # fmt: skip
+_FILE: dict[str, _Wanted] = {
+    "path": _TEXT, "partitionValues": _TEXTS, "size": _LONG, "modificationTime": _LONG, "dataChange": _FLAG,
+    "tags": _TEXTS, "deletionVector": _VECTOR, "baseRowId": _LONG, "defaultRowCommitVersion": _LONG,
+    "clusteringProvider": _TEXT, "deletionTimestamp": _LONG, "extendedFileMetadata": _FLAG, "stats": _TEXT,
+    "stats_parsed": _STRUCT, "partitionValues_parsed": _STRUCT,
+}  # fmt: skip
+_ACTIONS: dict[str, dict[str, _Wanted]] = {
+    "add": _FILE,
+    "remove": _FILE,
+    "txn": {"appId": _TEXT, "version": _LONG, "lastUpdated": _LONG},
+    "metaData": {
+        "id": _TEXT, "name": _TEXT, "description": _TEXT, "format": {"provider": _TEXT, "options": _TEXTS},
+        "schemaString": _TEXT, "partitionColumns": _NAMES, "configuration": _TEXTS, "createdTime": _LONG,
+    },
+    "protocol": {
+        "minReaderVersion": _LONG, "minWriterVersion": _LONG, "readerFeatures": _NAMES, "writerFeatures": _NAMES,
+    },
+    "domainMetadata": {"domain": _TEXT, "configuration": _TEXT, "removed": _FLAG},
+    "checkpointMetadata": {"version": _LONG, "tags": _TEXTS},
+    "sidecar": {"path": _TEXT, "sizeInBytes": _LONG, "modificationTime": _LONG, "tags": _TEXTS},
+}  # fmt: skip
+
+
+def check_types(schema: pa.Schema) -> None:
+    """Refuse a checkpoint file whose columns are not what the protocol says; others may be anything.
+
+    Raises
+    ------
+    ValueError
+        A column, or a field in one, has another type. The message names it.
+    """
+    import pyarrow as pa
+
+    for field in schema:
+        if not pa.types.is_struct(field.type):
+            raise ValueError(f"its column {field.name} is {field.type}, not an action")
+        _check_fields(field.name, field.type, _ACTIONS.get(field.name, {}))
+
+
+def _check_fields(path: str, kind: pa.StructType, wanted: Mapping[str, _Wanted]) -> None:
+    names = [field.name for field in kind]
+    if len(set(names)) < len(names):
+        raise ValueError(f"its column {path} has two fields of one name")
+    for field in kind:
+        want = wanted.get(field.name)
+        if isinstance(want, dict):
+            if not _is("struct", field.type):
+                raise ValueError(f"its column {path}.{field.name} is {field.type}, not a struct")
+            _check_fields(f"{path}.{field.name}", field.type, want)
+        elif want is not None and not _fits(field.type, want):
+            raise ValueError(f"its column {path}.{field.name} is {field.type}, not {want}")
+
+
+def _fits(kind: pa.DataType, wanted: str) -> bool:
+    kind = plain_type(kind)
+    if wanted == _TEXTS:
+        return _is("map", kind) and _fits(kind.key_type, _TEXT) and _fits(kind.item_type, _TEXT)
+    if wanted == _NAMES:
+        return _is("list", kind) and _fits(kind.value_type, _TEXT)
+    if wanted == _STRUCT:
+        return _is("struct", kind)
+    if _is("null", kind):
+        return True
+    # Text without its logical type is binary; it is checked to be text when it is read.
+    kinds = {_TEXT: ("string", "binary"), _LONG: ("integer",), _FLAG: ("boolean",)}[wanted]
+    return any(_is(each, kind) for each in kinds)
+
+
+def _is(name: str, kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    check: Callable[[pa.DataType], bool] = getattr(pa.types, f"is_{name}")
+    return check(kind)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without what only says how Arrow holds it: dictionaries, views, and offsets of 64 bits."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_struct(kind):
+        fields = [field.with_type(plain_type(field.type)) for field in kind]
+        return (
+            pa.struct(fields)
+            if any(new.type != old.type for new, old in zip(fields, kind, strict=True))
+            else kind
+        )
+    if types.is_map(kind):
+        key, item = plain_type(kind.key_type), plain_type(kind.item_type)
+        return kind if (key, item) == (kind.key_type, kind.item_type) else pa.map_(key, item)
+    if types.is_list(kind) or types.is_large_list(kind):
+        value = plain_type(kind.value_type)
+        return kind if types.is_list(kind) and value == kind.value_type else pa.list_(value)
+    return kind
+
+
+def as_plain(rows: Rows) -> Rows:
+    """Rows of a checkpoint file in plain types, every text in them checked to be text.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A text is none, or too long.
+    """
+    import pyarrow as pa
+
+    rows.validate(full=True)  # Arrow takes any bytes of a file for text
+    schema = pa.schema([field.with_type(plain_type(field.type)) for field in rows.schema])
+    return rows if schema.equals(rows.schema) else rows.cast(schema)

@@ -8,6 +8,7 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -18,7 +19,7 @@ from delta_ds.kernel.log.file_actions import working_schema
 from delta_ds.kernel.log.kept_columns import KeptColumns
 from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
 from delta_ds.kernel.log.reconcile import files_of_tables, untouched
-from delta_ds.kernel.log.replay import FoundActions, load_head
+from delta_ds.kernel.log.replay import FoundActions, files_again, load_head
 from delta_ds.kernel.log.segment import LogSegment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -27,7 +28,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def select_files(
     if recent.num_rows:
         kept.append(recent.take(keep(recent)).working_table())
     files = files_of_tables(storage, kept, head.checkpoint, working_schema(columns))
+    files.again = functools.partial(files_again, storage, segment.version)
     return SelectedFiles(files, head.state.table)
 
 

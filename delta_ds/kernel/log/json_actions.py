@@ -13,12 +13,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.events.log import LOG_FILE_PARSED_SLOWLY
 from delta_ds.exceptions import CorruptLogFileError
-from delta_ds.kernel.actions import Action
+from delta_ds.kernel.actions import Action, is_long
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.file_actions import FILE_ACTIONS
 
@@ -194,10 +194,17 @@ def iterate_actions(data: bytes, path: str) -> Iterator[tuple[int, Action]]:
     """
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():
-            yield number, _parse_line(line, number, path)
+            yield number, parse_line(line, number, path)
 
 
-def _parse_line(line: bytes, number: int, path: str) -> Action:
+def parse_line(line: bytes, number: int, path: str) -> Action:
+    """The action of a line.
+
+    Raises
+    ------
+    CorruptLogFileError
+        It is not UTF-8, or not one JSON object; the message names the file and line.
+    """
     try:
         action = parse_json(line)
     except ValueError as error:
@@ -208,6 +215,20 @@ def _parse_line(line: bytes, number: int, path: str) -> Action:
     if not isinstance(action, dict):
         raise CorruptLogFileError(f"line {number} of {path} is not a JSON object: {line[:80]!r}")
     return cast("Action", action)
+
+
+def iterate_bodies(data: bytes, path: str, *names: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The actions of one file that have one of the names, one by one and in order, as (name, body).
+
+    Raises
+    ------
+    CorruptLogFileError
+        One is damaged; the message names the file and line.
+    """
+    for number, action in iterate_actions(data, path):
+        for name, body in action.items():
+            if name in names and body is not None:
+                yield name, conform(name, body, f"line {number} of {path}")
 
 
 def find_actions(data: bytes, names: Sequence[str], path: str) -> list[Action]:
@@ -226,15 +247,15 @@ def find_actions(data: bytes, names: Sequence[str], path: str) -> list[Action]:
         if not line.strip():
             continue
         number = data.count(b"\n", 0, start) + 1
-        action = _parse_line(line, number, path)
-        bodies = {name: body for name, body in action.items() if name in names and body is not None}
-        for name, body in bodies.items():
-            if not isinstance(body, Mapping):
-                raise CorruptLogFileError(
-                    f"line {number} of {path} holds a {name} that is no object: {body!r:.80}"
-                )
+        action = parse_line(line, number, path)
+        where = f"line {number} of {path}"
+        bodies = {
+            name: conform(name, body, where)
+            for name, body in action.items()
+            if name in names and body is not None
+        }
         if bodies:
-            found.append(action)
+            found.append(cast("Action", {**action, **bodies}))
     return found
 
 
@@ -247,3 +268,92 @@ def _other_lines(names: tuple[str, ...]) -> tuple[re.Pattern[bytes], re.Pattern[
     others = "|".join(a for a in (*FILE_ACTIONS, "commitInfo") if a not in names)
     unwanted = rf'(?!\s*\{{\s*"(?:{others})"\s*:)'.encode()
     return re.compile(unwanted), re.compile(b"\n" + unwanted)
+
+
+# ---------------------------------------------------------------- bodies, as the protocol has them
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_map_of_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        each is None or isinstance(each, str) for each in value.values()
+    )
+
+
+# By action and field: what a value other than null must be. `!` marks fields that must be there.
+_VECTOR: dict[str, Callable[[Any], bool]] = {
+    "storageType!": _is_text, "pathOrInlineDv!": _is_text, "offset": is_long, "sizeInBytes!": is_long,
+    "cardinality": is_long,
+}  # fmt: skip
+_FILE: dict[str, Callable[[Any], bool]] = {
+    "path!": _is_text, "partitionValues": _is_map_of_texts, "size": is_long, "modificationTime": is_long,
+    "dataChange": _is_flag, "stats": _is_text, "tags": _is_map_of_texts, "deletionVector": _is_map,
+    "baseRowId": is_long, "defaultRowCommitVersion": is_long, "clusteringProvider": _is_text,
+    "deletionTimestamp": is_long, "extendedFileMetadata": _is_flag,
+}  # fmt: skip
+_FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(FILE_ACTIONS, _FILE),
+    "txn": {"appId!": _is_text, "version!": is_long, "lastUpdated": is_long},
+    "domainMetadata": {"domain!": _is_text, "configuration": _is_text, "removed": _is_flag},
+    "sidecar": {"path!": _is_text, "sizeInBytes": is_long, "modificationTime": is_long},
+    "checkpointMetadata": {"version": is_long},
+}  # fmt: skip
+# What of a `commitInfo` others look into. It is no part of the state, and whoever commits may put anything there.
+_OF_PROVENANCE: dict[str, Callable[[Any], bool]] = {
+    "operationParameters": _is_map, "operationMetrics": _is_map, "tags": _is_map, "job": _is_map, "notebook": _is_map,
+    "application": _is_map,
+}  # fmt: skip
+
+
+def conform(name: str, body: Any, where: str) -> Mapping[str, Any]:
+    """The body of an action, once it is what the protocol says.
+
+    Parameters
+    ----------
+    name
+        Of the action. Those of `protocol` and `metaData` are looked at by `Protocol` and `Metadata`.
+    where
+        Its file and line, for messages.
+
+    Returns
+    -------
+    dict
+        The body; of a `commitInfo` without what is not of its kind.
+
+    Raises
+    ------
+    CorruptLogFileError
+        It is no object, lacks a field that it must have, or has one of another type.
+    """
+    if not isinstance(body, Mapping):
+        raise CorruptLogFileError(f"{where} holds a {name} that is no object: {body!r:.80}")
+    if name == "commitInfo":
+        wrong = [key for key, is_right in _OF_PROVENANCE.items() if key in body and not is_right(body[key])]
+        return {key: value for key, value in body.items() if key not in wrong} if wrong else body
+    _check(name, body, _FIELDS.get(name, {}), where)
+    if name in FILE_ACTIONS and body.get("deletionVector") is not None:
+        _check(f"deletionVector of {name}", body["deletionVector"], _VECTOR, where)
+    return body
+
+
+def _check(
+    name: str, body: Mapping[str, Any], fields: Mapping[str, Callable[[Any], bool]], where: str
+) -> None:
+    for field, is_right in fields.items():
+        key = field.removesuffix("!")
+        value = body.get(key)
+        if value is None and key != field:
+            raise CorruptLogFileError(f"{where} holds a {name} without {key}")
+        if value is not None and not is_right(value):
+            raise CorruptLogFileError(f"{where} holds a {name} whose {key} is {value!r:.80}")

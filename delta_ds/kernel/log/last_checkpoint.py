@@ -15,7 +15,7 @@ from delta_ds.events.log import LAST_CHECKPOINT_CHECKSUM_MISMATCH, LAST_CHECKPOI
 from delta_ds.events.record import Event
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LAST_CHECKPOINT
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 
 _UNRESERVED = re.compile("[A-Za-z0-9._~-]*")
 
@@ -44,6 +44,9 @@ def _read(storage: Storage) -> tuple[int, int | None] | None:
         data = storage.read(LAST_CHECKPOINT)
     except FileNotFoundError:
         return None
+    except NotAFileError as error:
+        LAST_CHECKPOINT_UNREADABLE.log(table=storage.url, reason=error)
+        return None
     hint, problem = _parse(data)
     if problem is not None:
         event, told = problem
@@ -61,11 +64,12 @@ def _parse(data: bytes) -> tuple[tuple[int, int | None] | None, tuple[Event, dic
         hint = parse_json(data, object_pairs_hook=_unique_pairs)
         version = hint["version"]
         wanted = hint.get("checksum")
+        found = None if wanted is None else checksum(hint)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return None, (LAST_CHECKPOINT_UNREADABLE, {"reason": repr(error)})
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         return None, (LAST_CHECKPOINT_UNREADABLE, {"reason": f"the version is {version!r}"})
-    if wanted is not None and wanted != checksum(hint):
+    if wanted != found:
         return None, (LAST_CHECKPOINT_CHECKSUM_MISMATCH, {})
     adds = hint.get("numOfAddFiles")
     return (version, adds if isinstance(adds, int) else None), None
@@ -141,5 +145,8 @@ def forget_hadoop_checksum(storage: Storage, path: str) -> None:
     Hadoop refuses to read a file that its `.name.crc` does not fit; without one it reads it.
     """
     if storage.address.scheme == "file":
+        from delta_ds.kernel.storage import deleter
+        from delta_ds.kernel.storage.deleter import HADOOP_CHECKSUMS
+
         folder, _, name = path.rpartition("/")
-        storage.delete([f"{folder}/.{name}.crc"])
+        deleter.delete(storage, HADOOP_CHECKSUMS, [f"{folder}/.{name}.crc"])

@@ -2,22 +2,25 @@
 
 Base columns are in memory; statistics come when asked for, since few queries need more than a column
 of them: the JSON text of files added by commits is at hand, that of files in a checkpoint is read from
-it, piece by piece and never kept, and its typed form (`stats_parsed`) leaf by leaf.
+it, piece by piece and never kept, and its typed form (`stats_parsed`) leaf by leaf. Where that checkpoint was
+written again or deleted since, they come from what the log holds of the version now, by the keys of the files.
 """
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from delta_ds.kernel.arrow_buffers import integers, mask, numbers
-from delta_ds.kernel.log.checkpoint import CheckpointFiles
-from delta_ds.kernel.log.checkpoint_adds import CheckpointPart, RowGroups, parts_of
-from delta_ds.kernel.log.checkpoint_columns import read_leaves
+from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
+from delta_ds.events.log import CHECKPOINT_READ_ANEW
+from delta_ds.exceptions import LogError, VersionNotFoundError
+from delta_ds.kernel.arrow_buffers import field_of, mask, numbers
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError
+from delta_ds.kernel.log.file_actions import keys_of_files
 from delta_ds.kernel.log.kept_columns import KeptColumns
+from delta_ds.kernel.log.later_statistics import LaterStatistics
 from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -25,8 +28,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_T = TypeVar("_T")
+
 # Of the text of commits so many files at once.
 _TEXT_ROWS = 1 << 16
+# So often a checkpoint is read anew in a row: one that is written again all the time is of no use.
+_ATTEMPTS = 8
 
 
 class FilesToPrune(Protocol):
@@ -72,6 +79,8 @@ class LiveFiles:
         physical name (absent for unpartitioned tables), `size` and `modificationTime` int64 (bytes,
         ms), `dataChange` bool, `deletionVector` struct (null for none), `baseRowId` and
         `defaultRowCommitVersion` int64 (null for none).
+    again
+        Reads all live files of the version from what the log holds now; None where somebody else does that.
     """
 
     def __init__(
@@ -81,14 +90,12 @@ class LiveFiles:
         stats: pa.ChunkedArray,
         row: pa.ChunkedArray,
         checkpoint: CheckpointFiles | None,
+        again: Callable[[], LiveFiles] | None = None,
     ) -> None:
         self._storage = storage
         self.table = table
-        # Of equal length with the table: JSON statistics of files from commits, row in the checkpoint of the others.
-        self._stats = stats
-        self._row = row
-        self._checkpoint = checkpoint
-        self._leaves: dict[str, pa.ChunkedArray | None] = {}
+        self.again = again
+        self._later = LaterStatistics(storage, table["path"], stats, row, checkpoint)
         self._kept = KeptColumns()
 
     @property
@@ -107,20 +114,20 @@ class LiveFiles:
 
         wanted = np.zeros(self.num_rows, dtype=bool)
         wanted[numbers(rows)] = True
+        later = self._later
         # `take` of Arrow makes one piece of a column first, all of its text.
-        kept = self.working_table().filter(mask(wanted))
+        kept = self._with(later).filter(mask(wanted))
         base = kept.drop_columns(["stats", "row"])
-        return LiveFiles(self._storage, base, kept["stats"], kept["row"], self._checkpoint)
+        return LiveFiles(self._storage, base, kept["stats"], kept["row"], later.checkpoint, self.again)
 
     def partition_texts(self, physical: str) -> pa.Array:
         """See `FilesToPrune`."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         if "partitionValues" in self.table.column_names:
             column = self.table["partitionValues"]
             if column.type.get_field_index(physical) >= 0:
-                return pc.struct_field(column, physical).cast(pa.string()).combine_chunks()
+                return field_of(column, physical).cast(pa.string()).combine_chunks()
         return pa.nulls(self.num_rows, pa.string())
 
     def stats_json(self, rows: pa.Array | None = None) -> pa.ChunkedArray:
@@ -130,41 +137,30 @@ class LiveFiles:
         ----------
         rows
             int64 row numbers into `table`; None for all, in order.
+
+        Raises
+        ------
+        LogError
+            The checkpoint that holds it is gone, and the log does not hold the version any more.
         """
         import pyarrow as pa
 
-        kind = self._stats.type
-        return pa.chunked_array([piece.cast(kind) for piece in self.stats_texts(rows)], kind)
+        return pa.chunked_array(list(self.stats_texts(rows)), pa.string())
 
     def stats_texts(self, rows: pa.Int64Array | None = None) -> Iterator[pa.Array]:
         """See `FilesToPrune`; None for all files, and numbers may come in any order."""
         import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
-        wanted = np.arange(self.num_rows) if rows is None else numbers(rows)
-        if self._row.null_count == len(self._row):
-            yield from self._own_texts(wanted)
-            return
-        if len(wanted) and (np.diff(wanted) < 0).any():
-            order = np.argsort(wanted, kind="stable")
-            texts = pa.concat_arrays(self.stats_texts(integers(wanted[order])))
-            yield texts.take(integers(np.argsort(order, kind="stable")))
-            return
-        stored = numbers(pc.fill_null(_take(self._row, integers(wanted)), integers([-1])[0]))
-        # By the part of the checkpoint that holds a row: one run each, and one for the files of commits.
-        part = np.searchsorted([p.first_row for p in self._parts], stored, side="right") - 1
-        ends = [*(np.flatnonzero(np.diff(part)) + 1), len(part)]
-        for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            if start == end:
-                continue
-            if part[start] < 0:
-                yield from self._own_texts(wanted[start:end])
-                continue
-            groups = self._parts[part[start]]
-            with CheckpointPart(self._storage, groups, ()) as opened:
-                for texts in opened.texts_at(stored[start:end] - groups.first_row):
-                    yield texts.cast(self._stats.type)
+        left = np.arange(self.num_rows) if rows is None else numbers(rows)
+        for attempt in itertools.count(1):
+            later = self._later
+            try:
+                for piece in later.texts(left, _TEXT_ROWS):
+                    left = left[len(piece) :]
+                    yield piece
+                return
+            except UnreadableCheckpointError as error:
+                self._read_anew(later, error, attempt)
 
     def kept(self, names: Sequence[str]) -> dict[str, pa.Array] | None:
         """See `FilesToPrune`."""
@@ -173,17 +169,6 @@ class LiveFiles:
     def keep(self, columns: Mapping[str, pa.Array]) -> None:
         """See `FilesToPrune`."""
         self._kept.put("", columns)
-
-    def _own_texts(self, rows: Any) -> Iterator[pa.Array]:
-        for start in range(0, len(rows), _TEXT_ROWS):
-            yield _take(self._stats, integers(rows[start : start + _TEXT_ROWS])).combine_chunks()
-
-    @cached_property
-    def _parts(self) -> list[RowGroups]:
-        if self._checkpoint is None:
-            return []
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            return parts_of(self._storage, self._checkpoint, workers)
 
     def stats_parsed(self, leaves: Sequence[str], rows: pa.Array | None = None) -> pa.Table | None:
         """Typed statistics from the struct form of a checkpoint.
@@ -200,46 +185,68 @@ class LiveFiles:
         pyarrow.Table or None
             A column a leaf that exists, named by it, null for files that are not from the checkpoint.
         """
-        import pyarrow as pa
+        return self._reading(lambda later: later.parsed(leaves, rows))
 
-        self._load([f"stats_parsed.{leaf}" for leaf in leaves])
-        found = {leaf: self._from_checkpoint(f"stats_parsed.{leaf}", rows) for leaf in leaves}
-        present = {leaf: column for leaf, column in found.items() if column is not None}
-        return pa.table(present) if present else None
+    def stats_structs(self) -> pa.StructArray | None:
+        """The whole structs `stats_parsed` of all files, null for those that have none; None where none has.
 
-    def _load(self, leaves: Sequence[str]) -> None:
-        missing = [leaf for leaf in leaves if leaf not in self._leaves]
-        if not missing:
-            return
-        table = None
-        if self._checkpoint is not None and self._row.null_count < len(self._row):
-            table = read_leaves(self._storage, self._checkpoint, missing)
-        for leaf in missing:
-            self._leaves[leaf] = table[leaf] if table is not None and leaf in table.column_names else None
-
-    def _from_checkpoint(self, leaf: str, rows: pa.Array | None) -> pa.ChunkedArray | None:
-        self._load([leaf])
-        column = self._leaves[leaf]
-        if column is None:
-            return None
-        return _take(column, self._row if rows is None else self._row.take(rows))
+        For files of one file of a checkpoint.
+        """
+        return self._reading(lambda later: later.structs())
 
     def working_table(self) -> pa.Table:
         """The files with JSON statistics and checkpoint row, as replay carries them: see `working_schema`."""
-        return self.table.append_column("stats", self._stats).append_column("row", self._row)
+        return self._with(self._later)
 
     @property
     def parts(self) -> tuple[pa.ChunkedArray, pa.ChunkedArray, CheckpointFiles | None]:
         """What the statistics come from (JSON of commits, checkpoint rows, checkpoint): for replay and cache."""
-        return self._stats, self._row, self._checkpoint
+        later = self._later
+        return later.stats, later.row, later.checkpoint
 
+    def _with(self, later: LaterStatistics) -> pa.Table:
+        return self.table.append_column("stats", later.stats).append_column("row", later.row)
 
-def _take(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The rows of a column; a run of consecutive ones, as after a fresh checkpoint, without copying."""
-    import numpy as np
+    def _reading(self, action: Callable[[LaterStatistics], _T]) -> _T:
+        for attempt in itertools.count(1):
+            later = self._later
+            try:
+                return action(later)
+            except UnreadableCheckpointError as error:
+                self._read_anew(later, error, attempt)
+        raise AssertionError
 
-    if len(rows) and rows.null_count == 0:
-        wanted = numbers(rows)
-        if (np.diff(wanted) == 1).all():
-            return column.slice(int(wanted[0]), len(wanted))
-    return column.take(rows)
+    def _read_anew(self, later: LaterStatistics, error: UnreadableCheckpointError, attempt: int) -> None:
+        """Look for the files where the log has them now.
+
+        Raises
+        ------
+        LogError
+            They are nowhere to be found.
+        """
+        if self._later is not later:
+            return  # another thread has done so
+        if self.again is None or attempt > _ATTEMPTS:
+            raise error
+        CHECKPOINT_READ_ANEW.log(table=self._storage.url, reason=error)
+        try:
+            found = self.again()
+        except (LogError, VersionNotFoundError) as gone:
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=gone.text) from error
+        self._later = self._found_in(found, later)
+
+    def _found_in(self, found: LiveFiles, later: LaterStatistics) -> LaterStatistics:
+        """The statistics of these files among all of their version."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = keys_of_files(found.table, self._storage).combine_chunks()
+        places = pc.index_in(keys_of_files(self.table, self._storage), value_set=known)
+        there = pc.is_valid(later.row)
+        if pc.any(pc.and_(there, pc.is_null(places))).as_py():
+            reason = "the log names other files of this version than it did"
+            raise CHECKPOINT_NOT_FOUND_AGAIN(table=self._storage.url, reason=reason)
+        stats, row, checkpoint = found.parts
+        places = pc.if_else(there, places, pa.scalar(None, places.type))
+        texts = pc.coalesce(later.stats, stats.take(places))
+        return LaterStatistics(self._storage, self.table["path"], texts, row.take(places), checkpoint)

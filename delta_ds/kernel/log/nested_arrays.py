@@ -117,4 +117,6 @@ def split_at_changes(keys: Sequence[Any]) -> list[tuple[int, int]]:
 
 def plain_map(value: Any) -> dict[str, Any]:
     """A map as a dictionary, also where Arrow handed it out as pairs, or nothing where it was empty."""
-    return dict(value) if isinstance(value, Mapping) else dict(value or ())
+    if isinstance(value, Mapping):
+        return dict(value)
+    return dict(value) if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value) else {}

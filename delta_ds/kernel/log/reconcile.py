@@ -13,9 +13,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.kernel.arrow_buffers import fields_of, flags, integers
+from delta_ds.kernel.arrow_buffers import field_of, fields_of, flags, integers
 from delta_ds.kernel.arrow_buffers import mask as as_mask
-from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, working_schema
+from delta_ds.kernel.log.file_actions import file_keys, keys_of_files, with_believable_sizes, working_schema
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.records import dataclass
@@ -23,7 +23,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 
 
 # Of the actions of a commit nearly all are live adds in a row, mostly: these are used as they were parsed. More than a
@@ -148,6 +148,7 @@ def files_of_tables(
                 schema.field(name),
                 pc.fill_null(whole[name], integers([0])[0]),
             )
+    whole = with_believable_sizes(whole)
     base = whole.drop_columns(["stats", "row"])
     return LiveFiles(storage, base, whole["stats"], whole["row"], checkpoint)
 
@@ -160,7 +161,7 @@ def _live_adds(add: pa.ChunkedArray, newest: Any) -> pa.Table:
     live = pc.and_(as_mask(newest), pc.is_valid(add).combine_chunks())
     if not pc.all(live, min_count=0).as_py():
         add = _runs(add, live) or pc.filter(add, live, memory_pool=pa.system_memory_pool())
-    return pa.table({f.name: pc.struct_field(add, f.name) for f in add.type})
+    return pa.table({f.name: field_of(add, f.name) for f in add.type})
 
 
 def _runs(rows: pa.ChunkedArray, live: pa.BooleanArray) -> pa.ChunkedArray | None:

@@ -8,13 +8,22 @@ Source: PROTOCOL.md, "Action Reconciliation"; protocol-checklist REC-*.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.conditions.log import UNSUPPORTED_FORMAT
-from delta_ds.exceptions import CorruptLogFileError, LogError
-from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
+from delta_ds.exceptions import LogError
+from delta_ds.kernel.actions import (
+    SINGLE_ACTIONS,
+    Action,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    SetTransaction,
+)
 from delta_ds.kernel.log.checkpoint import (
+    damage_as_unreadable,
     inline_actions,
     locate_files,
     read_adds,
@@ -37,7 +46,7 @@ from delta_ds.kernel.log.reconcile import (
     newest_keys,
     reconcile,
 )
-from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.log.segment import LogSegment, find_segment, with_fallback
 from delta_ds.kernel.schema.field_metadata import PHYSICAL_NAME
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -46,7 +55,7 @@ from delta_ds.records import dataclass, field
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
     from delta_ds.kernel.log.filenames import LogFile
     from delta_ds.kernel.work import Phase
 
@@ -93,30 +102,25 @@ class SingleActions:
         """Take in the actions of one file; files come in order of version."""
         for action in actions:
             protocol, metadata = action.get("protocol"), action.get("metaData")
-            if isinstance(protocol, Mapping):
+            if protocol is not None:
                 self.protocol = Protocol.from_action(protocol, where)
-            if isinstance(metadata, Mapping):
+            if metadata is not None:
                 self.metadata = Metadata.from_action(metadata, where)
                 self._note_partition_columns(self.metadata)
-            self._apply_txn(action.get("txn"), where)
-            self._apply_domain(action.get("domainMetadata"), where)
+            self._apply_txn(action.get("txn"))
+            self._apply_domain(action.get("domainMetadata"))
 
-    def _apply_txn(self, txn: Any, where: str) -> None:
-        if isinstance(txn, Mapping):
-            app, version = txn.get("appId"), txn.get("version")
-            if not isinstance(app, str) or not isinstance(version, int):
-                raise CorruptLogFileError(f"a txn action in {where} lacks appId or version")
-            self.txns[app] = version
+    def _apply_txn(self, txn: SetTransaction | None) -> None:
+        if txn is not None:
+            self.txns[txn["appId"]] = txn["version"]
 
-    def _apply_domain(self, domain: Any, where: str) -> None:
-        if isinstance(domain, Mapping):
-            name = domain.get("domain")
-            if not isinstance(name, str):
-                raise CorruptLogFileError(f"a domainMetadata action in {where} has no domain")
-            if domain.get("removed"):
-                self.domains.pop(name, None)
-            else:
-                self.domains[name] = str(domain.get("configuration") or "")
+    def _apply_domain(self, domain: DomainMetadata | None) -> None:
+        if domain is None:
+            return
+        if domain.get("removed"):
+            self.domains.pop(domain["domain"], None)
+        else:
+            self.domains[domain["domain"]] = domain.get("configuration") or ""
 
     def _note_partition_columns(self, metadata: Metadata) -> None:
         if not metadata.partition_columns:
@@ -233,7 +237,20 @@ def load_state(
     columns = tuple(single.partition_columns)
     older = _base_files(base.state, columns) if base else _read_older_files(storage, checkpoint, columns)
     files = reconcile(storage, older, parsed, columns)
+    files.again = functools.partial(files_again, storage, segment.version)
     return State(table, single.txns, files, columns)
+
+
+def files_again(storage: Storage, version: int) -> LiveFiles:
+    """The live files of a version that was read before, from what the log holds of it now.
+
+    Raises
+    ------
+    LogError, VersionNotFoundError
+        The log does not hold it any more, or is damaged.
+    """
+    segment = find_segment(storage, version)
+    return with_fallback(storage, segment, lambda found: load_state(storage, found))[1].files
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +308,8 @@ def _read_checkpoint_head(
     if manifest is None:
         return checkpoint, []
     # Values of partition columns that only come later cannot be in it, nor in the commits.
-    return None, parse_file_actions([(origin, manifest)], actions_schema(single.partition_columns))
+    with damage_as_unreadable():
+        return None, parse_file_actions([(origin, manifest)], actions_schema(single.partition_columns))
 
 
 def _read_newer(

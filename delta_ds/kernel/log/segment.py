@@ -6,9 +6,11 @@ Source: PROTOCOL.md, "Checkpoints", "Log Compaction Files", "Action Reconciliati
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from delta_ds.conditions.log import LOG_FILE_NOT_FOUND
+from delta_ds.events.log import CHECKPOINT_PASSED_OVER, CHECKPOINT_READ_ANEW
 from delta_ds.exceptions import (
     LogError,
     NotADeltaTableError,
@@ -16,6 +18,7 @@ from delta_ds.exceptions import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
+from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.filenames import (
     LOG_DIRECTORY,
     Kind,
@@ -28,8 +31,12 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.records import dataclass, field
 
+_T = TypeVar("_T")
+
 # Commits looked for one by one where a listing has gaps; a log that lacks more than a few has lost them.
 _LOOKED_FOR = 32
+# A checkpoint that is written again all the time is listed as another one each time.
+_MOST_REJECTED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +162,10 @@ def _gather(got: _Gathered, file: LogFile) -> None:
     if file.kind is Kind.COMMIT:
         got.commits[file.version] = file
     elif file.kind is Kind.CHECKSUM:
-        got.checksums[file.version] = file
-    elif file.status.size == 0:
-        # A torn checkpoint or compaction: both only repeat what the commits say.
+        if file.status.is_file:
+            got.checksums[file.version] = file
+    elif file.status.size == 0 or not file.status.is_file:
+        # A torn checkpoint or compaction, or none at all: both only repeat what the commits say.
         return
     elif file.kind is Kind.COMPACTION:
         got.compactions.append(file)
@@ -181,14 +189,32 @@ def read_log_files(storage: Storage, files: Sequence[LogFile]) -> list[bytes]:
     ------
     LogFileGoneError
         One is not there any more.
+    CorruptLogFileError
+        A commit is shorter than it was listed.
+    StorageError
+        Of one comes less than there is. Where the rest is missing from the end of a line on, nothing else would tell.
     """
     try:
-        return storage.read_many([file.path for file in files])
+        contents = storage.read_many([file.path for file in files])
+        return [_whole(storage, file, content) for file, content in zip(files, contents, strict=True)]
     except FileNotFoundError as error:
         raise LogFileGoneError(
             f"a file of the transaction log of {storage.url} was deleted while it was read: {error}. "
             "Log clean-up or somebody else removed it; read again, or a newer version"
         ) from error
+
+
+def _whole(storage: Storage, file: LogFile, found: bytes) -> bytes:
+    listed = file.status.size
+    if len(found) >= listed:
+        return found
+    found = storage.read_whole(file.path)
+    # A compaction, or a checkpoint, may be a shorter one by now.
+    if len(found) >= listed or file.kind is not Kind.COMMIT:
+        return found
+    from delta_ds.conditions.classes import LOG_FILE_CUT_SHORT
+
+    raise LOG_FILE_CUT_SHORT(path=file.path, table=storage.url, found=len(found), listed=listed)
 
 
 def not_a_table(storage: Storage) -> NotADeltaTableError:
@@ -201,7 +227,8 @@ def not_a_table(storage: Storage) -> NotADeltaTableError:
         else "Check the path; a folder of plain Parquet files is read with format('parquet')"
     )
     return NotADeltaTableError(
-        f"Delta table {storage.url} doesn't exist: there is no _delta_log with a commit or checkpoint. {advice}",
+        f"Delta table {storage.url} doesn't exist. Path does not exist or is not a Delta table: there "
+        f"is no _delta_log with a commit or checkpoint. {advice}",
         parameters={"tableName": f"`{storage.url}`"},
     )
 
@@ -228,8 +255,55 @@ def find_segment(
     if hint is not None and (version is None or hint <= version):
         listing = list_log(storage, hint)
         if any(c.version >= hint and (version is None or c.version <= version) for c in listing.checkpoints):
-            return choose_segment(listing, version)
-    return choose_segment(list_log(storage), version, rejected, storage)
+            return choose_segment(listing, version, storage=storage)
+    return choose_segment(list_log(storage), version, rejected)
+
+
+def with_fallback(
+    storage: Storage, segment: LogSegment, action: Callable[[LogSegment], _T]
+) -> tuple[LogSegment, _T]:
+    """Do something with a segment, and with another one of its version if that fails for a file of the log.
+
+    An unreadable checkpoint is passed over for an older one, as long as the log reaches back to one or to
+    version 0; one that was written again meanwhile is listed as another one. A file that vanished between listing and
+    reading is looked for once more: clean-up may have put a checkpoint in its place.
+
+    Returns
+    -------
+    LogSegment, answer
+        The segment that served, and what the action answered.
+
+    Raises
+    ------
+    LogError
+        No files of the log serve; also what the action raises.
+    """
+    rejected: list[Checkpoint] = []
+    problem: LogError | None = None
+    while True:
+        try:
+            return segment, action(segment)
+        except UnreadableCheckpointError as error:
+            if segment.checkpoint is None:
+                raise
+            if isinstance(error, CheckpointReplacedError):
+                CHECKPOINT_READ_ANEW.log(table=storage.url, reason=error)
+            else:
+                CHECKPOINT_PASSED_OVER.log(
+                    table=storage.url, version=segment.checkpoint.version, reason=error
+                )
+            problem = problem or error
+            rejected.append(segment.checkpoint)
+            if len(rejected) > _MOST_REJECTED:
+                raise
+        except LogFileGoneError as error:
+            if isinstance(problem, LogFileGoneError):
+                raise
+            problem = error
+        try:
+            segment = find_segment(storage, segment.version, rejected)
+        except (LogError, VersionNotFoundError):
+            raise problem from None
 
 
 def choose_segment(
@@ -238,16 +312,23 @@ def choose_segment(
     rejected: Sequence[Checkpoint] = (),
     storage: Storage | None = None,
 ) -> LogSegment:
-    """The files of a version out of a listing; see `find_segment`."""
+    """The files of a version out of a listing; see `find_segment`.
+
+    Parameters
+    ----------
+    storage
+        Where to look for what a listing of the newest versions does not show; None: what it shows is all.
+    """
     latest = listing.latest
     if latest < 0:
         raise NotADeltaTableError(
-            f"Delta table {listing.table} doesn't exist: its _delta_log holds no commit and no checkpoint",
+            f"Delta table {listing.table} doesn't exist. Path is not a Delta table: its _delta_log holds no "
+            "commit and no checkpoint",
             parameters={"tableName": f"`{listing.table}`"},
         )
     wanted = latest if version is None else version
     if wanted > latest or wanted < 0:
-        raise version_not_found(listing, wanted)
+        raise version_not_found(listing if storage is None else list_log(storage), wanted)
     usable = [c for c in listing.checkpoints if c.version <= wanted and c not in rejected]
     checkpoint = usable[-1] if usable else None
     first = checkpoint.version + 1 if checkpoint else 0

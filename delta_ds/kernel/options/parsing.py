@@ -7,20 +7,33 @@ filesystem.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import datetime, timezone, tzinfo
 from typing import Any
 
 from delta_ds.conditions.classes import ILLEGAL_OPTION
 from delta_ds.conditions.options import TIME_TRAVEL_INVALID_BEGIN_VALUE, TIMESTAMP_INVALID
+from delta_ds.events.reading import OPTION_PASSED_OVER
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.options.session_facts import IGNORE_UNKNOWN, REFUSE, SessionFacts, parse_facts
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
 from delta_ds.kernel.options.values import zone_by_name
 from delta_ds.kernel.storage.hadoop_options import is_cloud_name, is_hadoop_setting
 from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.records import dataclass, field
+from delta_ds.records import dataclass, field, replace
 
 STORAGE_PREFIX = "storage."
+# Before a name under which Spark would show the value in plans: of names with `secret` it shows none.
+HIDDEN_PREFIX = f"{STORAGE_PREFIX}secret."
+
+# From this likeness on a name is taken for a slip of the pen: `mergeShema`, and not the `inferSchema` of other sources.
+_NEAR = 0.85
+_SHORTEST_NEAR = 5
+
+# Names that were passed over, each told once in a process.
+_told: set[tuple[str, str]] = set()
+_MOST_TOLD = 1000
 
 
 def is_of_store(name: str) -> bool:
@@ -29,8 +42,24 @@ def is_of_store(name: str) -> bool:
 
 
 def store_name(name: str) -> str:
-    """The name of such an option as storage options have it."""
-    return name[len(STORAGE_PREFIX) :] if name.lower().startswith(STORAGE_PREFIX) else name
+    """The name of such an option as storage options have it.
+
+    >>> store_name("storage.key"), store_name("storage.secret.fs.azure.account.key"), store_name("AWS_REGION")
+    ('key', 'fs.azure.account.key', 'AWS_REGION')
+    """
+    for prefix in (HIDDEN_PREFIX, STORAGE_PREFIX):
+        if name.lower().startswith(prefix) and len(name) > len(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def hidden_name(name: str) -> str:
+    """A name of the same option whose value Spark hides; that of an option of no store as it is.
+
+    >>> hidden_name("fs.azure.account.key"), hidden_name("storage.key"), hidden_name("mergeSchema")
+    ('storage.secret.fs.azure.account.key', 'storage.secret.key', 'mergeSchema')
+    """
+    return f"{HIDDEN_PREFIX}{store_name(name)}" if is_of_store(name) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +98,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What was given: texts by canonical name, values by target, the rest by whom it is for."""
+    """What was given: texts by canonical name, values by target, what the session says, the rest by whom it is for."""
 
     texts: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    facts: SessionFacts = field(default_factory=SessionFacts)
     storage_options: SecretOptions = field(default_factory=SecretOptions, repr=False)
     properties: dict[str, str] = field(default_factory=dict)
 
@@ -89,7 +119,9 @@ class OptionSet:
     property_prefix
         Names with this prefix are table properties and are kept as they are.
     elsewhere
-        What to say of names that belong to another kind of operation, by lower-case name.
+        What to say of names that belong to another kind of operation and are passed over here, by lower-case name.
+    refused
+        What to say of names that would ask for other rows than there are here, by lower-case name.
     """
 
     def __init__(
@@ -98,23 +130,38 @@ class OptionSet:
         options: Sequence[Option],
         property_prefix: str | None = None,
         elsewhere: Mapping[str, str] | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
         self.options = tuple(options)
         self.property_prefix = property_prefix
         self.elsewhere = elsewhere or {}
+        self.refused = refused or {}
         self._by_name = {n.lower(): option for option in options for n in (option.name, *option.aliases)}
 
-    def parse(self, options: Mapping[str, Any], session_time_zone: str) -> Given:
+    def parse(
+        self, options: Mapping[str, Any], session_time_zone: str, *, unknown: str | None = None
+    ) -> Given:
         """Sort options out and parse each.
+
+        Parameters
+        ----------
+        options
+            Names in any case to text (or plain Python values).
+        session_time_zone
+            Zone of local times where neither the option `timeZone` nor the facts of the session say one.
+        unknown
+            What is done with options of no known name: `near` refuses those that are spelled nearly like a known one
+            and passes over the others, `refuse` refuses all, `ignore` passes over all. None: as the session says.
 
         Raises
         ------
         InvalidOptionError
             An unknown name (with the nearest known one), a wrong value, or no path.
         """
-        given = self._sort_out(options)
-        zone = zone_by_name(given.texts.get("timeZone") or session_time_zone)
+        facts = _facts_in(options)
+        given = self._sort_out(options, lambda: unknown or facts.unknown_options)
+        zone = zone_by_name(given.texts.get("timeZone") or facts.time_zone or session_time_zone)
         for name, text in given.texts.items():
             option = self._by_name[name.lower()]
             try:
@@ -127,15 +174,15 @@ class OptionSet:
                     condition=option.condition,
                     parameters=_wrong_value(option, name, text, error),
                 ) from error
-        return given
+        return replace(given, facts=facts)
 
-    def _sort_out(self, options: Mapping[str, Any]) -> Given:
+    def _sort_out(self, options: Mapping[str, Any], unknown: Callable[[], str]) -> Given:
         texts: dict[str, str] = {}
         properties: dict[str, str] = {}
         storage: dict[str, Any] = {}
         for name, value in options.items():
             folded = name.lower()
-            if value is None:
+            if value is None or folded == SETTINGS_OPTION.lower():
                 continue
             if is_of_store(name):
                 plain, given = store_name(name), storage_value(name, value)
@@ -144,32 +191,92 @@ class OptionSet:
                         f"option {plain!r} is given twice with different values", parameters={"option": plain}
                     )
             elif self.property_prefix is not None and folded.startswith(self.property_prefix):
-                properties[name] = str(value)
-            else:
-                option, text = self._known(name, value)
+                properties[name] = _text(name, "text", value)
+            elif (found := self._known(name, value)) is not None:
+                option, text = found
                 if texts.setdefault(option.name, text) != text:
                     raise InvalidOptionError(f"option {option.name!r} is given twice with different values")
-        return Given(texts, {}, SecretOptions(storage), properties)
+            else:
+                self._pass_over(name, unknown())
+        return Given(texts, {}, SessionFacts(), SecretOptions(storage), properties)
 
-    def _known(self, name: str, value: Any) -> tuple[Option, str]:
+    def _known(self, name: str, value: Any) -> tuple[Option, str] | None:
         folded = name.lower()
         if folded == "paths":
-            return self._by_name["path"], _only_path(str(value))
+            return self._by_name["path"], _only_path(_text(name, "text", value))
         option = self._by_name.get(folded)
-        if option is not None:
-            return option, value.isoformat() if isinstance(value, datetime) else str(value)
-        near = difflib.get_close_matches(folded, self._by_name, 1)
-        if folded in self.elsewhere:
-            hint = self.elsewhere[folded]
-        elif near:
-            hint = f"did you mean {self._by_name[near[0]].name!r}?"
+        return None if option is None else (option, _text(name, option.type, value))
+
+    def _pass_over(self, name: str, unknown: str) -> None:
+        """Refuse an option of no known name, or warn of it, once a process."""
+        folded = name.lower()
+        near = self._nearly(folded)
+        if unknown == REFUSE or folded in self.refused or (near is not None and unknown != IGNORE_UNKNOWN):
+            raise self._unknown(name, near)
+        if unknown == IGNORE_UNKNOWN or (self.kind, folded) in _told or len(_told) >= _MOST_TOLD:
+            return
+        _told.add((self.kind, folded))
+        OPTION_PASSED_OVER.log(option=name, kind=self.kind, hint=self.elsewhere.get(folded))
+
+    def _nearly(self, folded: str) -> str | None:
+        """The known name that one which is not known is spelled nearly like."""
+        if folded in self.elsewhere or folded in self.refused:
+            return None
+        names = [known for known in self._by_name if len(known) >= _SHORTEST_NEAR]
+        found = difflib.get_close_matches(folded, names, 1, cutoff=_NEAR)
+        return found[0] if found else None
+
+    def _unknown(self, name: str, near: str | None) -> InvalidOptionError:
+        folded = name.lower()
+        found = [near] if near is not None else difflib.get_close_matches(folded, self._by_name, 1)
+        if folded in self.refused or folded in self.elsewhere:
+            hint = {**self.elsewhere, **self.refused}[folded]
+        elif found:
+            hint = f"did you mean {self._by_name[found[0]].name!r}?"
         else:
             hint = f"known are {', '.join(option.name for option in self.options)}"
-        raise InvalidOptionError(
+        return InvalidOptionError(
             f"unknown {self.kind} option {name!r}; {hint} (options of the filesystem begin with "
             f"{STORAGE_PREFIX!r})",
             parameters={"option": name},
         )
+
+
+def _facts_in(options: Mapping[str, Any]) -> SessionFacts:
+    """What the session says, which travels among the options of a call."""
+    text = next(
+        (str(text) for name, text in options.items() if name.lower() == SETTINGS_OPTION.lower()), None
+    )
+    if text is None:
+        return SessionFacts()
+    try:
+        return parse_facts(text, timezone.utc)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"invalid value {text!r} for option {SETTINGS_OPTION!r}: {error}",
+            parameters={"name": SETTINGS_OPTION, "input": text, "explain": str(error)},
+        ) from error
+
+
+def _text(name: str, kind: str, value: Any) -> str:
+    """The value of an option as text; of a list of names, with commas between them.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is a collection of another kind, or of what has none.
+    """
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if not isinstance(value, (bytes, bytearray, Mapping, Set, list, tuple)):
+        return str(value)
+    if kind == "names" and isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
+        return ", ".join("`" + column.replace("`", "``") + "`" for column in value)
+    form = "a text such as 'a, b', or a list of names" if kind == "names" else "a text, number or boolean"
+    raise InvalidOptionError(
+        f"invalid value for option {name!r}: it takes {form}, not a {type(value).__name__}",
+        parameters={"name": name, "input": type(value).__name__, "explain": f"it takes {form}"},
+    )
 
 
 def _wrong_value(option: Option, name: str, text: str, error: ValueError) -> dict[str, str]:
@@ -204,5 +311,6 @@ def storage_value(name: str, value: Any) -> Any:
     try:
         return parse_json(value)
     except ValueError:
-        # Not chained: the JSON error holds the text, which may be a key.
-        raise InvalidOptionError(f"option {name!r} begins with a brace but is not JSON") from None
+        refusal = InvalidOptionError(f"option {name!r} begins with a brace but is not JSON")
+    # Not where the error of JSON is handled, which holds the text: it may be a key.
+    raise refusal

@@ -23,6 +23,7 @@ from delta_ds.conditions.options import (
 )
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.options.values import (
     boolean,
     names,
@@ -69,6 +70,8 @@ class ReadOptions:
         How much a task reads at most, about.
     time_zone
         The zone of local times; None: the session's.
+    facts
+        What the session says.
     """
 
     path: str = field(repr=False)
@@ -86,6 +89,7 @@ class ReadOptions:
     storage_options: dict[str, Any] = field(default_factory=SecretOptions, repr=False)
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
     time_zone: str | None = None
+    facts: SessionFacts = field(default_factory=SessionFacts)
 
 
 def _parse_metadata_columns(text: str, zone: tzinfo) -> tuple[str, ...]:
@@ -180,7 +184,7 @@ def parse_read_options(options: Mapping[str, Any], session_time_zone: str = "UTC
         Names in any case to text (or plain Python values). `storage.<name>` and Hadoop's `fs.*` settings go
         to the filesystem.
     session_time_zone
-        The zone of timestamps without one, unless the option `timeZone` is given.
+        The zone of timestamps without one, unless the option `timeZone` or the facts of the session say one.
 
     Raises
     ------
@@ -191,7 +195,7 @@ def parse_read_options(options: Mapping[str, Any], session_time_zone: str = "UTC
     if not given.values.get("path", "").strip():
         raise PATH_MISSING()
     _check_combination(given.texts, bool(given.values.get("change_feed")))
-    return ReadOptions(storage_options=given.storage_options, **given.values)
+    return ReadOptions(storage_options=given.storage_options, facts=given.facts, **given.values)
 
 
 def _check_combination(texts: Mapping[str, str], change_feed: bool) -> None:
@@ -256,7 +260,8 @@ def with_path_suffix(options: ReadOptions, session_time_zone: str = "UTC") -> Re
     InvalidOptionError
         The path has a suffix while an option asks for a version, a timestamp or changes.
     """
-    path, version, timestamp = split_path_suffix(options.path, options.time_zone or session_time_zone)
+    zone = options.time_zone or options.facts.time_zone or session_time_zone
+    path, version, timestamp = split_path_suffix(options.path, zone)
     if version is None and timestamp is None:
         return options
     if options.version is not None or options.timestamp is not None:

@@ -18,6 +18,7 @@ from delta_ds.events.streaming import DEPRECATED_OPTION
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import DEFAULT_MAX_PARTITION_BYTES, READ_OPTIONS, check_net
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.options.values import boolean, size_in_bytes, text_as_it_is, version
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
@@ -61,7 +62,7 @@ class StreamReadOptions:
         A folder for the schema log, and what tells two sources apart that read one table with one location.
     allow_column_rename, allow_column_drop, allow_type_change
         `always`, or the version of the schema change that the reader has agreed to.
-    columns, metadata_columns, storage_options, max_partition_bytes, time_zone
+    columns, metadata_columns, storage_options, max_partition_bytes, time_zone, facts
         As for `ReadOptions`.
     """
 
@@ -89,6 +90,7 @@ class StreamReadOptions:
     storage_options: dict[str, Any] = field(default_factory=SecretOptions, repr=False)
     max_partition_bytes: int = DEFAULT_MAX_PARTITION_BYTES
     time_zone: str | None = None
+    facts: SessionFacts = field(default_factory=SessionFacts)
 
     @property
     def allows_changes(self) -> bool:
@@ -235,7 +237,7 @@ _ELSEWHERE = {
     for name in ("endingVersion", "endingTimestamp")
 }
 STREAM_READ = OptionSet(
-    "stream", STREAM_READ_OPTIONS, elsewhere={name.lower(): hint for name, hint in _ELSEWHERE.items()}
+    "stream", STREAM_READ_OPTIONS, refused={name.lower(): hint for name, hint in _ELSEWHERE.items()}
 )
 
 
@@ -250,7 +252,7 @@ def parse_stream_read_options(
         Names in any case to text (or plain Python values). `storage.<name>` and Hadoop's `fs.*` settings go
         to the filesystem.
     session_time_zone
-        The zone of timestamps without one, unless the option `timeZone` is given.
+        The zone of timestamps without one, unless the option `timeZone` or the facts of the session say one.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def parse_stream_read_options(
         raise PATH_MISSING()
     given.values.pop("event_time_order", None)
     check_net(given.texts)
-    parsed = StreamReadOptions(storage_options=given.storage_options, **given.values)
+    parsed = StreamReadOptions(storage_options=given.storage_options, facts=given.facts, **given.values)
     _check_combination(parsed)
     return parsed
 

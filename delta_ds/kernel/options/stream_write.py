@@ -9,6 +9,7 @@ from delta_ds.conditions.classes import OUTPUT_MODE_NOT_ALLOWED
 from delta_ds.conditions.options import UNSUPPORTED_OUTPUT_MODE
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.write import WriteOptions, parse_write_options
+from delta_ds.records import replace
 
 APPEND, COMPLETE, UPDATE = "append", "complete", "update"
 # What Spark hands to a sink although it means the query.
@@ -55,7 +56,9 @@ def parse_stream_write_options(
                 f"option {name!r} is for batch writes, not for streams: {hint}",
                 parameters={"option": name},
             )
-    return parse_write_options(kept, overwrite=mode == COMPLETE, session_time_zone=session_time_zone)
+    parsed = parse_write_options(kept, overwrite=mode == COMPLETE, session_time_zone=session_time_zone)
+    # What the session says of overwrites holds for batches.
+    return replace(parsed, dynamic_partitions=False)
 
 
 def check_mode(mode: str) -> None:

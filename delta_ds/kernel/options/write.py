@@ -10,13 +10,12 @@ from typing import Any
 from delta_ds.conditions.options import (
     CLUSTER_BY_WITH_PARTITION_BY_OPTION,
     INVALID_IDEMPOTENT_WRITES_OPTIONS,
-    REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
 )
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel import properties
 from delta_ds.kernel.options.parsing import Option, OptionSet
 from delta_ds.kernel.options.read import READ_OPTIONS
-from delta_ds.kernel.options.session_settings import SETTINGS_OPTION, parse_settings
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.options.values import boolean, names, text_as_it_is, time_zone_name
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
@@ -42,12 +41,18 @@ class NewTableOptions:
         The comment of the table.
     managed
         Whether the table's folder belongs to a catalog.
+    name
+        By which a catalog is to know the table; None: it is known by its path.
+    is_save_as_table_overwrite
+        The call is `saveAsTable` in mode overwrite, which keeps the table that is there.
     """
 
     operation: str
     properties: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
     managed: bool = False
+    name: str | None = None
+    is_save_as_table_overwrite: bool = False
 
     def text(self) -> str:
         """The form in which it travels as an option."""
@@ -76,7 +81,7 @@ class WriteOptions:
     replace_where
         A predicate in Spark SQL: only matching rows are replaced, and all that is written must match.
     dynamic_partitions
-        An overwrite replaces only the partitions that it writes to; None: not said.
+        An overwrite replaces only the partitions that it writes to; None: as the session says.
     partition_by
         Partition columns of a new table; of an existing one they must be the same. None: not said.
     cluster_by
@@ -105,9 +110,9 @@ class WriteOptions:
         written). None: it adds to the table.
     replace_table
         An overwrite puts a table of its own in the place of the one that is there: schema, partitioning,
-        clustering and properties are those of the write.
-    settings
-        What the session says of new tables and of auto compaction; see `session_settings`.
+        clustering and properties are those of the write. Rows go too, but for those that `replace_where` spares.
+    facts
+        What the session says.
     definition
         What a statement says of the table that it makes with these rows; None for a write by any other way.
     tasks
@@ -135,10 +140,21 @@ class WriteOptions:
     properties: Mapping[str, str] = field(default_factory=dict)
     if_exists: str | None = None
     replace_table: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: SessionFacts = field(default_factory=SessionFacts)
     definition: NewTableOptions | None = None
     tasks: int | None = None
     report_folder: str | None = None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether an overwrite replaces only the partitions that it writes to, by the options or the session."""
+        said = self.dynamic_partitions
+        return self.facts.dynamic_overwrite if said is None else said
+
+    @property
+    def replaces_everything(self) -> bool:
+        """Whether nothing of the table that is there stays: neither its description nor a row."""
+        return self.replace_table and self.replace_where is None
 
     @property
     def txn(self) -> tuple[str, int] | None:
@@ -256,10 +272,6 @@ WRITE_OPTIONS: tuple[Option, ...] = (
         "definition", _definition,
     ),
     Option(
-        SETTINGS_OPTION, "JSON", None, "settings of delta-spark by their names, for processes without a session",
-        "settings", parse_settings,
-    ),
-    Option(
         TASKS_OPTION, "number", None,
         "how many tasks write the rows, at most: values of identity columns then lie close together",
         "tasks", _task_count,
@@ -280,7 +292,11 @@ WRITE = OptionSet("write", WRITE_OPTIONS, properties.PREFIX, _ONLY_READ)
 
 
 def parse_write_options(
-    options: Mapping[str, Any], *, overwrite: bool, session_time_zone: str = "UTC"
+    options: Mapping[str, Any],
+    *,
+    overwrite: bool,
+    session_time_zone: str = "UTC",
+    unknown: str | None = None,
 ) -> WriteOptions:
     """Parse and check the options of a write.
 
@@ -292,37 +308,35 @@ def parse_write_options(
     overwrite
         The mode is overwrite, not append.
     session_time_zone
-        The zone of local times, unless the option `timeZone` is given.
+        The zone of local times, unless the option `timeZone` or the facts of the session say one.
+    unknown
+        See `OptionSet.parse`.
 
     Raises
     ------
     InvalidOptionError
         An unknown name (with the nearest known one), a wrong value, or options that exclude each other.
     """
-    given = WRITE.parse(options, session_time_zone)
+    given = WRITE.parse(options, session_time_zone, unknown=unknown)
     if not given.values.get("path", "").strip():
         raise InvalidOptionError("the option 'path' is missing: use .save('/path/of/the/table')")
     # Spark hands names over to a data source in lower case.
     named = {properties.canonical_name(name): text for name, text in given.properties.items()}
-    parsed = WriteOptions(storage_options=given.storage_options, properties=named, **given.values)
+    parsed = WriteOptions(
+        storage_options=given.storage_options, properties=named, facts=given.facts, **given.values
+    )
     _check_combination(parsed, overwrite)
     return parsed
 
 
 def _check_combination(options: WriteOptions, overwrite: bool) -> None:
-    if options.replace_table and (
-        not overwrite or options.replace_where is not None or options.dynamic_partitions
-    ):
-        raise InvalidOptionError(
-            "'replaceTable' is for overwrites of a whole table: without replaceWhere and partitionOverwriteMode=dynamic"
-        )
+    if options.replace_table and not overwrite:
+        raise InvalidOptionError("'replaceTable' is for overwrites")
     if options.if_exists is not None and overwrite:
         raise InvalidOptionError(
             "'ifExists' is for writes that create a table; an overwrite replaces the one that is there"
         )
     if (options.txn_app_id is None) != (options.txn_version is None):
         raise INVALID_IDEMPOTENT_WRITES_OPTIONS(reason="one of the two options is missing")
-    if options.replace_where is not None and overwrite and options.dynamic_partitions:
-        raise REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE()
     if options.partition_by and options.cluster_by:
         raise CLUSTER_BY_WITH_PARTITION_BY_OPTION()

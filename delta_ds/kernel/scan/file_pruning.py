@@ -6,6 +6,7 @@ may be, and a comparison may be false where its opposite may be true. Null is ne
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from delta_ds.kernel.data.values.statistics import Path, Statistics
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
+from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns, fold
 from delta_ds.kernel.scan import bounds
 from delta_ds.kernel.scan.bounds import Bounds, exact_bounds, may_compare, same_for_all, unknown_bounds
 from delta_ds.kernel.scan.partitions import PartitionTuples
@@ -40,6 +41,9 @@ _PARTITION_VALUES, _MIN_MAX, _NULL_COUNT = "partition values", "min/max", "null 
 # A longer list is looked at as this many ranges.
 _MOST_IN_ITEMS = 100
 _NONE = scalar_of(0, LONG)
+_LOGIC = frozenset(["and", "or", "not"])
+# A condition, and whether it is to be true or false.
+_Asked = tuple[Expression, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +112,33 @@ class FilePruning:
 
     def may_be(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
         """Tell for each file whether a boolean expression may be `wanted` for some row."""
+        decidable = self.partitions.decidable(expression)
+
+        def below(asked: _Asked) -> tuple[_Asked, ...]:
+            node, wanted = asked
+            if not isinstance(node, Call) or node.name not in _LOGIC:
+                return ()
+            if id(node) in decidable and self.partitions.decides(node):
+                return ()
+            return tuple((part, wanted != (node.name == "not")) for part in node.args)
+
+        def combine(asked: _Asked, answers: list[pa.BooleanArray]) -> pa.BooleanArray:
+            node, wanted = asked
+            if not answers or not isinstance(node, Call):
+                return self._condition(node, wanted)
+            # AND is true where all parts are, OR false where all are; one part is enough for the other two.
+            needs_all = (node.name == "and") == wanted
+            return functools.reduce(pc.and_ if needs_all else pc.or_, answers)
+
+        return fold((expression, wanted), combine, below)
+
+    def _condition(self, expression: Expression, wanted: bool) -> pa.BooleanArray:
+        """As `may_be`, of what is not made of other conditions, or is decided by partition values as a whole."""
         exact = self._exact(expression)
         if exact is not None:
             return may_compare("=", exact, self._constant(wanted))
         if isinstance(expression, Call):
             name, args = expression.name, expression.args
-            if name == "not":
-                return self.may_be(args[0], not wanted)
-            if name in ("and", "or"):
-                return self._connected(expression, wanted)
             if name in _OPPOSITE and len(args) == 2:
                 operator = name if wanted else _OPPOSITE[name]
                 return may_compare(operator, self.bounds(args[0]), self.bounds(args[1]))
@@ -169,15 +191,6 @@ class FilePruning:
         if isinstance(values, pa.Array):
             self.used.add(_PARTITION_VALUES)
         return exact_bounds(values, len(self.partitions))
-
-    def _connected(self, expression: Call, wanted: bool) -> pa.BooleanArray:
-        # AND is true where all parts are, OR false where all are; one part is enough for the other two.
-        needs_all = (expression.name == "and") == wanted
-        answers = [self.may_be(arg, wanted) for arg in expression.args]
-        out = answers[0]
-        for answer in answers[1:]:
-            out = pc.and_(out, answer) if needs_all else pc.or_(out, answer)
-        return out
 
     def _column(self, column: Column) -> Bounds:
         leaf = self.leaves.get(column.path)
@@ -257,11 +270,22 @@ class FilePruning:
 
 def without_nan(part: Expression) -> frozenset[tuple[str, ...]]:
     """The float columns that hold no NaN where a predicate is true."""
+
+    def below(node: Expression) -> tuple[Expression, ...]:
+        return node.args if isinstance(node, Call) and node.name in ("and", "or") else ()
+
+    def combine(node: Expression, inside: list[frozenset[tuple[str, ...]]]) -> frozenset[tuple[str, ...]]:
+        if not inside:
+            return _compared_with_numbers(node)
+        is_and = isinstance(node, Call) and node.name == "and"
+        return frozenset.union(*inside) if is_and else frozenset.intersection(*inside)
+
+    return fold(part, combine, below)
+
+
+def _compared_with_numbers(part: Expression) -> frozenset[tuple[str, ...]]:
     if not isinstance(part, Call):
         return frozenset()
-    if part.name in ("and", "or"):
-        inside = [without_nan(arg) for arg in part.args]
-        return frozenset.union(*inside) if part.name == "and" else frozenset.intersection(*inside)
     args = part.args
     if part.name in (">", ">=") or (part.name in ("=", "<=>") and isinstance(args[0], Literal)):
         args = args[::-1]

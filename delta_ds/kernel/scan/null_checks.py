@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.data import NOT_NULL_CONSTRAINT_VIOLATED_BY_FILE
 from delta_ds.exceptions import DataFileError
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.read import column_conversion
 from delta_ds.kernel.data.read.exists_default import default_value
 from delta_ds.kernel.data.read.plan import FileSlice
@@ -99,7 +100,7 @@ def _partitions_set(
     values = snapshot.live_files().table["partitionValues"].take(rows)
     keep = pa.repeat(TRUE, len(rows))
     for field in fields:
-        texts = pc.struct_field(values, physical_name(field, snapshot.mapping_mode))
+        texts = field_of(values, physical_name(field, snapshot.mapping_mode))
         texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         keep = pc.and_(keep, pc.fill_null(pc.not_equal(texts, scalar_of("", STRING)), FALSE))
     return keep

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.expressions.tree import Expression, columns
-from delta_ds.kernel.log.checkpoint_columns import read_typed_statistics
 from delta_ds.kernel.log.file_actions import working_schema
 from delta_ds.kernel.log.file_selection import select_in_checkpoint
 from delta_ds.kernel.log.reconcile import files_of_tables
@@ -23,7 +22,7 @@ from delta_ds.records import dataclass
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
     from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
     from delta_ds.kernel.log.replay import ReplayHead
     from delta_ds.kernel.scan.table_version import TableVersion
@@ -90,7 +89,7 @@ class PartScan:
         with ThreadPoolExecutor(1) as reader:
             tables = select_in_checkpoint(self.storage, part, self.touched, keys, self._keep(), reader)
         files = files_of_tables(self.storage, tables, part, working_schema(keys))
-        return files.table.append_column("stats", self._statistics(files, part))
+        return files.table.append_column("stats", self._statistics(files))
 
     def of_commits(self, files: LiveFiles) -> pa.Table:
         """The same of the commits after the checkpoint."""
@@ -110,7 +109,7 @@ class PartScan:
         )
         return lambda files: rules.apply(files).rows
 
-    def _statistics(self, files: LiveFiles, part: CheckpointFiles) -> pa.ChunkedArray:
+    def _statistics(self, files: LiveFiles) -> pa.ChunkedArray:
         """The statistics as text, also where the checkpoint has them as columns only."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -120,10 +119,9 @@ class PartScan:
         text = files.stats_json()
         if not text.null_count:
             return text
-        typed = read_typed_statistics(self.storage, part)
+        typed = files.stats_structs()
         if typed is None:
             return text
         from delta_ds.kernel.data.write.checkpoint_columns import statistics_text
 
-        stored = typed.take(files.parts[1]).combine_chunks()
-        return pc.coalesce(text, pa.chunked_array([statistics_text(stored).cast(pa.string())]))
+        return pc.coalesce(text, pa.chunked_array([statistics_text(typed).cast(pa.string())]))

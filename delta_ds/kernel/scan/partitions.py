@@ -14,7 +14,16 @@ import pyarrow.compute as pc
 from delta_ds.events.reading import PRUNING_NOT_EVALUATED
 from delta_ds.exceptions import PredicateError
 from delta_ds.kernel.expressions.arrays import scalar_of
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal, columns
+from delta_ds.kernel.expressions.tree import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    columns,
+    parts_of,
+    postorder,
+)
 from delta_ds.kernel.scan.bounds import DAY_US, Bounds, shift_instants
 from delta_ds.kernel.schema.types import LONG, TIMESTAMP, VOID, DataType
 from delta_ds.records import dataclass, field, replace
@@ -65,10 +74,16 @@ class PartitionTuples:
             A value a file; a scalar if the expression reads no column; None if it reads data columns or
             inexact ones, depends on a zone that is not known, or cannot be evaluated.
         """
-        if expression not in self._decided:
-            self._decided[expression] = self._decide(expression)
+        if not self.decides(expression):
+            return None
         values = self._decided[expression]
         return values.take(self.code) if isinstance(values, pa.Array) else values
+
+    def decides(self, expression: Expression) -> bool:
+        """Whether partition values alone decide an expression."""
+        if expression not in self._decided:
+            self._decided[expression] = self._decide(expression)
+        return self._decided[expression] is not None
 
     def bounds(self, column: Column) -> Bounds:
         """The bounds of a partition column that is inexact."""
@@ -79,17 +94,32 @@ class PartitionTuples:
             low, high = shift_instants(values, -DAY_US), shift_instants(values, DAY_US)
         return Bounds(low, high, values.is_null(), values.is_valid())
 
+    def decidable(self, expression: Expression) -> frozenset[int]:
+        """The identities of the nodes in an expression that partition values alone may decide."""
+        found: set[int] = set()
+        for node in postorder(expression):
+            if self._is_known(node) and all(id(part) in found for part in parts_of(node)):
+                found.add(id(node))
+        return frozenset(found)
+
+    def _is_known(self, node: Expression) -> bool:
+        """Whether a node can be computed once the nodes below it are."""
+        from delta_ds.kernel.expressions.evaluate import is_known
+
+        if isinstance(node, Column):
+            return node.path[0] in self.table.column_names and node.path[0] not in self.inexact
+        if isinstance(node, (Cast, Call)) and node.timezone is not None and self.timezone is None:
+            return False
+        return is_known(node)
+
     def _decide(self, expression: Expression) -> pa.Array | pa.Scalar | None:
         if isinstance(expression, Literal):
             return _scalar(expression)
-        names = {column.path[0] for column in columns(expression)}
-        exact = set(self.table.column_names) - self.inexact
-        if not names <= exact or (self.timezone is None and _needs_zone(expression)):
+        if id(expression) not in self.decidable(expression):
             return None
         from delta_ds.kernel.expressions import evaluate
 
-        if not evaluate.can_evaluate(expression):
-            return None
+        names = {column.path[0] for column in columns(expression)}
         try:
             values = evaluate.evaluate(expression, self.table if names else _ONE_ROW)
         except PredicateError as error:
@@ -107,15 +137,6 @@ def _scalar(literal: Literal) -> pa.Scalar | None:
     if literal.value is None:
         return scalar_of(None, VOID)
     return None if literal.type is None else scalar_of(literal.value, literal.type)
-
-
-def _needs_zone(expression: Expression) -> bool:
-    """Tell whether an expression means something else in another session time zone."""
-    if isinstance(expression, Cast):
-        return expression.timezone is not None or _needs_zone(expression.child)
-    if isinstance(expression, Call):
-        return expression.timezone is not None or any(map(_needs_zone, expression.args))
-    return False
 
 
 def partition_tuples(

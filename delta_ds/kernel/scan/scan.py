@@ -13,6 +13,7 @@ from delta_ds.conditions.schema import COLUMN_NOT_FOUND_IN_SCHEMA
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import DeletionVector
 from delta_ds.kernel.arguments import checked, internal
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor
 from delta_ds.kernel.expressions.tree import Expression
@@ -508,11 +509,10 @@ def _project(snapshot: TableVersion, names: Sequence[str] | None) -> StructType:
 
 def file_slices(table: pa.Table, partition_columns: Sequence[str]) -> list[FileSlice]:
     """Rows of live files as slices: the only place where files become Python objects."""
-    import pyarrow.compute as pc
 
     if partition_columns and "partitionValues" in table.column_names:
         values = table["partitionValues"]
-        lists = [pc.struct_field(values, name).to_pylist() for name in partition_columns]
+        lists = [field_of(values, name).to_pylist() for name in partition_columns]
         tuples: Sequence[tuple[str | None, ...]] = list(zip(*lists, strict=True))
     else:
         tuples = [()] * table.num_rows
@@ -567,6 +567,8 @@ def vector_descriptor(value: DeletionVector | None) -> DeletionVectorDescriptor 
 
 # What opening a file costs, in bytes that could be read meanwhile: Spark's default for the same trade.
 OPEN_COST_BYTES = 4 << 20
+# Of one file; more than one of a pebibyte is cut into.
+_MOST_PIECES = 1 << 16
 
 
 def pack(slices: Sequence[FileSlice], max_bytes: int, parallelism: int) -> list[list[FileSlice]]:
@@ -598,5 +600,7 @@ def _length(piece: FileSlice) -> int:
 def _split(piece: FileSlice, limit: int) -> list[FileSlice]:
     if piece.size <= limit or piece.length is not None:
         return [piece]
+    # The log may say any size.
+    limit = max(limit, piece.size // _MOST_PIECES)
     starts = range(0, piece.size, limit)
     return [replace(piece, start=start, length=min(limit, piece.size - start)) for start in starts]

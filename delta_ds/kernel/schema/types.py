@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from delta_ds.conditions.schema import UNKNOWN_DATA_TYPE, UNSUPPORTED_DATA_TYPES
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.json_text import parse_json, to_json
+from delta_ds.kernel.schema.field_metadata import check_field_metadata
 from delta_ds.records import dataclass, field
 
 if TYPE_CHECKING:
@@ -188,7 +189,10 @@ def _parse_field(node: Any, path: str, depth: int) -> StructField:
         raise TypeError(f"field name {name!r} is not a string")
     nullable = node.get("nullable", True)
     kind = _parse(node["type"], f"{path}.{name}", depth + 1)
-    return StructField(name, kind, bool(nullable), node.get("metadata") or {})
+    metadata = node.get("metadata") or {}
+    if metadata:
+        check_field_metadata(name, metadata)
+    return StructField(name, kind, bool(nullable), metadata)
 
 
 def _parse_primitive(name: str, path: str) -> DataType:

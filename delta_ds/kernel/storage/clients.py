@@ -14,28 +14,28 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
 
+from delta_ds.conditions.storage import PARAMETERS_IN_ADDRESS
 from delta_ds.exceptions import InvalidOptionError, StorageError
 from delta_ds.kernel.storage import timeouts
 from delta_ds.kernel.storage.settings.hdfs import LOGIN, is_hdfs_setting
 from delta_ds.kernel.storage.settings.translate import with_credentials_of_environment
-from delta_ds.kernel.storage.settings.vocabulary import names_of, unknown_option
+from delta_ds.kernel.storage.settings.vocabulary import (
+    known_to_any,
+    names_of,
+    names_of_all,
+    unknown_option,
+)
 from delta_ds.kernel.storage.store_options import (
     ALLOW_HTTP,
     STORE_OPTIONS,
     TOKEN_CREDENTIAL,
     filesystem_options,
 )
-from delta_ds.kernel.storage.uri import Address
+from delta_ds.kernel.storage.store_secrets import ENVIRONMENT
+from delta_ds.kernel.storage.uri import Address, without_parameters
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "abfs": "azure", "hdfs": "hdfs"}
 _MOST_CLIENTS = 32
-# What the clients of stores read when they are made.
-_ENVIRONMENT = (
-    "AWS_", "AZURE_", "BOTO_", "CLOUDSDK_", "FSSPEC_", "GCLOUD_", "GCS_", "GCSFS_", "GCE_", "GOOGLE_", "HADOOP_",
-    "HDFS_", "KRB5", "S3_", "STORAGE_EMULATOR_HOST", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
-    "https_proxy", "no_proxy", "SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CLASSPATH", "LIBHDFS_", "HOME",
-    "USERPROFILE",
-)  # fmt: skip
 # Stores whose options are known by name; filesystems of others may take any.
 _CHECKED = frozenset(["s3", "gs", "abfs", "hdfs", "webhdfs"])
 # What filesystems take without naming it in their signatures: of fsspec's listings, of botocore's sessions, of adlfs.
@@ -57,7 +57,7 @@ def client(address: Address, given: Mapping[str, Any]) -> Any:
     InvalidOptionError
         The store takes no option of such a name.
     StorageError
-        The scheme is not known, or its package not installed.
+        The scheme is not known, or its package not installed; the address has parameters.
     """
     key = _key(address, given)
     with _lock:
@@ -78,7 +78,7 @@ def forget(filesystem: Any) -> None:
 
 
 def _key(address: Address, given: Mapping[str, Any]) -> Hashable:
-    environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
+    environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(ENVIRONMENT)))
     # Clients do not survive a fork, and Spark forks its Python workers.
     return os.getpid(), address.scheme, address.authority, address.userinfo, _freeze(dict(given)), environment
 
@@ -94,6 +94,8 @@ def _freeze(value: Any) -> Hashable:
 def _open(address: Address, given: Mapping[str, Any]) -> Any:
     import fsspec  # type: ignore[import-untyped,unused-ignore]
 
+    if address.parameters:
+        raise PARAMETERS_IN_ADDRESS(address=str(address))
     # A cached listing would hide the newest commits.
     given = with_credentials_of_environment(address, given)
     own = filesystem_options(given)
@@ -143,9 +145,10 @@ def _add_credentials(scheme: str, given: Mapping[str, Any], options: dict[str, A
             options["session"] = session
     elif scheme == "gs" and _names_no_file(options.get("token")):
         # gcsfs takes the name of a file that is not there for a token, and sends it to Google.
+        # What looks like no name of a file may be the token itself.
+        shown = f" {options['token']!r}" if str(options["token"]).endswith(".json") else ""
         raise InvalidOptionError(
-            f"the key file {options['token']!r} of the service account does not exist",
-            parameters={"option": "token"},
+            f"the key file{shown} of the service account does not exist", parameters={"option": "token"}
         )
     elif TOKEN_CREDENTIAL in given:
         from delta_ds.kernel.storage.token_credentials import azure_credential, google_credential
@@ -174,13 +177,14 @@ def _refuse_http(address: Address, filesystem: Any) -> None:
 
 
 def endpoint_of(scheme: str, filesystem: Any) -> str:
-    """The address of the server that a client talks to; empty where it does not say."""
+    """The address of the server that a client talks to, without secrets; empty where it does not say."""
     if scheme == "s3":
         made = getattr(filesystem, "_s3", None)
-        return "" if made is None else str(made.meta.endpoint_url)
+        return "" if made is None else without_parameters(str(made.meta.endpoint_url))
     service = getattr(filesystem, "service_client", None)
+    # That of Azure ends in the shared access signature.
     said = (getattr(service, "primary_endpoint", None), getattr(filesystem, "_endpoint", None))
-    return next((str(url) for url in said if url), "")
+    return next((without_parameters(str(url)) for url in said if url), "")
 
 
 def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[], Any]) -> Any:
@@ -206,6 +210,14 @@ def _hdfs(address: Address, options: Mapping[str, Any], by_libhdfs: Callable[[],
 
 
 def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
+    known = _parameters(scheme, filesystem)
+    for name in options:
+        if name not in known:
+            raise unknown_option(name, {*known, *names_of(scheme)}, f"stores of {scheme}:// take")
+
+
+def _parameters(scheme: str, filesystem: type) -> set[str]:
+    """What a class of filesystems takes."""
     known = {*_UNNAMED[""], *_UNNAMED.get(scheme, ())}
     for base in filesystem.__mro__:
         if "__init__" in vars(base):
@@ -214,22 +226,36 @@ def _check(scheme: str, options: Mapping[str, Any], filesystem: type) -> None:
                 for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items()
                 if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
             }
-    known.discard("self")
-    for name in options:
-        if name not in known:
-            raise unknown_option(name, {*known, *names_of(scheme)}, f"stores of {scheme}:// take")
+    return known - {"self"}
 
 
 def check_local(options: Mapping[str, Any]) -> None:
-    """Refuse a mistyped name among the options of a local table; those of other stores have no meaning there.
+    """Refuse a name that no store knows among the options of a local table, where those of stores have no meaning.
 
     Raises
     ------
     InvalidOptionError
-        A name is nearly one that counts.
+        Nothing takes an option of such a name.
     """
-    folded = {name.lower(): name for name in STORE_OPTIONS}
-    for name in options:
-        near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.8)
-        if near and near[0] != name.lower():
-            raise unknown_option(name, {folded[near[0]]}, "")
+    unknown = [name for name in filesystem_options(options) if not known_to_any(name)]
+    if not unknown:
+        return
+    known = set().union(*map(_parameters_if_installed, sorted(_CHECKED)))
+    for name in unknown:
+        if name not in known:
+            near = difflib.get_close_matches(name.lower(), {*known, *map(str.lower, names_of_all())}, n=1)
+            proper = {one.lower(): one for one in names_of_all()}
+            raise unknown_option(
+                name,
+                [proper.get(one, one) for one in near] or STORE_OPTIONS,
+                "mean something to a local table",
+            )
+
+
+def _parameters_if_installed(scheme: str) -> set[str]:
+    import fsspec
+
+    try:
+        return _parameters(scheme, fsspec.get_filesystem_class(scheme))
+    except (ImportError, OSError):
+        return set()

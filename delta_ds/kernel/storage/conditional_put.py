@@ -44,6 +44,10 @@ class NothingPublishedError(OSError):
     """A step before the one that decides has failed."""
 
 
+class NotOfferedError(StorageError):
+    """The server does not know conditional puts; nothing was written."""
+
+
 def put_if_absent(scheme: str, fs: Any, path: str, data: bytes) -> None:
     """Put the object, in one step of the store.
 
@@ -107,7 +111,9 @@ def meaning_of_error(error: BaseException) -> Meaning:
             return "conflict"
         if code in _BUSY or status == 429:
             return "busy"
-        if code == "NotImplemented" or (status is not None and 400 <= status < 500 and status != 408):
+        if code == "NotImplemented" or status == 501:
+            return "refused"
+        if status is not None and 400 <= status < 500 and status != 408:
             return "refused"
         if status is not None:
             return "unknown"
@@ -118,6 +124,11 @@ def meaning_of_error(error: BaseException) -> Meaning:
     )
     forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")  # as gcsfs has it
     return "refused" if refused or forbidden else "unknown"
+
+
+def is_not_offered(error: BaseException) -> bool:
+    """Whether a store has answered that it does not know the condition of a put."""
+    return any(code == "NotImplemented" or status == 501 for code, status in map(_answer, _chain(error)))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

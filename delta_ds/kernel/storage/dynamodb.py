@@ -16,10 +16,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import conditional_put, store_options
-from delta_ds.kernel.storage.store_options import redact
+from delta_ds.kernel.storage import conditional_put, store_errors, store_options
+from delta_ds.kernel.storage.store_errors import raise_alone
+from delta_ds.kernel.storage.store_secrets import hidden
 from delta_ds.kernel.storage.uri import Address
-from delta_ds.records import dataclass, replace
+from delta_ds.records import dataclass, field, replace
 
 _DEFAULT_TABLE = "delta_log"
 _DEFAULT_REGION = "us-east-1"
@@ -46,7 +47,7 @@ class DynamoDBSettings:
 
     table: str = _DEFAULT_TABLE
     region: str = _DEFAULT_REGION
-    endpoint: str | None = None
+    endpoint: str | None = field(default=None, repr=False)
     ttl: int = _DEFAULT_TTL
     scheme: str = _DEFAULT_SCHEME
     create_table: bool = False
@@ -196,10 +197,9 @@ class CommitEntries:
         except Exception as error:
             code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
             if code == "ConditionalCheckFailedException":
-                raise FileExistsError("there is an entry already") from None
+                raise_alone(FileExistsError("there is an entry already"))
             self._opened = None  # what it was refused for may be given by the next call
-            secrets = [unquote(part) for part in self._address.userinfo.split(":")]
-            text = redact(f"{type(error).__name__}: {error}", self._options, *secrets)
+            text = self._hidden(f"{type(error).__name__}: {error}")
             where = f"the DynamoDB table {self.settings.table!r} in {self.settings.region}"
             if code == "ResourceNotFoundException":
                 text = (
@@ -207,8 +207,16 @@ class CommitEntries:
                     f"{store_options.DDB_CREATE_TABLE}=true to have it made"
                 )
             if conditional_put.meaning_of_error(error) == "unknown":
-                raise UncertainWriteError(f"{where} gave no answer: {text}") from None
-            raise StorageError(f"{where} cannot broker commits of {self._address}: {text}") from None
+                raise_alone(UncertainWriteError(f"{where} gave no answer: {text}"))
+            problem = store_errors.problem_of(error)
+            if problem is not None:
+                what = f"{where}, which brokers commits of {self._address}"
+                store = self._hidden(self.settings.endpoint or "DynamoDB")
+                raise_alone(problem.error(self._address, what, "use", store, self._hidden))
+            raise_alone(StorageError(f"{where} cannot broker commits of {self._address}: {text}"))
+
+    def _hidden(self, text: str) -> str:
+        return hidden(text, self._address, self._options)
 
 
 def _entry(item: Mapping[str, Mapping[str, str]]) -> CommitEntry:

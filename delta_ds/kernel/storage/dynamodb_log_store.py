@@ -1,8 +1,11 @@
 """A log store for S3 that publishes commits through DynamoDB, side by side with delta-spark.
 
 To commit version N: see that N-1 is in place; write the content to a temporary file; add an entry for N to
-DynamoDB, which only one writer can (this decides); copy the content to N's place; mark the entry complete.
-Whoever finds an incomplete entry, by listing or before writing N+1, finishes the last two steps.
+DynamoDB, which only one writer can (this decides among those that ask it); put the content in N's place if there is
+nothing (this decides among all); mark the entry complete. Whoever finds an incomplete entry, by listing or before
+writing N+1, finishes the last two steps.
+
+Differs: delta-spark copies the content unconditionally, over the commit of a writer that does not ask DynamoDB.
 
 Source: delta-io/delta, storage-s3-dynamodb, `BaseExternalLogStore`.
 """
@@ -16,12 +19,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from delta_ds.events.storage import COMMIT_LEFT_TO_RECOVERY, COMMIT_RECOVERED, TEMPORARY_COMMIT_LEFT
+from delta_ds.events.storage import (
+    COMMIT_LEFT_TO_RECOVERY,
+    COMMIT_RECOVERED,
+    OTHER_COMMIT_IN_PLACE,
+    PUT_NOT_CONDITIONAL,
+    TEMPORARY_COMMIT_LEFT,
+)
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
+from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.backoff import pause
+from delta_ds.kernel.storage.conditional_put import NotOfferedError
+from delta_ds.kernel.storage.deleter import TEMPORARY_COMMITS
 from delta_ds.kernel.storage.dynamodb import SCHEMES, CommitEntries, CommitEntry
 from delta_ds.kernel.storage.filesystem import FileStatus
-from delta_ds.kernel.storage.log_store import LogStore, relative_commit_path, uncertain_error
+from delta_ds.kernel.storage.log_store import (
+    ConditionalLogStore,
+    LogStore,
+    relative_commit_path,
+    uncertain_error,
+)
 from delta_ds.kernel.storage.remote import RemoteStorage
 from delta_ds.kernel.storage.uri import Address
 
@@ -47,14 +64,19 @@ class DynamoDBStorage(RemoteStorage):
         return super().list_from(directory, start)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """As of `Storage`; a commit goes through DynamoDB, a file beside it is only looked for before."""
+        """As of `Storage`; a commit goes through DynamoDB."""
         if _COMMIT.fullmatch(path):
             self.log_store().publish(int(path[-25:-5]), data)
         else:
-            self._create_unsafely(path, data)
+            self.put_if_absent(path, data)
 
-    def check_create(self) -> None:
-        """Nothing to check: DynamoDB decides."""
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Put an object by a conditional request; where the server knows none, look first. Raises as `create`."""
+        try:
+            super().create(path, data)
+        except NotOfferedError:
+            PUT_NOT_CONDITIONAL.log(path=self.describe(path))
+            self._create_unsafely(path, data)
 
     def log_store(self) -> DynamoDBLogStore:
         """Where its commits are published."""
@@ -71,6 +93,7 @@ class DynamoDBLogStore(LogStore):
     def publish(self, version: int, data: bytes) -> None:
         path = relative_commit_path(version)
         name = path.rpartition("/")[2]
+        self.storage.check_create()
         if self.storage.exists(path):
             raise FileExistsError(f"{self.storage.describe(path)} exists already")
         with _about_another_commit():
@@ -78,11 +101,45 @@ class DynamoDBLogStore(LogStore):
         entry = CommitEntry(name, f".tmp/{name}.{uuid.uuid4()}", complete=False)
         self.storage.write(f"{_LOG}/{entry.temp_path}", data)
         self._decide(version, entry)
+        self._put(version, entry, data)
         try:
-            self.storage.write(path, data)
             self._complete(entry)
         except StorageError as error:
-            # The entry has decided; whoever lists next puts the commit in its place.
+            # It is in its place; whoever lists next notes it.
+            COMMIT_LEFT_TO_RECOVERY.log(table=self.storage.url, version=version, reason=error)
+
+    def _put(self, version: int, entry: CommitEntry, data: bytes) -> None:
+        """Put a commit that DynamoDB has decided in its place.
+
+        Raises
+        ------
+        FileExistsError
+            A writer that does not ask DynamoDB was faster.
+        UncertainWriteError
+            It is not there yet: whoever lists next may put it there, or another writer take its place.
+        """
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                pause(attempt)
+            try:
+                _InPlace(self.storage).publish(version, data)
+                return
+            except FileExistsError:
+                OTHER_COMMIT_IN_PLACE.log(table=self.storage.url, version=version)
+                self._settle(version, entry)
+                raise
+            except UncertainWriteError:
+                raise
+            except StorageError as error:
+                problem = error
+        raise uncertain_error(self.storage.url, version, problem) from problem
+
+    def _settle(self, version: int, entry: CommitEntry) -> None:
+        """Have nobody copy the content of an entry whose place is taken."""
+        self._give_up(entry)
+        try:
+            self._complete(entry)
+        except StorageError as error:
             COMMIT_LEFT_TO_RECOVERY.log(table=self.storage.url, version=version, reason=error)
 
     def finish(self, entry: CommitEntry) -> None:
@@ -97,9 +154,22 @@ class DynamoDBLogStore(LogStore):
             return
         path = f"{_LOG}/{entry.file_name}"
         COMMIT_RECOVERED.log(path=self.storage.describe(path))
-        if not self.storage.exists(path):
-            self.storage.write(path, self._content(entry, path))
+        try:
+            if not self.storage.exists(path):
+                self.storage.put_if_absent(path, self._content(entry, path))
+        except FileExistsError:
+            pass  # by now: by another one that finishes it, or that does not ask DynamoDB
+        if self._is_another(entry, path):
+            OTHER_COMMIT_IN_PLACE.log(table=self.storage.url, version=int(entry.file_name[:20]))
         self._complete(entry)
+
+    def _is_another(self, entry: CommitEntry, path: str) -> bool:
+        """Whether what is in the place of an entry's commit is another one, as far as their sizes tell."""
+        try:
+            own = self.storage.status(f"{_LOG}/{entry.temp_path}")
+        except FileNotFoundError:
+            return False
+        return own.size != self.storage.status(path).size
 
     def _content(self, entry: CommitEntry, path: str) -> bytes:
         temporary = f"{_LOG}/{entry.temp_path}"
@@ -187,9 +257,20 @@ class DynamoDBLogStore(LogStore):
     def _give_up(self, entry: CommitEntry) -> None:
         """Delete the temporary file of a commit that lost."""
         try:
-            self.storage.delete([f"{_LOG}/{entry.temp_path}"])
+            deleter.delete(self.storage, TEMPORARY_COMMITS, [f"{_LOG}/{entry.temp_path}"])
         except StorageError as error:
             TEMPORARY_COMMIT_LEFT.log(path=entry.temp_path, reason=error)
+
+
+class _InPlace(ConditionalLogStore):
+    """Puts a commit that DynamoDB has decided in its place, and finds out whether it is there."""
+
+    def __init__(self, storage: DynamoDBStorage) -> None:
+        super().__init__(storage)
+        self._brokered = storage
+
+    def _create(self, path: str, data: bytes) -> None:
+        self._brokered.put_if_absent(path, data)
 
 
 @contextmanager

@@ -11,16 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from delta_ds.conditions.classes import CAME_SHORT
 from delta_ds.exceptions import StorageError
 from delta_ds.kernel.storage import listing
 from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.kernel.storage.uri import Address, has_scheme, resolve
+from delta_ds.kernel.storage.uri import Address, has_scheme, parse_address, resolve
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.storage.maintenance import Maintenance
+
+
+class NotAFileError(StorageError):
+    """What lies in the place of a file is a folder, a named pipe, a socket or a device."""
+
+    default_condition = "DELTA_STORAGE_ERROR.NOT_A_FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +44,34 @@ class FileStatus:
         Modification time in milliseconds since the epoch; 0 where the store does not tell.
     etag
         Changes whenever the object is written anew, where the store has such a thing.
+    is_file
+        False for what only has the name of a file: to read it is a `NotAFileError`.
     """
 
     path: str
     size: int
     modified_ms: int
     etag: str | None = None
+    is_file: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """An open file, and which object it is: somebody may put another one in its place.
+
+    Attributes
+    ----------
+    stream
+        As of `Storage.open`.
+    status
+        Of the object, as it was opened.
+    is_same
+        Tells whether all that was read so far is of that object, and that unchanged.
+    """
+
+    stream: BinaryIO | pa.NativeFile
+    status: FileStatus
+    is_same: Callable[[], bool]
 
 
 class Storage(ABC):
@@ -114,7 +143,8 @@ class Storage(ABC):
     def list_from(self, directory: str, start: str = "") -> list[FileStatus]:
         """The files directly in a folder whose names are `start` or sort after it, in order of name.
 
-        Names are compared by code point. Always asks the store, never a cached listing.
+        Names are compared by code point. Always asks the store, never a cached listing. A disk also shows what
+        is in the place of a file and not `is_file`: pipes, devices, folders whose names have a dot.
 
         Raises
         ------
@@ -154,18 +184,44 @@ class Storage(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """The whole object. Raises `FileNotFoundError` if it is missing."""
+        """The whole object. Raises `FileNotFoundError` if it is missing, `NotAFileError` if it is none."""
+
+    def read_whole(self, path: str) -> bytes:
+        """As `read`, for what looks whole also where its end is missing: the store is asked how long it is.
+
+        Raises
+        ------
+        StorageError
+            Less came than there is.
+        """
+        size = self.status(path).size
+        data = self.read(path)
+        if len(data) < size:
+            raise CAME_SHORT(path=self.describe(path), found=len(data), size=size)
+        return data
 
     @abstractmethod
     def _read_range(self, path: str, offset: int, length: int) -> bytes: ...
 
     @abstractmethod
     def open(self, path: str) -> BinaryIO | pa.NativeFile:
-        """A seekable input that pyarrow can read from. Raises `FileNotFoundError` if it is missing."""
+        """A seekable input that pyarrow can read from. Raises as `read`."""
+
+    def open_known(self, path: str) -> OpenedFile:
+        """As `open`, for a file that may be replaced while it is read, or until it is opened again."""
+        before = self.status(path)
+        return OpenedFile(self.open(path), before, lambda: self.is_still(before))
+
+    def is_still(self, known: FileStatus) -> bool:
+        """Whether a file is there and, as far as the store tells, the same object that had a status."""
+        try:
+            return self.status(known.path) == known
+        except FileNotFoundError:
+            return False
 
     @abstractmethod
     def status(self, path: str) -> FileStatus:
-        """Size and time of one file. Raises `FileNotFoundError` if it is missing or a folder."""
+        """Size and time of one file. Raises `FileNotFoundError` if it is missing or no file."""
 
     @abstractmethod
     def exists(self, path: str) -> bool:
@@ -248,12 +304,12 @@ class Storage(ABC):
 
     @abstractmethod
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete files; missing ones are fine.
+        """Delete files; missing ones are fine. Commands do it by `deleter`, which asks whose files they are.
 
         Raises
         ------
         StorageError
-            One cannot be deleted; others may be gone.
+            One cannot be deleted, or lies outside of the table or behind a link; others may be gone.
         """
 
     def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
@@ -266,6 +322,32 @@ class Storage(ABC):
             together with what somebody just put into it.
         """
         return []
+
+    def link_on_the_way(self, folder: str) -> str | None:
+        """The first link among the folders from the table's own to one below it; None where there is none.
+
+        What lies behind one need not lie in the table. That the table's own folder is reached by links does not count.
+
+        Parameters
+        ----------
+        folder
+            Relative to the table, "" for its own.
+        """
+        return None
+
+    def place_of(self, log_path: str) -> Address:
+        """Where the file of an action really lies: links are followed, on the way and at its end.
+
+        Parameters
+        ----------
+        log_path
+            URI-encoded, as for `resolve`, which may refuse it.
+        """
+        found = self.resolve(log_path)
+        if has_scheme(found):
+            return parse_address(found)
+        path = found if found.startswith("/") else f"{self.address.path.rstrip('/')}/{self._relative(found)}"
+        return Address(self.address.scheme, self.address.authority, path)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; fewer where the object ends before.
@@ -315,7 +397,7 @@ class Storage(ABC):
     def _inside(self, path: str) -> str:
         """A path that may be written to or deleted: below the table's folder, never elsewhere."""
         relative = self._relative(path)
-        if not relative or path.startswith("/") or has_scheme(path):
+        if not relative or path.startswith("/") or relative.startswith("/") or has_scheme(path):
             raise StorageError(
                 f"table {self.url}: {path!r} is not a file below the table's folder and is not written to",
                 parameters={"path": path},

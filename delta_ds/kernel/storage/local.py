@@ -10,10 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
-from delta_ds.events.storage import FILE_NAME_NOT_UTF8
 from delta_ds.exceptions import StorageError, UncertainWriteError
-from delta_ds.kernel.storage import local_put_if_absent
-from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.filesystem import FileStatus, NotAFileError, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.store_options import ALLOW_UNSAFE, allows_unsafe_commits
 from delta_ds.kernel.storage.uri import Address, unambiguous
@@ -22,9 +20,14 @@ from delta_ds.kernel.storage.write_errors import cannot_write
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from delta_ds.kernel.storage.local_folders import Folders
+
 
 _NANOSECONDS_PER_MS = 1_000_000
-_NOT_DELETED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY)
+# Links may lead nowhere, or in a circle.
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+# What is left as it is: a folder that holds something, that is not there, that is a link or lies behind one.
+_NOT_DELETED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY, errno.ELOOP)
 
 
 class LocalStorage(Storage):
@@ -54,26 +57,38 @@ class LocalStorage(Storage):
         with self._errors(directory), os.scandir(self._locate(directory)) as entries:
             for entry in entries:
                 # A file that vanishes between the listing and the look at it was not there.
-                if entry.name >= start and entry.is_file():
-                    status = _stat_or_none(entry)
-                    if status is not None:
-                        found.append((entry.name, status))
+                status = _stat_or_none(entry) if entry.name >= start else None
+                if status is not None and ("." in entry.name or not stat.S_ISDIR(status.st_mode)):
+                    found.append((entry.name, status))
         prefix = f"{directory}/" if directory else ""
         found.sort(key=lambda item: item[0])
         return [_file_status(prefix + name, status) for name, status in found]
 
+    def link_on_the_way(self, folder: str) -> str | None:
+        from delta_ds.kernel.storage.local_folders import link_on_the_way
+
+        return link_on_the_way(self.address.path, self._relative(folder))
+
+    def place_of(self, log_path: str) -> Address:
+        return Address("file", "", os.path.realpath(super().place_of(log_path).path))
+
     def _entries_below(self, folder: str, enter: Callable[[str], bool]) -> Iterator[Entry]:
-        pending = [folder]
+        link = self.link_on_the_way(folder)
+        if link is not None:
+            self._leave_link(link)
+        pending = [folder] if link is None else []
         while pending:
             at = pending.pop()
             try:
-                found = self._entries_in(at)
+                found = self._entries_in(at, enter)
             except FileNotFoundError:  # as of a folder that vanishes between its listing and the look into it
                 continue
             yield from found
             pending += [path for path, _, _, is_folder in found if is_folder and enter(path)]
 
-    def _entries_in(self, folder: str) -> list[Entry]:
+    def _entries_in(self, folder: str, enter: Callable[[str], bool]) -> list[Entry]:
+        from delta_ds.kernel.storage.local_folders import is_junction
+
         prefix = f"{folder}/" if folder else ""
         found = []
         with self._errors(folder), os.scandir(self._locate(folder)) as entries:
@@ -82,21 +97,32 @@ class LocalStorage(Storage):
                 if status is None:
                     continue
                 is_folder = stat.S_ISDIR(status.st_mode)
-                if not (is_folder or stat.S_ISREG(status.st_mode)) or (is_folder and entry.is_symlink()):
+                if not (is_folder or stat.S_ISREG(status.st_mode)):
                     continue
                 if not _is_text(entry.name):
+                    from delta_ds.events.storage import FILE_NAME_NOT_UTF8
+
                     FILE_NAME_NOT_UTF8.log(table=self.url, path=prefix + entry.name)
+                    continue
+                if is_folder and (entry.is_symlink() or is_junction(entry.path)):
+                    if enter(prefix + entry.name):
+                        self._leave_link(prefix + entry.name)
                     continue
                 modified_ms = status.st_mtime_ns // _NANOSECONDS_PER_MS
                 found.append((prefix + entry.name, status.st_size, modified_ms, is_folder))
         return found
 
+    def _leave_link(self, path: str) -> None:
+        from delta_ds.events.storage import LINK_NOT_FOLLOWED
+
+        LINK_NOT_FOLLOWED.log(table=self.url, path=path)
+
     def read(self, path: str) -> bytes:
-        with self._errors(path), open(self._locate(path), "rb") as file:
+        with self._errors(path), open(self._locate(path), "rb", opener=self._opener(path)) as file:
             return file.read()
 
     def _read_range(self, path: str, offset: int, length: int) -> bytes:
-        with self._errors(path), open(self._locate(path), "rb") as file:
+        with self._errors(path), open(self._locate(path), "rb", opener=self._opener(path)) as file:
             # As much memory as is asked for is set aside, and what is asked for comes from the log.
             there = max(0, os.fstat(file.fileno()).st_size - offset)
             file.seek(offset)
@@ -108,15 +134,50 @@ class LocalStorage(Storage):
 
         located = self._locate(path)
         with self._errors(path):
-            if stat.S_ISDIR(os.stat(located).st_mode):
-                raise IsADirectoryError(located)
+            self._check_is_file(path, os.stat(located))
             return OSFile(located)
+
+    def open_known(self, path: str) -> OpenedFile:
+        stream = self.open(path)
+        descriptor = stream.fileno()
+        opened = os.fstat(descriptor)
+
+        def is_same() -> bool:
+            # Its name may be another file's by now, of which nothing is read here. The time of its status would tell
+            # that, too, and is left out.
+            now = os.fstat(descriptor)
+            return (now.st_size, now.st_mtime_ns) == (opened.st_size, opened.st_mtime_ns)
+
+        return OpenedFile(stream, _file_status(path, opened), is_same)
+
+    def _opener(self, path: str) -> Callable[[str, int], int]:
+        """What opens files and nothing else: opening a pipe waits for its other end, opening a device may do things."""
+
+        def opened(located: str, flags: int) -> int:
+            self._check_is_file(path, os.stat(located))
+            # Should it be another thing by now, it is not waited for.
+            number = os.open(located, flags | getattr(os, "O_NONBLOCK", 0))
+            try:
+                self._check_is_file(path, os.fstat(number))
+            except StorageError:
+                os.close(number)
+                raise
+            return number
+
+        return opened
+
+    def _check_is_file(self, path: str, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            from delta_ds.conditions.storage import NOT_A_FILE
+
+            refused = NOT_A_FILE.also(error=NotAFileError)
+            raise refused(path=self.describe(path), what=_kind(found.st_mode))
 
     def status(self, path: str) -> FileStatus:
         with self._errors(path):
             found = os.stat(self._locate(path))
-        if stat.S_ISDIR(found.st_mode):
-            raise FileNotFoundError(f"{self.describe(path)} is a folder, not a file")
+        if not stat.S_ISREG(found.st_mode):
+            raise FileNotFoundError(f"{self.describe(path)} is {_kind(found.st_mode)}, not a file")
         return _file_status(path, found)
 
     def exists(self, path: str) -> bool:
@@ -128,6 +189,8 @@ class LocalStorage(Storage):
         return True
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        from delta_ds.kernel.storage import local_put_if_absent
+
         folder, name = self._target(path)
         try:
             unsafe = allows_unsafe_commits(self.options)
@@ -176,23 +239,44 @@ class LocalStorage(Storage):
         return replace_on_close(*self._target(path), self.describe(path))
 
     def delete(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            located = os.path.join(*self._target(path))
-            try:
-                with suppress(FileNotFoundError):
-                    os.unlink(located)
-            except OSError as error:
-                raise StorageError(
-                    f"cannot delete {self.describe(path)}: {error.strerror or error}",
-                    parameters={"path": path},
-                ) from error
+        from delta_ds.kernel.storage.local_folders import Folders
+
+        with Folders(self.address.path) as folders:
+            for path in paths:
+                self._delete(folders, path)
+
+    def _delete(self, folders: Folders, path: str) -> None:
+        from delta_ds.kernel.storage.local_folders import LinkOnTheWayError
+
+        try:
+            with suppress(FileNotFoundError):
+                folders.unlink(self._inside(path))
+        except LinkOnTheWayError as error:
+            raise self._behind_link(path, error) from error
+        except OSError as error:
+            raise StorageError(
+                f"cannot delete {self.describe(path)}: {error.strerror or error}", parameters={"path": path}
+            ) from error
+
+    def _behind_link(self, path: str, error: OSError) -> StorageError:
+        from delta_ds.conditions.storage import NOT_IN_TABLE
+        from delta_ds.kernel.storage.deleter import behind
+
+        return NOT_IN_TABLE(
+            path=self.describe(path), kind="files of the table", reason=behind(error.filename),
+            outcome="it was not deleted",
+        )  # fmt: skip
 
     def delete_empty_folders(self, paths: Sequence[str]) -> list[str]:
-        return [path for path in sorted(paths, key=len, reverse=True) if self._delete_empty_folder(path)]
+        from delta_ds.kernel.storage.local_folders import Folders
 
-    def _delete_empty_folder(self, path: str) -> bool:
+        inner_first = sorted(paths, key=len, reverse=True)
+        with Folders(self.address.path) as folders:
+            return [path for path in inner_first if self._delete_empty_folder(folders, path)]
+
+    def _delete_empty_folder(self, folders: Folders, path: str) -> bool:
         try:
-            os.rmdir(os.path.join(*self._target(path)))
+            folders.rmdir(self._inside(path))
         except OSError as error:
             if error.errno in _NOT_DELETED:
                 return False
@@ -213,9 +297,9 @@ class LocalStorage(Storage):
     def _errors(self, path: str) -> Iterator[None]:
         try:
             yield
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise FileNotFoundError(f"{self.describe(path)} does not exist") from error
         except OSError as error:
+            if error.errno in _NOT_THERE:
+                raise FileNotFoundError(f"{self.describe(path)} does not exist") from error
             raise StorageError(
                 f"cannot read {self.describe(path)}: {error.strerror or error}", parameters={"path": path}
             ) from error
@@ -233,8 +317,10 @@ def _no_put_if_absent(address: str, error: OSError) -> StorageError:
 def _stat_or_none(entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
         return entry.stat()
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return None
+        raise
 
 
 def _is_text(name: str) -> bool:
@@ -242,6 +328,21 @@ def _is_text(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _kind(mode: int) -> str:
+    """What something is that is no file."""
+    return next((name for is_such, name in _KINDS if is_such(mode)), "something else")
+
+
 def _file_status(path: str, found: os.stat_result) -> FileStatus:
     etag = f"{found.st_ino:x}-{found.st_ctime_ns:x}"
-    return FileStatus(path, found.st_size, found.st_mtime_ns // _NANOSECONDS_PER_MS, etag)
+    is_file = stat.S_ISREG(found.st_mode)
+    return FileStatus(path, found.st_size, found.st_mtime_ns // _NANOSECONDS_PER_MS, etag, is_file)

@@ -71,7 +71,7 @@ class ConditionalLogStore(LogStore):
             problem: Exception
             refused: StorageError | None = None
             try:
-                self.storage.create(path, data)
+                self._create(path, data)
                 return
             except FileExistsError as error:
                 if self.storage.creates_exactly:
@@ -96,6 +96,10 @@ class ConditionalLogStore(LogStore):
             COMMIT_UNCONFIRMED.log(table=self.storage.url, version=version, attempt=attempt + 1)
         raise uncertain_error(self.storage.url, version, problem) from problem
 
+    def _create(self, path: str, data: bytes) -> None:
+        """The request itself; as of `Storage.create`."""
+        self.storage.create(path, data)
+
     def _is_ours(self, path: str, data: bytes) -> bool | None:
         """Whether the commit is there with these bytes; None if it cannot be read now.
 
@@ -105,7 +109,7 @@ class ConditionalLogStore(LogStore):
             It is there with other bytes.
         """
         try:
-            found = self.storage.read(path)
+            found = self.storage.read_whole(path)
         except FileNotFoundError:
             return False
         except StorageError:

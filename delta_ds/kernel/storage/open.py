@@ -32,8 +32,8 @@ def open_storage(
         other that fsspec knows. `~` is not expanded.
     storage_options
         What the fsspec filesystem takes, by its own names or by those of Hadoop, delta-rs and the clouds' tools;
-        names that are not known are refused. Of no meaning to a local table. Those of `store_options` are this
-        package's own and choose how commits are published.
+        names that are not known are refused. Of no meaning to a local table, which refuses only what no store knows.
+        Those of `store_options` are this package's own and choose how commits are published.
 
     Raises
     ------
@@ -127,7 +127,9 @@ def log_store_for(storage: Storage) -> LogStore:
             return DynamoDBLogStore(storage)
     storage.check_create()
     if storage.address.scheme == "s3":
+        from delta_ds.kernel.storage.s3_log_store import S3LogStore
         from delta_ds.kernel.storage.store_probe import check_endpoint
 
         check_endpoint(storage)
+        return S3LogStore(storage)
     return ConditionalLogStore(storage)

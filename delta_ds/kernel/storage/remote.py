@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import posixpath
 import re
@@ -10,17 +11,17 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
-from urllib.parse import unquote
 
 from delta_ds.events.storage import UNSAFE_COMMITS
 from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UncertainWriteError
 from delta_ds.kernel.storage import clients, conditional_put, remote_listing, remote_output, store_errors
 from delta_ds.kernel.storage.backoff import pause
-from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.remote_input import RemoteInput
 from delta_ds.kernel.storage.remote_output import RemoteOutput
-from delta_ds.kernel.storage.store_options import allows_unsafe_commits, redact
+from delta_ds.kernel.storage.store_options import allows_unsafe_commits
+from delta_ds.kernel.storage.store_secrets import hidden
 from delta_ds.kernel.storage.uri import Address, has_scheme
 from delta_ds.kernel.storage.write_errors import NOT_REFERENCED, NOTHING_WRITTEN
 
@@ -110,8 +111,27 @@ class RemoteStorage(Storage):
         return _in_parallel(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
+        return self._input(path, self._open(path))
+
+    def open_known(self, path: str) -> OpenedFile:
+        stream = self._open(path)
+        details = getattr(stream, "details", None)
+        if not isinstance(details, Mapping):
+            stream.close()
+            return super().open_known(path)
+        known = self._file_status(path, details)
+        # Requests of the client of S3 ask for the object that was opened; those of others do not.
+        asks_for_it = any("IfMatch" in getattr(stream, name, ()) for name in ("read_kw", "req_kw"))
+        return OpenedFile(self._input(path, stream), known, lambda: asks_for_it or self.is_still(known))
+
+    def _open(self, path: str) -> Any:
         with self._errors(path):
             stream = self._fs.open(self._locate(path), "rb")
+            if self.address.scheme == "memory":  # where all readers of a file share its position
+                return io.BytesIO(stream.getvalue())
+            return stream
+
+    def _input(self, path: str, stream: Any) -> BinaryIO:
         return cast(BinaryIO, RemoteInput(stream, lambda: self._errors(path)))
 
     def status(self, path: str) -> FileStatus:
@@ -152,22 +172,26 @@ class RemoteStorage(Storage):
         """Raise what an error of a conditional put comes to; return if it is to be asked again."""
         meaning = conditional_put.meaning_of_error(error)
         if meaning == "exists":
-            raise FileExistsError(f"{self.describe(path)} exists already") from None
+            store_errors.raise_alone(FileExistsError(f"{self.describe(path)} exists already"))
         refused = meaning == "refused" or (meaning == "busy" and last)
         explained = self._explained(path, "write", error, NOTHING_WRITTEN) if refused else None
         if meaning in ("unknown", "refused"):
             self._forget_client()
+        if explained is not None and conditional_put.is_not_offered(error):
+            raise conditional_put.NotOfferedError(explained.text, parameters=explained.parameters) from None
         if explained is not None:
-            raise explained from None
+            store_errors.raise_alone(explained)
         if meaning == "conflict" and last:
             # Perhaps with a request of this very client, which it took for lost.
-            raise UncertainWriteError(
-                f"cannot write {self.describe(path)}: the store answered {_PATIENCE} times that another request on "
-                "it is under way; it may or may not be there",
-                parameters={"path": path},
-            ) from None
+            store_errors.raise_alone(
+                UncertainWriteError(
+                    f"cannot write {self.describe(path)}: the store answered {_PATIENCE} times that another request on "
+                    "it is under way; it may or may not be there",
+                    parameters={"path": path},
+                )
+            )
         if meaning == "unknown":
-            raise self._no_answer(path, error) from None
+            store_errors.raise_alone(self._no_answer(path, error))
 
     def _create_unsafely(self, path: str, data: bytes) -> None:
         if self.exists(path):
@@ -231,7 +255,7 @@ class RemoteStorage(Storage):
         try:
             yield
         except Exception as error:
-            raise self._no_answer(path, error) from None
+            store_errors.raise_alone(self._no_answer(path, error))
 
     def _no_answer(self, path: str, error: Exception) -> UncertainWriteError:
         return UncertainWriteError(
@@ -309,31 +333,36 @@ class RemoteStorage(Storage):
     def _errors(self, path: str, verb: str = "read", outcome: str = "") -> Iterator[None]:
         """Map what the stores raise, each in its own way, and keep secrets out of the text.
 
-        The original error is cut off (`from None`): its text may hold what ours does not.
+        The original error is cut off: its text may hold what ours does not.
         """
         try:
             yield
         except DeltaError:
             raise
         except Exception as error:
-            misnamed = _MISNAMED.search(str(error)) if isinstance(error, TypeError) else None
-            if misnamed:  # inside options such as `client_kwargs`, which go on to other packages
-                raise InvalidOptionError(
-                    f"the store of {self.url} takes no option {misnamed[1]!r}: {self._redacted(error)}",
-                    parameters={"option": misnamed[1]},
-                ) from None
-            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            if missing and verb != "write" and store_errors.problem_of(error) is None:
-                raise FileNotFoundError(f"{self.describe(path)} does not exist") from None
-            explained = self._explained(path, verb, error, outcome)
-            if not isinstance(error, FileExistsError):
-                self._forget_client()
-            raise explained from None
+            store_errors.raise_alone(self._mapped(path, verb, error, outcome))
+
+    def _mapped(self, path: str, verb: str, error: Exception, outcome: str) -> Exception:
+        misnamed = _MISNAMED.search(str(error)) if isinstance(error, TypeError) else None
+        if misnamed:  # inside options such as `client_kwargs`, which go on to other packages
+            return InvalidOptionError(
+                f"the store of {self.url} takes no option {misnamed[1]!r}: {self._redacted(error)}",
+                parameters={"option": misnamed[1]},
+            )
+        missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        if missing and verb != "write" and store_errors.problem_of(error) is None:
+            return FileNotFoundError(f"{self.describe(path)} does not exist")
+        explained = self._explained(path, verb, error, outcome)
+        if not isinstance(error, FileExistsError):
+            self._forget_client()
+        return explained
 
     def _explained(self, path: str, verb: str, error: Exception, outcome: str = "") -> StorageError:
         """The error of a store, with its cause and what to do where that is known."""
         problem = store_errors.problem_of(error)
         client = self._opened[1] if self._opened is not None else None
+        if problem is None and client is not None and store_errors.is_bare_refusal(error):
+            problem = store_errors.asked_again(self.address.scheme, client, self._locate(""))
         if problem is None:
             text = f"cannot {verb} {self.describe(path)}: {self._redacted(error)}"
             return StorageError(f"{text}; {outcome}" if outcome else text, parameters={"path": path})
@@ -350,11 +379,10 @@ class RemoteStorage(Storage):
 
     def _redacted(self, error: Exception) -> str:
         # In one line: some clients put the whole answer into their errors.
-        text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-        return self._hidden(text)
+        return " ".join(self._hidden(f"{type(error).__name__}: {error}").split()).removesuffix(":")
 
     def _hidden(self, text: str) -> str:
-        return redact(text, self.options, *_userinfo_parts(self.address))
+        return hidden(text, self.address, self.options)
 
 
 def _in_parallel(function: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
@@ -375,8 +403,3 @@ def _milliseconds(timestamp: Any) -> int:
         aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
         return round(aware.timestamp() * 1000)
     return round(float(timestamp) * 1000)
-
-
-def _userinfo_parts(address: Address) -> list[str]:
-    user, _, password = address.userinfo.partition(":")
-    return [p for p in (address.userinfo, password, unquote(password), user if not password else "") if p]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.events.transactions import ORPHAN_FILES_LEFT, STAGED_FILES_KEPT
 from delta_ds.exceptions import DeltaError, UncertainWriteError
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import STAGED_FILES, Owned
 
 if TYPE_CHECKING:
     from delta_ds.kernel.storage.filesystem import Storage
@@ -108,11 +110,14 @@ class StagedFiles(Staging):
         The table's.
     paths
         See `add`.
+    owned
+        What kind of files they are.
     """
 
-    def __init__(self, storage: Storage, paths: Iterable[str] = ()) -> None:
+    def __init__(self, storage: Storage, paths: Iterable[str] = (), owned: Owned = STAGED_FILES) -> None:
         super().__init__(storage.url)
         self._storage = storage
+        self._owned = owned
         self._paths: list[str] = []
         self.add(paths)
 
@@ -131,19 +136,25 @@ class StagedFiles(Staging):
     def discard(self) -> None:
         paths = self._paths
         super().discard()
-        discard(self._storage, paths)
+        discard(self._storage, paths, self._owned)
 
 
-def discard(storage: Storage, paths: Sequence[str]) -> None:
+def discard(storage: Storage, paths: Sequence[str], owned: Owned = STAGED_FILES) -> None:
     """Delete files that no version names; what cannot be deleted is logged, and left to VACUUM.
 
     Parameters
     ----------
     paths
         As in actions, URI-encoded.
+    owned
+        What kind of files they are.
     """
+
+    def delete() -> None:
+        deleter.delete(storage, owned, [storage.resolve(path) for path in dict.fromkeys(paths)])
+
     if paths:
-        quietly(lambda: storage.delete([storage.resolve(path) for path in dict.fromkeys(paths)]), storage.url)
+        quietly(delete, storage.url)
 
 
 def quietly(deletion: Callable[[], None], table: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.conditions.storage import (
@@ -49,6 +49,7 @@ _CODES: dict[str, Condition] = {
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"), WRONG_REGION
     ),
 }  # fmt: skip
+_SAYS_LESS_THAN_TEXT = frozenset({"AuthorizationFailure", "AuthenticationFailed"})
 # What clients raise before they ask, by the names of their classes.
 _TYPES: dict[str, Condition] = {
     **dict.fromkeys(
@@ -70,9 +71,9 @@ _TYPES: dict[str, Condition] = {
 }  # fmt: skip
 # Parts of texts, where neither code nor class says it.
 _TEXTS: tuple[tuple[str, Condition], ...] = (
+    ("Signature not valid in the specified time frame", CREDENTIALS_EXPIRED),
     ("Server failed to authenticate the request", INVALID_CREDENTIALS),
     ("Signature did not match", INVALID_CREDENTIALS),
-    ("Signature not valid in the specified time frame", CREDENTIALS_EXPIRED),
     ("HTTP request to an HTTPS server", TLS_FAILED),
     ("plain HTTP request was sent to HTTPS port", TLS_FAILED),
     ("Anonymous caller does not have", NO_CREDENTIALS),
@@ -81,6 +82,8 @@ _TEXTS: tuple[tuple[str, Condition], ...] = (
     ("AADSTS", INVALID_CREDENTIALS),
 )
 _STATUSES: dict[int, Condition] = {401: INVALID_CREDENTIALS, 403: ACCESS_DENIED, 301: WRONG_REGION}
+# S3 answers so to requests that it refuses, those with an expired token among them; an answer to HEAD says no more.
+_REFUSED = 400
 
 _HOW = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or fs.s3a.access.key and fs.s3a.secret.key",
@@ -146,13 +149,23 @@ class Problem:
             store=hide(store) or f"the store of {address.scheme}://{address.authority}",
             how=_HOW.get(address.scheme, "options of the store"),
             advice=_OTHER_SCHEME if mismatch else _NOT_TRUSTED,
-            reason=hide(self.reason),
+            # Cut after that: a part of a secret would not be known again.
+            reason=hide(self.reason)[:_LONGEST_REASON],
         )
         if not outcome:
             return found
         return StorageError(
             f"{found.text}; {outcome}", condition=found.condition, parameters=found.parameters
         )
+
+
+def raise_alone(error: Exception) -> NoReturn:
+    """Raise an error that leads to no other: what it was made of may hold what its own text does not."""
+    try:
+        raise error from None
+    finally:
+        # `from None` only keeps it from being printed.
+        error.__context__ = None
 
 
 def problem_of(error: BaseException) -> Problem | None:
@@ -162,8 +175,13 @@ def problem_of(error: BaseException) -> Problem | None:
         for part in parts:
             condition = look(part)
             if condition is not None:
-                return Problem(condition, one_line(part)[:_LONGEST_REASON], plain=look is _by_status)
+                return Problem(condition, one_line(part), plain=look is _by_status)
     return None
+
+
+def is_bare_refusal(error: BaseException) -> bool:
+    """Whether a store has refused a request in an answer without a body, which does not say why."""
+    return problem_of(error) is None and any(_status(part) == _REFUSED for part in _chain(error))
 
 
 def one_line(error: BaseException) -> str:
@@ -249,8 +267,8 @@ def _by_code(error: BaseException) -> Condition | None:
         else getattr(error, "error_code", None)
     )
     text = str(getattr(code, "value", code))
-    # Azurite says of wrong keys what Azure says of missing permissions.
-    return None if text == "AuthorizationFailure" and _by_text(error) else _CODES.get(text)
+    # Azurite says of wrong keys what Azure says of missing permissions, and Azure of old signatures what of wrong keys.
+    return None if text in _SAYS_LESS_THAN_TEXT and _by_text(error) else _CODES.get(text)
 
 
 def _by_class(error: BaseException) -> Condition | None:
@@ -270,6 +288,11 @@ def _by_text(error: BaseException) -> Condition | None:
 
 
 def _by_status(error: BaseException) -> Condition | None:
+    status = _status(error)
+    return None if status is None else _STATUSES.get(status)
+
+
+def _status(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     status: Any
     if isinstance(response, dict):
@@ -278,4 +301,4 @@ def _by_status(error: BaseException) -> Condition | None:
         status = getattr(error, "status_code", None) or getattr(error, "code", None)
     if isinstance(error, OSError) and str(error).startswith("Forbidden"):  # as gcsfs has it
         status = 403
-    return _STATUSES.get(status) if isinstance(status, int) else None
+    return status if isinstance(status, int) else None

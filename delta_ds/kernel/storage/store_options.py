@@ -5,7 +5,7 @@ Options (keys, tokens, endpoints) are pickled to executors, but kept out of `rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from delta_ds.exceptions import InvalidOptionError
@@ -127,7 +127,6 @@ def flag(options: Mapping[str, Any], name: str) -> bool:
 # --- options that are never shown
 
 _SHOWN = "***"
-_SHORTEST_SECRET = 3  # replacing shorter texts would garble a message and hide nothing
 
 # Values a message may need in order to be understood; everything else counts as secret.
 _HARMLESS = frozenset(
@@ -143,7 +142,7 @@ _HARMLESS = frozenset(
 
 
 class SecretOptions(dict[str, Any]):
-    """A dict whose `repr` and `str` name the keys only."""
+    """A dictionary whose values are never part of a text: `repr` and `str` name the keys only."""
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{key!r}: {_SHOWN!r}" for key in self) + "}"
@@ -153,18 +152,17 @@ class SecretOptions(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return SecretOptions, (dict(self),)
 
+    def copy(self) -> SecretOptions:
+        """Another one with the same options."""
+        return SecretOptions(self)
 
-def redact(text: str, options: Mapping[str, Any], *more: str) -> str:
-    """Replace every secret value of the options, and each of `more`, in a text by `***`."""
-    secrets = {s for s in (*_secrets(options), *more) if len(s) >= _SHORTEST_SECRET}
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, _SHOWN)
-    return text
+    def __or__(self, other: Any) -> Any:
+        return SecretOptions({**self, **other}) if isinstance(other, Mapping) else NotImplemented
+
+    def __ror__(self, other: Any) -> Any:
+        return SecretOptions({**other, **self}) if isinstance(other, Mapping) else NotImplemented
 
 
-def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in options.items():
-        if isinstance(value, Mapping):
-            yield from _secrets(value)
-        elif isinstance(value, str) and key.lower() not in _HARMLESS:
-            yield value
+def is_harmless(name: str) -> bool:
+    """Whether the value of a storage option may be shown."""
+    return name.lower() in _HARMLESS

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 from delta_ds.events.storage import PROBE_LEFT_BEHIND
 from delta_ds.exceptions import StorageError, UncertainWriteError
+from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.backoff import pause
+from delta_ds.kernel.storage.deleter import PROBES
 from delta_ds.kernel.storage.filesystem import Storage
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
@@ -91,6 +93,6 @@ def _is_amazon(endpoint: str) -> bool:
 def _forget(storage: Storage, probe: str) -> None:
     """Delete the object; who may not delete may commit all the same."""
     try:
-        storage.delete([probe])
+        deleter.delete(storage, PROBES, [probe])
     except StorageError as error:
         PROBE_LEFT_BEHIND.log(path=storage.describe(probe), reason=error)

@@ -15,12 +15,29 @@ from delta_ds.records import dataclass, field, replace
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _CHAINED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::.*:/")
+# A login whose password holds a slash that was not encoded, so that it seems to end before it; a port is none.
+_CUT_LOGIN = re.compile(r"/*(?!\[)[^/@:]*:(?!\d*(?:/|$))[^@]*@", re.DOTALL)
+# Parameters that give rights to whoever has them.
+_SIGNED = re.compile(
+    r"[?#&;](?:sig|signature|[\w.-]*(?:token|secret|password)|x-(?:amz|goog)-\w+|awsaccesskeyid|googleaccessid"
+    r"|delegation)=",
+    re.IGNORECASE,
+)
 
 # Spellings of one and the same store, as Hadoop and the clouds' own tools write them.
 _SAME_STORE = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "az": "abfs",
     "azure": "abfs",
 }  # fmt: skip
+
+# Of these nothing but a path is taken.
+_WITHOUT_LOGIN = ("file", "memory")
+# How a store takes what people put behind a `?`.
+_SIGNATURES = {
+    "abfs": "azure_storage_sas_token, or fs.azure.sas.fixed.token",
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or google_bearer_token",
+}
 
 # Stores that open any bucket with the same credentials; on the others the authority must be the same.
 _ANY_AUTHORITY = frozenset({"file", "memory", "s3", "gs"})
@@ -42,6 +59,8 @@ class Address:
         `user:password` of the URL, never shown.
     spelling
         The scheme as it was written, for addresses that other engines read; empty where none was.
+    parameters
+        What followed a `?` of `http` and `https`, never shown; no store takes it.
     """
 
     scheme: str
@@ -49,6 +68,7 @@ class Address:
     path: str
     userinfo: str = field(default="", repr=False)
     spelling: str = field(default="", repr=False, compare=False)
+    parameters: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.scheme == "file":
@@ -91,7 +111,8 @@ def parse_address(text: str) -> Address:
     Raises
     ------
     StorageError
-        An empty path, a chained URL, or a `file:` URL of another host.
+        An empty path, a chained URL, or a `file:` URL of another host; an address with a signature, or with a login
+        that does not end where it should.
     """
     if not text.strip():
         raise StorageError("the path of the table is empty; give a folder or a URL such as s3://bucket/table")
@@ -101,6 +122,7 @@ def parse_address(text: str) -> Address:
     if match is None:
         if _CHAINED.match(text):
             raise StorageError(f"chained URLs are not supported: {text.partition('::')[0]}::...")
+        _check_path(text)
         return Address("file", "", _tidy(text))
     scheme = _SAME_STORE.get(match[1].lower(), match[1].lower())
     rest = text[match.end() :]
@@ -108,7 +130,53 @@ def parse_address(text: str) -> Address:
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         path = slash + path
+    _check_secrets(scheme, authority, path)
     return replace(_address(scheme, authority, _tidy(path)), spelling=match[1].lower())
+
+
+def _check_path(text: str) -> None:
+    """Refuse an address behind something else, such as a blank, that would count as a path and be shown."""
+    if "@" in text and ":/" in text:
+        from delta_ds.redaction import safe_addresses
+
+        shown = safe_addresses(text)
+        if shown != text:
+            raise StorageError(
+                f"the path {shown!r} holds an address with a login, and is none itself: correct it"
+            )
+
+
+def _check_secrets(scheme: str, authority: str, path: str) -> None:
+    """Refuse secrets in an address that would count as a part of a name, and be shown as such.
+
+    Raises
+    ------
+    StorageError
+        There is one.
+    """
+    if scheme in _WITHOUT_LOGIN and not authority:
+        return
+    if "@" not in authority and _CUT_LOGIN.match(authority + path):
+        from delta_ds.conditions.storage import LOGIN_IN_ADDRESS
+
+        raise LOGIN_IN_ADDRESS(address=f"{scheme}://***")
+    if scheme not in (*_WITHOUT_LOGIN, "http", "https") and _SIGNED.search(authority + path):
+        from delta_ds.conditions.storage import SECRET_IN_ADDRESS
+
+        named, in_path = (re.split(r"[?#&;]", part, maxsplit=1)[0] for part in (authority, path))
+        shown = _address(scheme, named, in_path if named == authority else "")
+        raise SECRET_IN_ADDRESS(address=shown, how=_SIGNATURES.get(scheme, "options of the store"))
+
+
+def without_parameters(address: str) -> str:
+    """An address without a login and without what follows `?` or `#`.
+
+    >>> without_parameters("https://user:pass@account.blob.core.windows.net/?sv=1&sig=abc")
+    'https://account.blob.core.windows.net/'
+    """
+    head, scheme, rest = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("://")
+    authority, slash, path = rest.partition("/")
+    return head + scheme + _host(authority) + slash + path
 
 
 def _address(scheme: str, authority: str, path: str) -> Address:
@@ -124,9 +192,10 @@ def _address(scheme: str, authority: str, path: str) -> Address:
         container, at, account = authority.rpartition("@")
         return Address(scheme, container.partition(":")[0] + at + account, path)
     userinfo, _, host = authority.rpartition("@")
+    parameters = ""
     if scheme in ("http", "https"):
-        path = path.partition("?")[0]
-    return Address(scheme, host, path, userinfo)
+        path, _, parameters = path.partition("?")
+    return Address(scheme, host, path, userinfo, parameters=parameters)
 
 
 def _host(authority: str) -> str:
@@ -179,7 +248,7 @@ def resolve(table: Address, log_path: str) -> str:
         A relative path that leaves the table by `..`, or an address the table's filesystem cannot open.
     """
     if has_scheme(log_path):
-        target = parse_address(log_path)
+        target = _address_in_log(table, log_path)
         target = replace(target, path=decode(target.path) if target.path else "")
     elif log_path.startswith("/"):
         target = Address(table.scheme, table.authority, decode(log_path))
@@ -196,6 +265,29 @@ def resolve(table: Address, log_path: str) -> str:
         target = replace(target, authority=table.authority)
     below = table.relative(target)
     return str(target) if below is None else unambiguous(below)
+
+
+def _address_in_log(table: Address, log_path: str) -> Address:
+    try:
+        return parse_address(log_path)
+    except StorageError as error:
+        raise StorageError(
+            f"table {table}: of a path in its log: {error.text}",
+            condition=error.condition,
+            parameters={**error.parameters, "table": str(table)},
+        ) from None
+
+
+def without_login(table: Address, log_path: str) -> str:
+    """An absolute `path` of an action as another log may have it: without the login that its writer put in.
+
+    Raises
+    ------
+    StorageError
+        It has a signature, without which it would name the file no more.
+    """
+    login = _address_in_log(table, log_path).userinfo
+    return log_path.replace(f"{login}@", "", 1) if login else log_path
 
 
 def _relative(table: Address, log_path: str, decoded: str) -> str:

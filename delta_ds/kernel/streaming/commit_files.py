@@ -131,7 +131,9 @@ class ChangedRows:
     def _sorted_out(self, commit: StreamedCommit) -> tuple[StreamedCommit, CommitChanges, Units]:
         if self._last is None or self._last[0] is not commit:
             time = commit_time(commit)
-            changes = CommitChanges.of(self._storage, commit.version, time, commit.actions, commit.info)
+            changes = CommitChanges.of(
+                self._storage, commit.version, time, commit.actions, commit.info, commit.metadata
+            )
             both = self._netted and bool(len(changes.adds)) and bool(len(changes.removes))
             self._last = commit, changes, Units(changes.sizes, whole=changes.inseparable, together=both)
         return self._last

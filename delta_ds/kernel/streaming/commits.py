@@ -13,6 +13,7 @@ from delta_ds.conditions.commands import MISSING_COMMITS_UNEXPECTED_VERSION
 from delta_ds.events.streaming import STREAM_DATA_LOSS
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import CommitInfo, Metadata, Protocol
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.changes.commit import file_sizes
 from delta_ds.kernel.log.commit import Commit, parse_each, read_commits
 from delta_ds.kernel.log.file_actions import actions_schema, file_action_fields
@@ -220,10 +221,9 @@ def _check_single(commit: Commit) -> None:
 def live_columns(actions: pa.ChunkedArray, partition_columns: Sequence[str]) -> pa.Table:
     """Structs of file actions as the columns of live files."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = [field.name for field in file_action_fields(partition_columns, stats=False)]
-    return pa.table({name: pc.struct_field(actions, name) for name in names})
+    return pa.table({name: field_of(actions, name) for name in names})
 
 
 def data_changing(actions: pa.ChunkedArray, *, default: bool) -> pa.ChunkedArray:

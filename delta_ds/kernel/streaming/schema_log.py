@@ -26,6 +26,12 @@ from delta_ds.kernel.actions import Metadata, Protocol
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.options.stream_read import ALWAYS, StreamReadOptions
 from delta_ds.kernel.schema.types import parse_schema, schema_to_json
+from delta_ds.kernel.schema.version_changes import (
+    MappedChanges,
+    incompatibility,
+    schema_changes,
+    with_physical_names,
+)
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.store_options import without_coordinator
@@ -33,12 +39,6 @@ from delta_ds.kernel.streaming.read_snapshot import (
     delta_properties,
     partition_schema,
     without_writers_notes,
-)
-from delta_ds.kernel.streaming.schema_changes import (
-    MappedChanges,
-    incompatibility,
-    schema_changes,
-    with_physical_names,
 )
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, replace

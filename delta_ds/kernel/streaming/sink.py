@@ -14,11 +14,14 @@ from typing import Any
 from delta_ds.events.streaming import BATCH_IS_THERE, BATCH_NOT_READ_BACK
 from delta_ds.exceptions import MetadataChangedException, StorageError
 from delta_ds.kernel.actions import Action
-from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError, read_single_actions
+from delta_ds.kernel.log.checkpoint import read_single_actions
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.commit import read_commits
+from delta_ds.kernel.log.segment import LogFileGoneError, LogSegment
 from delta_ds.kernel.operations import STREAMING_UPDATE
 from delta_ds.kernel.options.stream_write import COMPLETE, check_mode
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.staging import Outcome, StagedFiles
 from delta_ds.kernel.transaction.transaction import Transaction
@@ -115,7 +118,7 @@ def _outcome(plan: WritePlan, snapshot: Snapshot, staged: StagedFiles) -> Outcom
     # They were written after the plan was made.
     since = [relative_commit_path(version) for version in range(plan.read_version + 1, snapshot.version + 1)]
     try:
-        named = any(staged.is_named_in(data) for data in plan.storage.read_many(since))
+        named = any(staged.is_named_in(plan.storage.read_whole(path)) for path in since)
     except (FileNotFoundError, StorageError) as error:
         BATCH_NOT_READ_BACK.log(table=plan.storage.url, reason=error)
         return Outcome.UNKNOWN
@@ -178,7 +181,14 @@ def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
     Reads the commits after the checkpoint, newest first, up to the one that says so; else the transactions of the
     checkpoint.
     """
-    storage, segment = snapshot.storage, snapshot.segment
+    try:
+        return _last_batch_in(snapshot.storage, snapshot.segment, query_id)
+    except (UnreadableCheckpointError, LogFileGoneError):
+        # The snapshot knows how to do without it.
+        return snapshot.txns.get(query_id)
+
+
+def _last_batch_in(storage: Storage, segment: LogSegment, query_id: str) -> int | None:
     for end in range(len(segment.commits), 0, -_COMMITS):
         files = segment.commits[max(0, end - _COMMITS) : end]
         for commit in reversed(read_commits(storage, files)):
@@ -187,13 +197,8 @@ def last_batch(snapshot: Snapshot, query_id: str) -> int | None:
                 return found
     if segment.checkpoint is None:
         return None
-    try:
-        return max(
-            _batches(read_single_actions(storage, segment.checkpoint, ("txn",)), query_id), default=None
-        )
-    except UnreadableCheckpointError:
-        # The snapshot knows how to do without it.
-        return snapshot.txns.get(query_id)
+    transactions = read_single_actions(storage, segment.checkpoint, ("txn",))
+    return max(_batches(transactions, query_id), default=None)
 
 
 def _batches(actions: Iterable[Action], query_id: str) -> Iterator[int]:

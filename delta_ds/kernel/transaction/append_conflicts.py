@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.events.transactions import CONFLICT_CHECK_WIDENED
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.expressions.tree import Call, Expression, columns, conjunction
+from delta_ds.kernel.expressions.tree import Call, Expression, columns, conjunction, fold
 from delta_ds.kernel.transaction.reads import PartitionValues, ReadPredicate, Reads
 
 if TYPE_CHECKING:
@@ -117,11 +117,15 @@ def is_widened(part: Expression) -> bool:
     """
     from delta_ds.kernel.expressions.evaluate import can_evaluate
 
-    if isinstance(part, Call) and part.name == "or":
-        return any(is_widened(arg) for arg in part.args)
-    if isinstance(part, Call) and part.name == "and":
-        return all(is_widened(arg) for arg in part.args)
-    return not can_evaluate(part)
+    def below(node: Expression) -> tuple[Expression, ...]:
+        return node.args if isinstance(node, Call) and node.name in ("and", "or") else ()
+
+    def combine(node: Expression, widened: list[bool]) -> bool:
+        if not widened:
+            return not can_evaluate(node)
+        return any(widened) if isinstance(node, Call) and node.name == "or" else all(widened)
+
+    return fold(part, combine, below)
 
 
 def _first_in(files: LiveFiles, partitions: Sequence[PartitionValues], snapshot: Snapshot) -> int | None:

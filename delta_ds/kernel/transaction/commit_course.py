@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.exceptions import DeltaError
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.actions import counted_rows
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import CommitReport
 
@@ -105,10 +105,10 @@ def _rows(bodies: Sequence[Any]) -> int | None:
     """The rows of files as their statistics count them, without deleted ones; None where one does not."""
     total = 0
     for body in bodies:
-        text = body.get("stats")
-        count = parse_json(text).get("numRecords") if text else None
-        if count is None:
-            return None
+        count = counted_rows(body.get("stats"))
         vector = body.get("deletionVector")
-        total += int(count) - (int(vector["cardinality"]) if vector else 0)
+        deleted = vector.get("cardinality") if vector else 0
+        if count is None or deleted is None:
+            return None
+        total += count - deleted
     return total

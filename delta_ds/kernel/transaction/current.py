@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from delta_ds.events.storage import COMMIT_REPLACED
 from delta_ds.exceptions import LogError, NotADeltaTableError
 from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol
 from delta_ds.kernel.log.commit import full_name, read_commits
@@ -96,6 +97,7 @@ class Current:
             return None
         last_commit = listing.commits.get(known.version)
         if last_commit is None or last_commit.status != known.segment.last_commit.status:
+            self._tell_replaced(known.segment.last_commit, last_commit)
             return None
         ahead = listing.latest - known.version
         if not ahead:
@@ -110,6 +112,12 @@ class Current:
         except LogError:
             return None  # opening from scratch names what is wrong
         return _advance(known, listing, newer, found)
+
+    def _tell_replaced(self, before: LogFile, now: LogFile | None) -> None:
+        """Say that a commit is another file now; on local disks its tag changes with its permissions, too."""
+        tags = (before.status.etag, now.status.etag if now is not None else None)
+        if self._storage.address.scheme != "file" and None not in tags and tags[0] != tags[1]:
+            COMMIT_REPLACED.log(table=self._storage.url, version=before.version)
 
     def _read(self, files: Sequence[LogFile]) -> FoundActions:
         own = self._own

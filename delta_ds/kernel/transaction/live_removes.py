@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.actions import RemoveFile
-from delta_ds.kernel.arrow_buffers import texts
+from delta_ds.kernel.arrow_buffers import field_of, texts
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -119,14 +119,13 @@ def _quoted(values: pa.Array) -> pa.Array:
 
 def _partition_texts(batch: pa.RecordBatch, name: str) -> pa.Array:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if "partitionValues" not in batch.schema.names:
         return _repeated("null", len(batch))
     values = batch["partitionValues"]
     if values.type.get_field_index(name) < 0:
         return _repeated("null", len(batch))
-    found = pc.struct_field(values, name).cast(pa.string())
+    found = field_of(values, name).cast(pa.string())
     return _quoted(found).fill_null(_text("null"))
 
 
@@ -142,7 +141,7 @@ def _vectors(values: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     def member(name: str) -> pa.Array:
-        return pc.struct_field(values, name).cast(pa.string())
+        return field_of(values, name).cast(pa.string())
 
     offset = pc.binary_join_element_wise(_text(',"offset":'), member("offset"), _text(""))
     return pc.binary_join_element_wise(

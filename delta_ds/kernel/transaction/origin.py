@@ -17,10 +17,9 @@ from typing import Any
 
 from delta_ds.kernel.environment import ORIGIN, USER_NAME
 from delta_ds.kernel.json_text import to_json
+from delta_ds.kernel.options.session_facts import ORIGIN as CARRIED
 from delta_ds.records import dataclass, field, replace
-
-# Under this name it travels with the settings of a session to processes without one.
-ORIGIN_KEY = "spark.pydelta.origin"
+from delta_ds.redaction import safe_addresses
 
 _LONGEST = 1000
 _OFF = ("off", "false", "no", "0")
@@ -99,11 +98,11 @@ def from_text(text: str) -> Origin:
 
 
 def _cut(text: str | None) -> str | None:
-    return text[:_LONGEST] if text else None
+    return safe_addresses(text)[:_LONGEST] if text else None
 
 
 def _all_cut(values: Mapping[str, str]) -> dict[str, str] | None:
-    return {name: text[:_LONGEST] for name, text in values.items() if text} or None
+    return {name: safe_addresses(text)[:_LONGEST] for name, text in values.items() if text} or None
 
 
 # --- which one holds
@@ -130,7 +129,7 @@ def given(origin: Callable[[], Origin]) -> Iterator[None]:
 @contextmanager
 def carried(settings: Mapping[str, str]) -> Iterator[None]:
     """Commits within the block are of the origin that travels with a session's settings, where one does."""
-    text = settings.get(ORIGIN_KEY)
+    text = settings.get(CARRIED)
     if text is None:
         yield
         return

@@ -18,7 +18,7 @@ from delta_ds.kernel.actions import Action, DomainMetadata
 from delta_ds.kernel.data.write.checkpoint_columns import CheckpointColumns, typed_columns
 from delta_ds.kernel.iceberg_compatibility import writes_metadata
 from delta_ds.kernel.log import checksum
-from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_write import writer
 from delta_ds.kernel.log.checkpoint_write.writer import CheckpointInfo
 from delta_ds.kernel.log.checksum import EMPTY, Summary

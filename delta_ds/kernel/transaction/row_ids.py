@@ -12,9 +12,8 @@ from delta_ds.conditions.transaction import (
     ROW_ID_ASSIGNMENT_WITHOUT_STATS,
     ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL,
 )
-from delta_ds.kernel.actions import AddFile, RemoveFile, without
+from delta_ds.kernel.actions import AddFile, RemoveFile, counted_rows, without
 from delta_ds.kernel.features import ROW_TRACKING
-from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.properties import ROW_TRACKING_SUSPENDED
 from delta_ds.kernel.table_state import TableState
@@ -91,11 +90,8 @@ def num_records(add: AddFile, table: str) -> int:
     CommitFailedError
         The statistics do not say.
     """
-    try:
-        count = parse_json(add.get("stats") or "{}").get("numRecords")
-    except (ValueError, TypeError, AttributeError):
-        count = None
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+    count = counted_rows(add.get("stats"))
+    if count is None:
         raise ROW_ID_ASSIGNMENT_WITHOUT_STATS(path=add.get("path"), table=table)
     return count
 

@@ -19,6 +19,8 @@ from delta_ds.conditions.transaction import (
 )
 from delta_ds.kernel.actions import Action
 from delta_ds.kernel.data.write.paths import directory, list_written_files
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import MANIFESTS
 from delta_ds.kernel.storage.uri import has_scheme
 
 if TYPE_CHECKING:
@@ -51,20 +53,19 @@ def write_manifests(snapshot: Snapshot, partitions: Collection[str] | None = Non
     UnsupportedOperationError
         The table has column mapping, or files with deletion vectors, which a manifest cannot express.
     StorageError
-        The storage refused.
+        The storage refused, or a folder of the manifests is a link.
     """
     check_can_have_manifests(snapshot)
     wanted = _manifests(snapshot, partitions)
     storage = snapshot.storage
+    deleter.check_own(storage, MANIFESTS, wanted)
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         written = list(pool.map(lambda path: storage.write(path, wanted[path]), wanted))
     if partitions is None:
         there = {path for path, _, _ in list_written_files(storage, FOLDER)}
     else:
         there = {_path(folder) for folder in partitions}
-    stale = sorted(there - wanted.keys())
-    if stale:
-        storage.delete(stale)
+    deleter.delete(storage, MANIFESTS, sorted(there - wanted.keys()))
     return len(written)
 
 
@@ -156,21 +157,24 @@ def _partitions(snapshot: Snapshot, table: pa.Table) -> Iterator[tuple[str, pa.A
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from delta_ds.kernel.arrow_buffers import integers, texts
+    from delta_ds.kernel.arrow_buffers import field_of, integers, texts
 
     if not table.num_rows:
         return
     names = _names(snapshot)
     values = table["partitionValues"].combine_chunks()
-    columns = {stored: pc.struct_field(values, stored).cast(pa.string()) for _, stored in names}
-    # Null and the empty text are one partition.
-    columns = {name: pc.fill_null(column, texts([""])[0]) for name, column in columns.items()}
+    # By number: columns may have any name. Null and the empty text are one partition.
+    columns = {
+        str(number): pc.fill_null(field_of(values, stored).cast(pa.string()), texts([""])[0])
+        for number, (_, stored) in enumerate(names)
+    }
     rows = pa.table({**columns, "row": integers(np.arange(table.num_rows))})
     grouped = rows.group_by(list(columns)).aggregate([("row", "list")])
     lists = grouped["row_list"].combine_chunks()
     keys = grouped.select(list(columns)).to_pylist()
     for number, key in enumerate(keys):
-        yield directory((logical, key[stored]) for logical, stored in names), lists[number].values
+        parts = [(logical, key[str(place)]) for place, (logical, _) in enumerate(names)]
+        yield directory(parts), lists[number].values
 
 
 def _lines(snapshot: Snapshot, paths: pa.ChunkedArray) -> bytes:

@@ -5,7 +5,7 @@ Source: PROTOCOL.md, "Delta Log Entries", "Append-only Tables"; conflict-matrix 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.transaction import (
@@ -33,8 +33,7 @@ from delta_ds.kernel.properties import (
     APPEND_ONLY,
     SYMLINK_MANIFEST_ENABLED,
 )
-from delta_ds.kernel.schema.column_mapping import physical_name
-from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
+from delta_ds.kernel.schema.version_changes import schema_changes
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.feature_removal import removed_features
 from delta_ds.kernel.transaction.iceberg_check import check_iceberg
@@ -197,43 +196,23 @@ def _check_feed_over_mapping(pending: Pending) -> None:
     Source: delta-spark, `OptimisticTransaction.performCdcColumnMappingCheck`.
     """
     new, before = pending.new_metadata, pending.snapshot
-    if new is None or before is None or not (pending.adds or pending.removes or any(pending.live_removes)):
+    if new is None or before is None or pending.operation.takes_description:
         return
-    mode = pending.state.mapping_mode
-    if mode == "none" or not pending.state.enabled(features.CHANGE_DATA_FEED):
+    if not (pending.adds or pending.removes or any(pending.live_removes)):
+        return
+    if pending.state.mapping_mode == "none" or not pending.state.enabled(features.CHANGE_DATA_FEED):
         return
     if before.mapping_mode == "none":
         what = "turns column mapping on"
     else:
-        after = _physical_columns(new.schema, mode)
-        earlier = _physical_columns(before.schema, mode)
-        changed = [".".join(path) for name, path in earlier.items() if after.get(name) != path]
+        changes = schema_changes(before.schema, new.schema)
+        changed = (*changes.dropped, *(old for old, _ in changes.renamed))
         if not changed:
             return
         what = f"drops or renames columns ({', '.join(changed)})"
     raise BLOCK_COLUMN_MAPPING_AND_CDC_OPERATION(
         opName=pending.operation.name, table=pending.table, what=what
     )
-
-
-def _physical_columns(schema: StructType, mode: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The logical path of every field at every depth, by its physical path."""
-    return dict(_paths(schema, mode, (), ()))
-
-
-def _paths(
-    data_type: DataType, mode: str, stored: tuple[str, ...], path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    if isinstance(data_type, StructType):
-        for field in data_type:
-            inner = (*stored, physical_name(field, mode)), (*path, field.name)
-            yield inner
-            yield from _paths(field.type, mode, *inner)
-    elif isinstance(data_type, ArrayType):
-        yield from _paths(data_type.element, mode, (*stored, "element"), (*path, "element"))
-    elif isinstance(data_type, MapType):
-        yield from _paths(data_type.key, mode, (*stored, "key"), (*path, "key"))
-        yield from _paths(data_type.value, mode, (*stored, "value"), (*path, "value"))
 
 
 def _newly_has_manifests_over_vectors(before: Snapshot) -> bool:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from delta_ds.exceptions import CorruptLogFileError, VersionsNotContiguousError
 from delta_ds.kernel.actions import AddFile, DomainMetadata, RemoveFile
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.commit import Commit, parse_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import actions_schema
-from delta_ds.kernel.log.json_actions import iterate_actions
+from delta_ds.kernel.log.json_actions import iterate_bodies
 from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.paths import canonical_path, canonical_paths
 from delta_ds.kernel.log.segment import first_missing, list_log
@@ -97,7 +98,7 @@ class WinningCommit(Commit):
 
         add = self._files["add"].filter(pc.is_valid(self._files["add"]))
         fields = [field for field in add.type if field.name != "stats"]
-        table = pa.table({field.name: pc.struct_field(add, field.name) for field in fields})
+        table = pa.table({field.name: field_of(add, field.name) for field in fields})
         row = pa.chunked_array([pa.nulls(len(add), pa.int64())])
         return LiveFiles(self.storage, table, pc.struct_field(add, "stats"), row, None)
 
@@ -121,10 +122,8 @@ class WinningCommit(Commit):
 
     def file_actions(self) -> Iterator[tuple[str, str, AddFile | RemoveFile]]:
         """Its `add` and `remove` actions, one by one: name, canonical path and body."""
-        for _, action in iterate_actions(self.data, self.where):
-            for name, body in (("add", action.get("add")), ("remove", action.get("remove"))):
-                if isinstance(body, dict):
-                    yield name, canonical_path(str(body.get("path")), self.storage), body
+        for name, body in iterate_bodies(self.data, self.where, "add", "remove"):
+            yield name, canonical_path(body["path"], self.storage), cast("AddFile | RemoveFile", body)
 
 
 def parse_mark(configuration: str, where: str) -> int | None:

@@ -24,7 +24,7 @@ from delta_ds.conditions.unity import (
 )
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.storage.backoff import pause
-from delta_ds.kernel.storage.store_options import redact
+from delta_ds.kernel.storage.store_secrets import hidden
 from delta_ds.kernel.unity.http import Answer, NoAnswer, NotReached, Server
 from delta_ds.records import dataclass
 
@@ -32,6 +32,7 @@ _VERSIONS = "1.0"
 _ATTEMPTS = 4
 _BUSY = frozenset({429, 502, 503, 504})
 _PAGE = "50"
+_LONGEST_REASON = 1000
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 # Servers, users and catalogs that have answered what versions they speak.
 _settled: set[tuple[str, str, str]] = set()
@@ -198,13 +199,15 @@ class Api:
 
     def said(self, answer: Answer) -> str:
         """What a server says went wrong, without the token that it may repeat."""
-        return redact(answer.reason, {}, self._token) if self._token else answer.reason
+        return self._hidden(answer.reason)[:_LONGEST_REASON]
+
+    def _hidden(self, text: str) -> str:
+        return hidden(text, None, {}, self._token)
 
     def silence(self, error: Exception, verb: str, table: str) -> DeltaError:
         """The error where no answer came to what changes nothing."""
-        return COORDINATOR_UNAVAILABLE(
-            verb=verb, table=table, coordinator=self.describe(), reason=str(error) or type(error).__name__
-        )
+        reason = str(error) or type(error).__name__
+        return COORDINATOR_UNAVAILABLE(verb=verb, table=table, coordinator=self.describe(), reason=reason)
 
     def failure(self, answer: Answer, verb: str, table: str) -> DeltaError:
         """The error of an answer that is none of success."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from delta_ds.conditions.unity import UNITY_INVALID_ADDRESS
+from delta_ds.conditions.unity import UNITY_INVALID_ADDRESS, UNITY_INVALID_TOKEN
 from delta_ds.events.coordination import TOKEN_SENT_IN_CLEAR
+from delta_ds.kernel.storage.store_errors import raise_alone
+from delta_ds.kernel.storage.store_secrets import hidden
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ API = "/api/2.1/unity-catalog"
 CONNECT_S = 20.0
 ANSWER_S = 60.0  # for each piece of an answer
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# What may stand in a header; whatever else is refused, as the error of the client would show it.
+_TOKEN = re.compile(r"[\x21-\x7e]*(?: [\x21-\x7e]+)*")
 _told: set[str] = set()
 
 
@@ -55,10 +60,10 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """What went wrong, in the server's words."""
+        """What went wrong, in the server's words: they may hold secrets."""
         found = self.body.get("error")
         said = found.get("message") if isinstance(found, Mapping) else self.body.get("message")
-        text = str(said or " ".join(self.text.split())[:200])
+        text = str(said or " ".join(self.text.split()))
         return f"{self.status} {self.error or self.body.get('error_code') or ''}".strip() + f": {text}"
 
 
@@ -75,20 +80,22 @@ class Server:
     Raises
     ------
     InvalidOptionError
-        The address is none of `http` or `https`, or has a user, a query or a fragment.
+        The address is none of `http` or `https`, or has a user, a query or a fragment; or the token is none.
     """
 
     def __init__(self, url: str, token: str = "") -> None:
-        parts = urlsplit(url.strip())
         try:
+            parts = urlsplit(url.strip())
             port = parts.port
         except ValueError:
-            port = -1
+            raise UNITY_INVALID_ADDRESS(value=_shown(url)) from None
         if (
-            parts.scheme not in ("http", "https") or not parts.hostname or port == -1
+            parts.scheme not in ("http", "https") or not parts.hostname
             or parts.username is not None or parts.query or parts.fragment
         ):  # fmt: skip
-            raise UNITY_INVALID_ADDRESS(value=url.rpartition("@")[2])
+            raise UNITY_INVALID_ADDRESS(value=_shown(url))
+        if not _TOKEN.fullmatch(token):
+            raise UNITY_INVALID_TOKEN()
         self._tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, port or (443 if self._tls else 80)
         self._base = parts.path.rstrip("/").removesuffix(API) + API
@@ -133,7 +140,7 @@ class Server:
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
         except (OSError, HTTPException) as error:
-            raise NoAnswer(_told_by(error)) from error
+            raise_alone(NoAnswer(self._told_by(error)))
         finally:
             connection.close()
         try:
@@ -166,11 +173,18 @@ class Server:
             connection.connect()
             connection.sock.settimeout(ANSWER_S)
         except (OSError, HTTPException) as error:
-            raise NotReached(_told_by(error)) from error
+            raise_alone(NotReached(self._told_by(error)))
         plain = via is not None and not self._tls
         return connection, f"http://{self._host}:{self._port}" if plain else ""
 
+    def _told_by(self, error: Exception) -> str:
+        text = str(getattr(error, "strerror", None) or error)
+        return hidden(
+            f"{type(error).__name__}: {text}" if text else type(error).__name__, None, {}, self._token
+        )
 
-def _told_by(error: Exception) -> str:
-    text = str(getattr(error, "strerror", None) or error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+def _shown(url: str) -> str:
+    """What may be shown of an address that is none: no user, no query, no fragment."""
+    head, separator, rest = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("://")
+    return head + separator + rest.rpartition("@")[2]

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.session_facts import REFUSE
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.from_arrow import schema_from_arrow
 from delta_ds.kernel.schema.types import StructType
@@ -97,6 +98,8 @@ def write_batches(
     overwrite = mode == "overwrite"
     if transaction is None:
         transaction = Transaction(storage, newest_snapshot(storage))
-    parsed = parse_write_options({**(options or {}), "path": storage.url}, overwrite=overwrite)
+    parsed = parse_write_options(
+        {**(options or {}), "path": storage.url}, overwrite=overwrite, unknown=REFUSE
+    )
     plan = plan_write(storage, transaction.snapshot, schema, parsed, overwrite=overwrite)
     return finish_write(plan, [write_rows(plan, batches)], transaction)

@@ -9,7 +9,11 @@ from typing import Any
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import AddFile, Metadata
 from delta_ds.kernel.alter.create import creation_parameters, set_domains
-from delta_ds.kernel.operations import WRITE
+from delta_ds.kernel.operations import (
+    CREATE_OR_REPLACE_TABLE_AS_SELECT,
+    CREATE_TABLE_AS_SELECT,
+    WRITE,
+)
 from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
@@ -19,7 +23,7 @@ from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.optimized_write import join_small_files
 from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
-from delta_ds.kernel.write.overwrite_scope import MATCHING, PARTITIONS
+from delta_ds.kernel.write.overwrite_scope import MATCHING
 from delta_ds.kernel.write.plan import WritePlan
 from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
@@ -88,7 +92,7 @@ def finish_write(
         Another commit came first and contradicts the write. As with every other failure the files
         of the write are deleted, except where a version may name them (`UncertainWriteError`, interrupts).
     """
-    with leave_reports(plan.options.report_folder), origin.carried(plan.options.settings):
+    with leave_reports(plan.options.report_folder), origin.carried(plan.options.facts.settings):
         return _finish(plan, results, transaction, engine_info, operation, staged)
 
 
@@ -139,7 +143,7 @@ def _read_snapshot(plan: WritePlan) -> Snapshot | None:
 
 def _changes_nothing(plan: WritePlan, adds: Sequence[AddFile], removed: RemovedFiles) -> bool:
     """Whether a write makes no version, as in delta-spark: no files, no new metadata, protocol or `txn`."""
-    described = plan.new_metadata or plan.new_protocol or plan.domains
+    described = plan.new_metadata or plan.new_protocol or plan.domains or plan.options.definition is not None
     brings = described or plan.options.txn_app_id is not None
     return not (adds or removed.files or brings)
 
@@ -175,10 +179,23 @@ def _commit(
     )
 
 
-def _creation(plan: WritePlan, definition: NewTableOptions) -> OperationDetails:
-    """What the history tells of a table that was made with its rows."""
-    parameters = creation_parameters(plan.state, managed=definition.managed)
-    parameters["clusterBy"] = list(plan.options.cluster_by or ())
+def _creation(plan: WritePlan, definition: NewTableOptions) -> OperationDetails | None:
+    """What the history tells of a table that was made, or replaced, with its rows; None: that it was written to.
+
+    Source: delta-spark, `DeltaOperations.CreateTable`, `ReplaceTable`, and `WriteIntoDelta` for `replaceWhere`.
+    """
+    replaces, options = definition.operation != CREATE_TABLE_AS_SELECT.name, plan.options
+    if definition.operation == CREATE_OR_REPLACE_TABLE_AS_SELECT.name and options.replace_where is not None:
+        return None
+    parameters = creation_parameters(
+        plan.state, managed=definition.managed, cluster_by=options.cluster_by or ()
+    )
+    if replaces:
+        parameters |= _flags(plan)
+        if options.replace_where is not None:
+            parameters["predicate"] = options.replace_where
+    if definition.is_save_as_table_overwrite:
+        parameters["isV1SaveAsTableOverwrite"] = True
     return OperationDetails(definition.operation, parameters, lambda metrics: metrics)
 
 
@@ -229,14 +246,18 @@ def _parameters(plan: WritePlan) -> dict[str, Any]:
         parameters["clusterBy"] = json.dumps(list(options.cluster_by), separators=(",", ":"))
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where
-    for name, holds in (
-        ("isDynamicPartitionOverwrite", plan.overwrite_scope.kind == PARTITIONS),
-        ("canOverwriteSchema", plan.overwrite and options.overwrite_schema),
-        ("canMergeSchema", options.merge_schema),
-    ):
-        if holds:
-            parameters[name] = True
-    return parameters
+    return {**parameters, **_flags(plan)}
+
+
+def _flags(plan: WritePlan) -> dict[str, Any]:
+    """What the write was allowed to do, whether it did so or not."""
+    options = plan.options
+    said = {
+        "isDynamicPartitionOverwrite": options.is_dynamic,
+        "canOverwriteSchema": options.overwrite_schema,
+        "canMergeSchema": options.merge_schema,
+    }
+    return {name: True for name, holds in said.items() if holds}
 
 
 def _metrics(

@@ -72,7 +72,7 @@ def _join(plan: WritePlan, group: Sequence[AddFile], staged: StagedFiles) -> lis
         FileSlice(add["path"], add["size"], partition_values=tuple(add["partitionValues"][n] for n in names))
         for add in group
     ]
-    writer = FileWriter(plan.storage, plan.files)
+    writer = FileWriter(plan.storage, plan.files_of_whole_rows)
     try:
         for batch in read_slices(plan.storage, reading, slices):
             writer.write(batch)

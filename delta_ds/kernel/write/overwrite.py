@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.kernel.actions import AddCDCFile, AddFile
-from delta_ds.kernel.arrow_buffers import integers
+from delta_ds.kernel.arrow_buffers import field_of, integers
 from delta_ds.kernel.data.read.metadata_column import ROW_TRACKING_FIELDS, row_tracking_as_columns
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
@@ -115,7 +115,7 @@ def _rows_in(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | None]],
     names = snapshot.physical_partition_columns
     written = [array_of_values([values.get(name) for values in partitions], pa.string()) for name in names]
     # By name: after a partition column was renamed, the values come under its older names as well.
-    stored = [pc.struct_field(table["partitionValues"], name).combine_chunks() for name in names]
+    stored = [field_of(table["partitionValues"], name).combine_chunks() for name in names]
     wanted = set(_keys(snapshot, written, timezone))
     return integers([row for row, key in enumerate(_keys(snapshot, stored, timezone)) if key in wanted])
 
@@ -165,7 +165,7 @@ def _sharpen_checks(plan: WritePlan, transaction: Transaction, snapshot: Snapsho
     What a write with `replaceWhere` removes and keeps hangs on the rows that match, and on no others: where none of
     the rows that another commit brought does, the write does the same after that commit.
     """
-    by = conflict_detection(plan.options.settings.get(CONFLICT_DETECTION))
+    by = conflict_detection(plan.options.facts.settings.get(CONFLICT_DETECTION))
     by_rows = by == BY_ROWS and tracks_rows(snapshot.table_state)
     if by == BY_STATISTICS or by_rows:
         transaction.use_statistics = True
@@ -188,7 +188,7 @@ class _Rewriter:
     def __init__(self, plan: WritePlan, snapshot: Snapshot) -> None:
         self._plan = plan
         self._slices: list[FileSlice] = file_slices(
-            snapshot.live_files().table, snapshot.physical_partition_columns
+            snapshot.live_files().table, plan.state.physical_partition_columns
         )
         self._tracking = plan.state.row_tracking_columns
         self._reading = ReadPlan.of(
@@ -197,9 +197,9 @@ class _Rewriter:
             metadata_columns=ROW_TRACKING_FIELDS if self._tracking else (),
         )
         extra = tuple(StructField(name, LONG) for name in self._tracking)
-        self._files = FileWriter(plan.storage, replace(plan.files, extra_columns=extra))
+        self._files = FileWriter(plan.storage, replace(plan.files_of_whole_rows, extra_columns=extra))
         feed = plan.overwrite_scope.records_changes
-        self._changes = ChangeWriter(plan.storage, plan.files) if feed else None
+        self._changes = ChangeWriter(plan.storage, plan.files_of_whole_rows) if feed else None
         self._width = len(plan.state.schema.fields)
         self.deleted = self.copied = 0
 

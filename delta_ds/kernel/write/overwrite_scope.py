@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_ds.conditions.expressions import FAILED_RECOGNIZE_PREDICATE, FAILED_RECOGNIZE_REPLACE_WHERE
+from delta_ds.conditions.options import REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE
 from delta_ds.conditions.write import (
     NON_PARTITION_COLUMN_IN_REPLACE_WHERE,
     OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
@@ -96,8 +97,25 @@ class ReplaceCheck:
         return REPLACE_WHERE_MISMATCH(values, replaceWhere=self.predicate, message=str(inner))
 
 
-def plan_overwrite(options: WriteOptions, state: TableState, overwrite: bool, zone: str) -> OverwriteScope:
+def plan_overwrite(
+    options: WriteOptions, state: TableState, overwrite: bool, zone: str, *, is_new: bool = False
+) -> OverwriteScope:
     """What a write replaces, by its mode and options.
+
+    `replaceWhere` says nothing of an append, or of a table that is new: its syntax is checked there, as in delta-spark.
+
+    Parameters
+    ----------
+    options
+        Of the write.
+    state
+        The table after it.
+    overwrite
+        The mode is overwrite, not append.
+    zone
+        The session time zone.
+    is_new
+        There was no table.
 
     Raises
     ------
@@ -107,10 +125,17 @@ def plan_overwrite(options: WriteOptions, state: TableState, overwrite: bool, zo
         Options that contradict each other on this table.
     """
     if options.replace_where is not None:
-        return _scope_of_predicate(options, options.replace_where, state, overwrite, zone)
+        is_layout_kept = not (is_new or options.replace_table)
+        if is_layout_kept and options.dynamic_partitions and state.partition_columns:
+            raise REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE()
+        _check_syntax(options.replace_where, state.table)
+        if is_new:
+            return OverwriteScope(EVERYTHING if overwrite else NOTHING)
+        if overwrite:
+            return _scope_of_predicate(options, options.replace_where, state, zone)
     if not overwrite:
         return OverwriteScope(NOTHING)
-    if options.dynamic_partitions and state.partition_columns:
+    if options.is_dynamic and state.partition_columns and not options.replace_table:
         if options.overwrite_schema:
             raise OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE(table=state.table)
         return OverwriteScope(PARTITIONS)
@@ -121,7 +146,6 @@ def _scope_of_predicate(
     options: WriteOptions,
     text: str,
     state: TableState,
-    overwrite: bool,
     zone: str,
 ) -> OverwriteScope:
     table = state.table
@@ -130,7 +154,7 @@ def _scope_of_predicate(
     partition_columns = {name.lower() for name in state.partition_columns}
     others = [c for c in columns(predicate) if c.path[0].lower() not in partition_columns]
     by_partition = not others
-    if others and not is_on(options.settings, DATA_COLUMNS.full_name):
+    if others and not is_on(options.facts.settings, DATA_COLUMNS.full_name):
         raise NON_PARTITION_COLUMN_IN_REPLACE_WHERE(
             columnName=str(others[0]),
             table=table,
@@ -140,12 +164,12 @@ def _scope_of_predicate(
     if not options.data_change and not by_partition:
         raise REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET(text=text, table=table)
     return OverwriteScope(
-        MATCHING if overwrite else NOTHING,
+        MATCHING,
         condition,
-        is_on(options.settings, CONSTRAINT_CHECK.full_name),
+        is_on(options.facts.settings, CONSTRAINT_CHECK.full_name),
         predicate,
         by_partition,
-        state.enabled(CHANGE_DATA_FEED) and overwrite and not by_partition and options.data_change,
+        state.enabled(CHANGE_DATA_FEED) and not by_partition and options.data_change,
     )
 
 
@@ -171,3 +195,13 @@ def _read_predicate(text: str, schema: StructType, table: str, zone: str) -> tup
     except DeltaError as error:
         raise FAILED_RECOGNIZE_REPLACE_WHERE(text=text, table=table, reason=error.text) from error
     return Condition("replaceWhere", clause), clause.bound(schema, zone, predicate=True)
+
+
+def _check_syntax(text: str, table: str) -> None:
+    """Refuse what is no expression; one that cannot be evaluated is refused where it has to be."""
+    from delta_ds.kernel.expressions.sql import check_syntax
+
+    try:
+        check_syntax(text)
+    except DeltaError as error:
+        raise FAILED_RECOGNIZE_REPLACE_WHERE(text=text, table=table, reason=error.text) from error

@@ -13,10 +13,8 @@ from delta_ds.conditions.write import (
     DATA_CHANGE_FALSE,
     DATA_CHANGE_FALSE_OF_NEW_TABLE,
 )
-from delta_ds.exceptions import (
-    InvalidOptionError,
-    NotADeltaTableError,
-)
+from delta_ds.events.transactions import PROPERTY_PASSED_OVER
+from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, clustering_paths
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table, with_defaults
@@ -25,16 +23,18 @@ from delta_ds.kernel.data.rows.casts import can_store
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
-from delta_ds.kernel.iceberg_compatibility import of_new_table
+from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.properties import TARGET_FILE_SIZE, check_property
+from delta_ds.kernel.properties import FEATURE_PREFIX, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.overwrite_scope import OverwriteScope, plan_overwrite
+from delta_ds.kernel.write.absent_fields import without_absent
+from delta_ds.kernel.write.kept_files import check_kept_files
+from delta_ds.kernel.write.overwrite_scope import MATCHING, OverwriteScope, plan_overwrite
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_write,
@@ -62,7 +62,7 @@ class WritePlan:
     domains
         Metadata domains that the write sets.
     rows, files
-        For the tasks.
+        For the tasks: of structs both have the fields that the rows bring.
     overwrite_scope
         What an overwrite replaces.
     done
@@ -82,6 +82,11 @@ class WritePlan:
     done: bool = False
 
     @property
+    def files_of_whole_rows(self) -> WriteSpec:
+        """For files with rows that are in the table already, with all that these have."""
+        return replace(self.files, schema=self.state.schema)
+
+    @property
     def read_version(self) -> int:
         """The version that the write starts from; -1 for a table that it creates."""
         return self.state.version
@@ -90,7 +95,9 @@ class WritePlan:
         """The plan in the session time zone, which only tasks know."""
         if name == self.rows.timezone:
             return self
-        overwrite_scope = plan_overwrite(self.options, self.state, self.overwrite, name)
+        overwrite_scope = plan_overwrite(
+            self.options, self.state, self.overwrite, name, is_new=self.read_version < 0
+        )
         return replace(
             self,
             rows=replace(self.rows, timezone=name),
@@ -166,7 +173,7 @@ def plan_write(
     """
     if snapshot is not None:
         snapshot.table_state.check_writable()
-        if overwrite and options.data_change and not options.replace_table:
+        if overwrite and options.data_change and not options.replaces_everything:
             check_may_remove(snapshot, "overwrite")
     if snapshot is None or options.replace_table:
         outcome = _plan_new_table(storage, data, options, snapshot)
@@ -176,15 +183,18 @@ def plan_write(
         )
         if overwrite and not streaming:
             outcome = _without_clustering(outcome, options)
-    zone = options.time_zone or timezone
+    zone = options.time_zone or options.facts.time_zone or timezone
     state = outcome.state
-    rows = plan_rows(
-        data,
-        state,
-        timezone=zone,
-        columns_of=columns_of,
-        implicit=streaming,
-    )
+    rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming)
+    overwrite_scope = plan_overwrite(options, state, overwrite, zone, is_new=snapshot is None)
+    if snapshot is not None and options.replace_table and overwrite_scope.kind == MATCHING:
+        check_kept_files(snapshot, state)
+    stored = state.schema
+    # Readers of Iceberg want all fields in all files.
+    if enabled_version(state) is None:
+        stored = without_absent(state.schema, data, rows, overwrite_scope)
+    if stored != state.schema:
+        rows = plan_rows(data, state, timezone=zone, columns_of=columns_of, implicit=streaming, table=stored)
     if options.tasks is not None:
         rows = replace(rows, identities=tuple(replace(i, tasks=options.tasks) for i in rows.identities))
     files = write_spec(
@@ -195,7 +205,6 @@ def plan_write(
         timezone=zone,
         clustering_columns=_clustering_columns(outcome, options.replace_table),
     )
-    overwrite_scope = plan_overwrite(options, state, overwrite, zone)
     return WritePlan(
         storage=storage,
         state=state,
@@ -204,7 +213,7 @@ def plan_write(
         new_protocol=outcome.new_protocol,
         new_metadata=outcome.new_metadata,
         rows=overwrite_scope.guard(rows),
-        files=files,
+        files=replace(files, schema=stored),
         overwrite_scope=overwrite_scope,
         domains=outcome.domains,
         done=snapshot is not None and has_transaction(snapshot, options.txn),
@@ -245,12 +254,12 @@ def newest_snapshot(storage: Storage) -> Snapshot | None:
 def _plan_new_table(
     storage: Storage, data: StructType, options: WriteOptions, replacing: Snapshot | None
 ) -> _Outcome:
-    if not options.data_change:
+    if not options.data_change and replacing is None:
         raise DATA_CHANGE_FALSE_OF_NEW_TABLE(table=storage.url)
     partition_by = options.partition_by or ()
     said = options.definition
     given = {**options.properties, **(said.properties if said is not None else {})}
-    properties = with_defaults(given, default_properties(options.settings))
+    properties = with_defaults(given, default_properties(options.facts.settings))
     brought = of_new_table(properties)
     schema = check_first_write(data, partition_by=partition_by, properties=brought, table_name=storage.url)
     table = new_table(
@@ -271,7 +280,7 @@ def _plan_existing_table(
     """Protocol and metadata of an existing table after the write."""
     before = snapshot.metadata
     name = snapshot.storage.url
-    _check_same_properties(snapshot, options)
+    _check_layout(snapshot, options)
     replaces_schema = overwrite and options.overwrite_schema and options.replace_where is None
     schema = check_write(
         snapshot.table_state,
@@ -311,18 +320,13 @@ def _without_clustering(outcome: _Outcome, options: WriteOptions) -> _Outcome:
     return replace(outcome, domains={**outcome.domains, CLUSTERING_DOMAIN: text})
 
 
-def _check_same_properties(snapshot: Snapshot, options: WriteOptions) -> None:
-    """Properties and clustering are given to a new table; an existing one must have them already."""
+def _check_layout(snapshot: Snapshot, options: WriteOptions) -> None:
+    """Properties are given to a new table, and passed over where there is one; its clustering must be as it is."""
     has = {name.lower(): text for name, text in snapshot.metadata.configuration.items()}
     for name, text in options.properties.items():
-        if has.get(name.lower()) != text and not name.lower().startswith("delta.feature."):
-            check_property(name, text)  # a mistyped name is told as such
-            now = f"has {has[name.lower()]!r}" if name.lower() in has else "does not have it"
-            raise InvalidOptionError(
-                f"table property {name} = {text!r} cannot be given to a write: {snapshot.storage.url} exists, and "
-                f"{now}. Use DeltaTable.forPath(...).setProperties(...)",
-                parameters={"property": name},
-            )
+        if has.get(name.lower()) != text and not name.lower().startswith(FEATURE_PREFIX):
+            check_property(name, text)  # a mistyped name, or a wrong value, is told as such
+            PROPERTY_PASSED_OVER.log(table=snapshot.storage.url, property=name, version=snapshot.version)
     if options.cluster_by is not None:
         columns = [".".join(path) for path in snapshot.clustering_columns]
         if [c.lower() for c in options.cluster_by] != [c.lower() for c in columns]:

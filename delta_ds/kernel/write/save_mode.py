@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_ds.conditions.commands import CREATE_TABLE_OVER_TABLE
 from delta_ds.conditions.write import PATH_EXISTS
 from delta_ds.kernel.options.write import ERROR, IGNORE, WriteOptions
 
@@ -23,6 +24,8 @@ def keeps_existing_table(options: WriteOptions, version: int, table: str) -> boo
     TableExistsError
         `ifExists` is `error`.
     """
+    if options.if_exists == ERROR and options.definition is not None and options.definition.name is not None:
+        raise CREATE_TABLE_OVER_TABLE(tableId=options.definition.name, tableLocation=table, version=version)
     if options.if_exists == ERROR:
         raise PATH_EXISTS(path=table, version=version)
     return options.if_exists == IGNORE

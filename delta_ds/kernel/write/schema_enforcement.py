@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from delta_ds.conditions.schema import (
+    ALL_COLUMNS_VOID,
     DUPLICATE_COLUMNS_FOUND_DATA,
     DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE,
     EMPTY_DATA,
@@ -22,7 +23,7 @@ from delta_ds.kernel.features import TYPE_WIDENING_PREVIEW
 from delta_ds.kernel.schema import column_mapping
 from delta_ds.kernel.schema.column_paths import Path, find, show, walk
 from delta_ds.kernel.schema.evolution import as_nullable, check_duplicates, merge_schemas, reuse_column_ids
-from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT, GENERATION_EXPRESSION
+from delta_ds.kernel.schema.field_metadata import OWN_VALUES
 from delta_ds.kernel.schema.new_schema import (
     check_names,
     check_new_schema,
@@ -129,18 +130,25 @@ def check_first_write(
     Raises
     ------
     SchemaError
-        `DELTA_EMPTY_DATA`, `DELTA_DUPLICATE_COLUMNS_FOUND.DATA`, and what `check_new_schema` refuses.
+        `DELTA_EMPTY_DATA`, `DELTA_CANNOT_WRITE_EMPTY_SCHEMA`, `DELTA_DUPLICATE_COLUMNS_FOUND.DATA`, and what
+        `check_new_schema` refuses.
     """
     properties = properties or {}
     incoming = data_schema(data)
-    if all(f.type == VOID for f in incoming):
+    if not len(incoming):
         raise EMPTY_DATA(table=table_name)
+    _check_not_all_void(incoming, table_name)
     check_duplicates(incoming, DUPLICATE_COLUMNS_FOUND_DATA, "the data that is written")
     wanted = partition_columns_of(incoming, partition_by, table_name)
     mode = column_mapping.mapping_mode(properties, True)
     check_new_schema(incoming, wanted, mode, table_name, properties=properties)
     check_void(incoming, table_name)
     return incoming
+
+
+def _check_not_all_void(schema: StructType, table_name: str) -> None:
+    if len(schema) and all(f.type == VOID for f in schema):
+        raise ALL_COLUMNS_VOID(table=table_name, columns=schema.names)
 
 
 def data_schema(data: StructType) -> StructType:
@@ -164,6 +172,7 @@ def _overwrite_schema(state: TableState, data: StructType, partition_by: Sequenc
     mode = state.mapping_mode
     check_duplicates(data, DUPLICATE_COLUMNS_FOUND_METADATA_UPDATE, "the data that is written")
     check_new_schema(data, wanted, mode, state.table, properties=state.properties)
+    _check_not_all_void(data, state.table)
     check_void(data, state.table)
     if column_mapping.strip(state.schema) == data and wanted == state.partition_columns:
         return state.schema
@@ -216,19 +225,17 @@ def _retyped_columns(table: DataType, data: DataType, path: Path) -> Iterator[Pa
 def _check_data(
     table: StructType, data: StructType, partition_columns: Sequence[str], table_name: str
 ) -> None:
-    """Refuse rows without partition values, and rows of partition values alone."""
+    """Refuse rows without partition values, and rows of partition values alone, unless the table has the others."""
     check_void(data, table_name)
     data = StructType(tuple(f for f in data if f.type != VOID))  # such columns are not written
+    own = {field.name for field in table if not OWN_VALUES.isdisjoint(field.metadata)}
     filled = 0
     for name in partition_columns:
         field = table.find(name)
-        computed = field is not None and (
-            GENERATION_EXPRESSION in field.metadata or CURRENT_DEFAULT in field.metadata
-        )
-        if data.find(name) is None and not computed:
+        if data.find(name) is None and (field is None or field.name not in own):
             raise partition_column_not_found(name, data, table_name)
         filled += data.find(name) is not None
-    if partition_columns and filled == len(data):
+    if partition_columns and filled == len(data) and own.issubset(partition_columns):
         raise NON_PARTITION_COLUMN_ABSENT_IN_DATA(table=table_name, partition_columns=partition_columns)
 
 

@@ -46,7 +46,7 @@ class NewTable:
     partitioning: tuple[str, ...] = ()
     clustering: tuple[str, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     comment: str | None = None
 
 
@@ -63,10 +63,12 @@ def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
     store = {name: text for name, text in table.options.items() if is_of_store(name)} | dict(place.store)
     log = open_log(spark, place.path, store)
     assert isinstance(log, DeltaLog)
+    # A table that the catalog does not know by the name is taken over, and never replaced.
+    known = place.entry is not None or place.is_there
     modes = {
         CREATE: create.CREATE if place.name is None else create.ADOPT,
         REPLACE: create.REPLACE,
-        CREATE_OR_REPLACE: create.REPLACE_OR_CREATE,
+        CREATE_OR_REPLACE: create.REPLACE_OR_CREATE if known else create.CREATE_OR_REPLACE,
     }
     create.create_table(
         log,
@@ -78,6 +80,6 @@ def create_empty(spark: SparkSession, place: Place, table: NewTable) -> None:
         cluster_by=table.clustering or (),
         defaults=default_properties(settings.session_settings(spark)),
         managed=place.managed,
-        without_columns=True,
+        without_columns=table.mode == CREATE,
         unknown=is_set(spark, ARBITRARY_PROPERTIES.full_name, False),
     )

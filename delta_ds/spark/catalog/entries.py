@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_ds.conditions.catalog import CONVERT_MANAGED_NOT_ALLOWED
+from delta_ds.conditions.catalog import CONVERT_MANAGED_NOT_ALLOWED, LOGIN_IN_NAME
+from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 PROVIDER = "delta"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
+# What Hive, and Spark in Hive's metastore, note among the properties of a table.
+_NOTES = frozenset([
+    "transient_lastddltime", "last_modified_by", "last_modified_time", "numfiles", "numrows", "rawdatasize",
+    "totalsize", "column_stats_accurate", "numpartitions", "bucketing_version",
+])  # fmt: skip
+_SPARK_NOTES = "spark.sql."
 # What Spark keeps among the properties of a table.
 _OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION = "owner", "external", "table_type", "is_managed_location"
 RESERVED = frozenset([_OWNER, _EXTERNAL, _TABLE_TYPE, _MANAGED_LOCATION, "provider", "location", "comment"])
@@ -120,11 +127,36 @@ def stated_path(location: str) -> str:
 
     >>> stated_path("file:/data/a%20b")
     '/data/a%20b'
+
+    Raises
+    ------
+    InvalidOptionError
+        It holds a login, which the metastore would show.
     """
+    check_address(location)
     if not location.startswith("file:"):
         return location
     rest = location[len("file:") :]
     return rest[2:] if rest.startswith("///") else rest
+
+
+def _is_note(key: str) -> bool:
+    folded = key.lower()
+    return folded in _NOTES or folded in RESERVED or folded.startswith(_SPARK_NOTES)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address with a login where it would be shown: as the name of a table, or its location.
+
+    Raises
+    ------
+    InvalidOptionError
+        It has one.
+    """
+    if "@" in address and has_scheme(address):
+        parsed = parse_address(address)
+        if parsed.userinfo:
+            raise LOGIN_IN_NAME(address=parsed)
 
 
 class Metastore:
@@ -157,9 +189,27 @@ class Metastore:
             return None
         return entry_of(self._catalog.getTableMetadata(identifier))
 
+    def description(self, namespace: Sequence[str], name: str) -> tuple[dict[str, str], str | None]:
+        """The properties that users gave to a table, and its comment.
+
+        What Spark and Hive note there for themselves is left out.
+        """
+        table = self._catalog.getTableMetadata(self.identifier(namespace, name))
+        found = dict(self._jvm.jvm.scala.jdk.javaapi.CollectionConverters.asJava(table.properties()))
+        own = {key: text for key, text in found.items() if not _is_note(key)}
+        return own, table.comment().get() if table.comment().isDefined() else None
+
     def default_location(self, namespace: Sequence[str], name: str) -> str:
         """The address of the folder that a managed table of a name has."""
         return _text(self._catalog.defaultTablePath(self.identifier(namespace, name)))
+
+    def qualified_location(self, namespace: Sequence[str], location: str) -> str:
+        """A location as users write it; a relative one begins at the folder of the schema, as Spark has it."""
+        if self._jvm.Path(location).isAbsolute() or self._jvm.Path(location).toUri().getScheme() is not None:
+            return location
+        schema = namespace[-1] if namespace else self._catalog.getCurrentDatabase()
+        above = _text(self._catalog.getDatabaseMetadata(schema).locationUri())
+        return f"{above.rstrip('/')}/{location}"
 
     def create(self, namespace: Sequence[str], name: str, location: str, *, managed: bool) -> None:
         """Store the entry of a table whose log is there.
@@ -227,6 +277,7 @@ class Metastore:
         return storage.copy(self._jvm.some(self._uri(location)), *rest)
 
     def _uri(self, location: str) -> Any:
+        check_address(location)
         path = self._jvm.Path(location)
         uri = path.toUri()
         if uri.getScheme() is None:

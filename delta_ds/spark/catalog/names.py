@@ -57,6 +57,15 @@ def find_table(spark: SparkSession, parts: Sequence[str], *, views: bool = False
     return None if found is None else opened(found)
 
 
+def is_view(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether a name is that of a view, temporary or of the session catalog."""
+    jvm = Jvm.of(spark)
+    if spark._jsparkSession.sessionState().catalog().isTempView(jvm.seq(parts)):
+        return True
+    found = None if len(parts) == 2 and is_ours(parts[0]) else find_entry(spark, parts)
+    return found is not None and found.provider is None
+
+
 def foreign_entry(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
     """The entry of a table of another source; None for ours, for views, for paths and for names that are not there."""
     if not knows(spark):

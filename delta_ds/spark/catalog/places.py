@@ -92,13 +92,14 @@ def place_named(
         if mode == REPLACE:
             raise CANNOT_REPLACE_MISSING_TABLE(tableName=".".join((*namespace, name)))
         if location is not None:
-            return Place(stated_path(location), False, tuple(namespace), name)
+            path = stated_path(metastore.qualified_location(namespace, location))
+            return Place(path, False, tuple(namespace), name)
         return Place(local_path(metastore.default_location(namespace, name)), True, tuple(namespace), name)
     if entry.provider is None:
         raise CANNOT_WRITE_INTO_VIEW(table=entry.full_name)
     if not is_ours(entry.provider):
         raise NOT_A_DELTA_TABLE(table=entry.full_name, provider=entry.provider)
-    if location is not None and stated_path(location) != entry.path:
+    if location is not None and stated_path(metastore.qualified_location(namespace, location)) != entry.path:
         raise CREATE_TABLE_SET_LOCATION(table=entry.full_name, location=entry.location, given=location)
     return Place(entry.path, entry.managed, tuple(namespace), name, entry)
 

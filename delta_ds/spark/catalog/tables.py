@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.catalog import UNSUPPORTED_STATEMENT
 from delta_ds.conditions.data import READ_TABLE_WITHOUT_COLUMNS
 from delta_ds.kernel.alter.protocol import protocol_properties
+from delta_ds.kernel.changes.commit import CHANGE_TYPE
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes
-from delta_ds.spark.catalog.entries import Entry
+from delta_ds.spark.catalog.entries import Entry, check_address
 from delta_ds.spark.catalog.handles import Held, held
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.load import Reading, frame_of, open_reading
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session.reading import read
-from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.writes.write import insert_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_ds.kernel.schema.types import StructType
     from delta_ds.kernel.snapshot import Snapshot
 
 _OF_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
@@ -69,6 +71,11 @@ class OpenTable(Held):
         return any(name in self.options for name in _OF_TIME_TRAVEL)
 
     @property
+    def shows_changes(self) -> bool:
+        """Whether its columns are those of a change feed."""
+        return isinstance(self.reading.rows, Changes)
+
+    @property
     def snapshot(self) -> Snapshot:
         """The version."""
         rows = self.reading.rows
@@ -78,18 +85,35 @@ class OpenTable(Held):
     def get(self) -> str:
         """The table as the JVM knows it, in JSON."""
         rows = self.reading.rows
-        changes = isinstance(rows, Changes)
-        told = {
-            "name": self.name,
-            "id": self.id,
-            "schema": schemas.to_spark(rows.schema).json(),
-            "partitions": [] if changes else list(self.snapshot.metadata.partition_columns),
-            "clusteredBy": []
-            if changes
-            else [".".join(map(quoted, path)) for path in self.snapshot.clustering_columns],
-            "properties": {} if changes else _properties(self, self.snapshot),
-        }
-        return json.dumps(told, ensure_ascii=False)
+        if isinstance(rows, Changes):
+            return _told(self, rows.schema)
+        return _told(
+            self,
+            rows.schema,
+            self.snapshot.metadata.partition_columns,
+            [".".join(map(quoted, path)) for path in self.snapshot.clustering_columns],
+            _properties(self, self.snapshot),
+        )
+
+
+class StreamedTable(OpenTable):
+    """A table as a stream shows it: by options that make no sense for a batch."""
+
+    def __init__(self, name: str, options: Mapping[str, str], columns: StructType) -> None:
+        Held.__init__(self)
+        self.name = name
+        self.options = dict(options)
+        self.entry = None
+        self._columns = columns
+
+    @property
+    def shows_changes(self) -> bool:
+        """See above."""
+        return self._columns.find(CHANGE_TYPE) is not None
+
+    def get(self) -> str:
+        """See above; what a source tells of a stream are its columns."""
+        return _told(self, self._columns)
 
 
 def open_table(
@@ -120,7 +144,11 @@ def open_table(
     ------
     NotADeltaTableError
         There is none at the path, or where the entry says.
+    InvalidOptionError
+        The path holds a login.
     """
+    if entry is None:
+        check_address(str(path))
     options = {**(store or {}), "path": entry.path if entry is not None else str(path)}
     if version is not None:
         options["versionAsOf"] = version
@@ -136,6 +164,12 @@ def open_options(
     return OpenTable(name, options, entry, open_reading(spark, options, without_columns=True))
 
 
+def described_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> OpenTable:
+    """The table at the path of options, whatever else they say."""
+    place = {key: text for key, text in options.items() if key.lower() == "path" or is_of_store(key)}
+    return OpenTable(name, options, None, open_reading(spark, place, without_columns=True))
+
+
 def table_held(id: str) -> OpenTable:
     """The table that the JVM holds under an id."""
     table = held(id)
@@ -146,6 +180,24 @@ def table_held(id: str) -> OpenTable:
 def opened(jtable: Any) -> OpenTable:
     """The table behind one of the JVM's."""
     return table_held(jtable.id())
+
+
+def _told(
+    table: OpenTable,
+    columns: StructType,
+    partitions: Sequence[str] = (),
+    clustering: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> str:
+    told = {
+        "name": table.name,
+        "id": table.id,
+        "schema": schemas.to_spark(columns).json(),
+        "partitions": list(partitions),
+        "clusteredBy": list(clustering),
+        "properties": dict(properties or {}),
+    }
+    return json.dumps(told, ensure_ascii=False)
 
 
 def _properties(table: OpenTable, snapshot: Snapshot) -> dict[str, str]:
@@ -170,14 +222,12 @@ def scanned(spark: SparkSession, table: OpenTable, options: Mapping[str, str]) -
     """
     jvm = Jvm.of(spark)
     complete = {**table.options, **options}
-    reading = table.reading
-    if options:
-        reading = open_reading(spark, complete)
-        if isinstance(reading.rows, Changes) and not isinstance(table.reading.rows, Changes):
-            # Spark has the columns of the table already, and these are others.
-            raise UNSUPPORTED_STATEMENT(
-                table=table.name, statement="readChangeFeed in WITH (...), not table_changes,"
-            )
+    reading = open_reading(spark, complete) if options else table.reading
+    if isinstance(reading.rows, Changes) and not table.shows_changes:
+        # Spark has the columns of the table already, and these are others.
+        raise UNSUPPORTED_STATEMENT(
+            table=table.name, statement="readChangeFeed in WITH (...), not table_changes,"
+        )
     rows = reading.rows
     if not rows.schema.fields:
         raise READ_TABLE_WITHOUT_COLUMNS(version=table.snapshot.version, table=table.snapshot.storage.url)

@@ -17,6 +17,7 @@ from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
@@ -67,6 +68,6 @@ def _columns_read(target: DmlTarget, condition: Resolved, names: Sequence[str]) 
 
 def _frame(handle: Handle, asked: Asked) -> DataFrame:
     register_source(handle.spark)
-    options = with_session_settings(handle.spark, handle.options)
+    options = seal(handle.spark, with_session_settings(handle.spark, handle.options), FORMAT)
     with delta_errors():
         return handle.spark.read.format(FORMAT).options(**options, **{ASKED: asked.packed()}).load()

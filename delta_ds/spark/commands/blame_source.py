@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import pickle
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -15,8 +11,10 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
+from delta_ds.spark import sealed, wire
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
+from delta_ds.spark.sealed import Sealed
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 FORMAT = "pydelta_blame"
 ASKED = "asked"
 
-_registered: WeakSet[SparkSession] = WeakSet()
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -45,23 +41,22 @@ class Asked:
 
     def packed(self) -> str:
         """As an option of the source."""
-        return base64.b64encode(zlib.compress(pickle.dumps(self), 1)).decode()
+        return wire.encode(self)
 
 
 def register_source(spark: SparkSession) -> None:
     """Make the source known to a session."""
-    if spark not in _registered:
-        spark.dataSource.register(BlameSource)
-        _registered.add(spark)
+    if not sealed.is_registered(spark, FORMAT):
+        sealed.register_source(spark, BlameSource)
 
 
 @with_error_parameters
-class BlameSource(DataSource):
+class BlameSource(DataSource, Sealed):
     """Options: the table's, and `asked`, an `Asked`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(dict(options))
-        self._asked: Asked = pickle.loads(zlib.decompress(base64.b64decode(self.options[ASKED])))
+        super().__init__(self.opened(options))
+        self._asked: Asked = wire.decode(self.options[ASKED])
 
     @classmethod
     def name(cls) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.conditions.commands import FILES_FROM_OF_SHALLOW_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
 from delta_ds.kernel.commands.clone_parquet import shallow_clone_parquet
 from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import ask, open_log, run
@@ -29,6 +31,7 @@ def run_clone(
     shallow: bool,
     replace: bool,
     properties: Mapping[str, str] | None,
+    files_from: Sequence[str] = (),
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
@@ -40,7 +43,9 @@ def run_clone(
     Handle
         On the new table.
     """
-    clone_table(handle, target, shallow, replace, properties, version=version, timestamp=timestamp)
+    clone_table(
+        handle, target, shallow, replace, properties, files_from, version=version, timestamp=timestamp
+    )
     return open_handle(handle.spark, target, without_path(handle.options))
 
 
@@ -50,11 +55,20 @@ def clone_table(
     shallow: bool,
     replace: bool,
     properties: Mapping[str, str] | None,
+    files_from: Sequence[str] = (),
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> dict[str, int]:
-    """As `run_clone`; what was cloned, as delta-spark shows it."""
+    """As `run_clone`; what was cloned, as delta-spark shows it.
+
+    Raises
+    ------
+    InvalidOptionError
+        `files_from` of a shallow clone. Else as of the kernel's clones.
+    """
+    if shallow and files_from:
+        raise FILES_FROM_OF_SHALLOW_CLONE(table=target)
     options = without_path(with_session_settings(handle.spark, {**handle.options, "path": target}))
     how: dict[str, Any] = dict(
         shallow=shallow,
@@ -64,9 +78,11 @@ def clone_table(
         replace_existing=replace,
         properties=dict(properties or {}),
     )
+    if not shallow:
+        how["files_from"] = list(files_from)
     if isinstance(handle.log, DeltaLog):
         return log_calls.clone_to(handle.log, target, options, **how).row()
-    run(handle.log, log_calls.clone_to, target, options, **how)
+    run(handle.log, log_calls.clone_to, target, SecretOptions(options), **how)
     # The history of a table that was just made.
     (commit,) = ask(open_log(handle.spark, target, options), DeltaLog.history, 1)
     metrics = commit["operationMetrics"]

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import DataType as SparkDataType
 from pyspark.sql.types import StructType as SparkStructType
 
-from delta_ds.conditions.schema import NOT_A_PARTITION_SCHEMA, PARTITION_SCHEMA_UNREADABLE
-from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE
+from delta_ds.conditions.schema import (
+    NOT_A_PARTITION_SCHEMA,
+    PARTITION_SCHEMA_UNREADABLE,
+    UNEXPECTED_PARTITION_SCHEMA_FROM_USER,
+)
+from delta_ds.conditions.session import CONVERT_NON_PARQUET_TABLE, VIEW_CANNOT_BE_CONVERTED
 from delta_ds.events.commands import CONVERT_BY_DRIVER
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.commands.convert_to_delta import Conversion, convert_to_delta
@@ -39,10 +43,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.data.write.paths import Written
-    from delta_ds.kernel.schema.types import StructType
+    from delta_ds.kernel.schema.types import DataType, StructType
     from delta_ds.kernel.storage.filesystem import Storage
-    from delta_ds.spark.catalog.entries import Metastore
-from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.catalog.entries import Entry
+    from delta_ds.spark.commands.handle import Handle
+    from delta_ds.spark.connect_bridge import Log
 
 # Fewer files than this are looked at in threads before a job would have started.
 _WORTH_A_JOB = 64
@@ -62,42 +67,80 @@ def run_convert(
     Handle
         On the table, which may have been one before.
     """
-    source, path = format_and_path(identifier)
-    from pyspark.errors import ParseException
-
-    entry = None
-    if not source and not is_connect(spark) and has_catalog(spark):
-        try:
-            found = find_entry(spark, name_parts(spark, identifier))
-        except ParseException:
-            found = None  # no name at all, such as a bare path
-        if found is not None and found.provider is not None:
-            source, path = "delta" if is_ours(found.provider) else found.provider, found.path
-            entry = found
+    source, path, entry = _source(spark, identifier)
     if source not in ("parquet", "delta", "pydelta"):
         raise CONVERT_NON_PARQUET_TABLE(identifier=identifier)
     if source == "parquet":
-        if entry is not None and partition_schema is None and entry.partition_columns:
-            partition_schema = _of_names(spark.table(identifier).schema, entry.partition_columns)
-        log = open_log(spark, path, {})
-        how: dict[str, Any] = {
-            "collect_statistics": is_set(spark, COLLECT_STATISTICS.full_name, True)
-            if collect_statistics is None
-            else collect_statistics,
-            "timezone": time_zone(spark),
-            "properties": default_properties(settings.session_settings(spark)),
-        }
-        if isinstance(log, DeltaLog):
-            how["collect"] = _Job(spark, log.storage)
-        with progress_of(spark):
-            run(log, convert_to_delta, _columns(partition_schema), **how)
+        columns = _columns(partition_schema)
+        if entry is not None:
+            columns = _of_entry(spark, identifier, entry, columns)
+        _convert(spark, open_log(spark, path, {}), entry, columns, collect_statistics)
         if entry is not None:
             Metastore(Jvm.of(spark)).become_ours([entry.schema], entry.name)
     return open_handle(spark, path, {})
 
 
-def _of_names(schema: SparkStructType, names: Sequence[str]) -> SparkStructType:
-    return SparkStructType([schema[name] for name in names])
+def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | None]:
+    """The format and path that a name stands for, and its entry in the catalog where it has one."""
+    from pyspark.errors import ParseException
+
+    source, path = format_and_path(identifier)
+    if source or is_connect(spark) or not has_catalog(spark):
+        return source, path, None
+    try:
+        found = find_entry(spark, name_parts(spark, identifier))
+    except ParseException:
+        found = None  # no name at all, such as a bare path
+    if found is None:
+        return source, path, None
+    if found.provider is None:
+        raise VIEW_CANNOT_BE_CONVERTED(table=found.full_name)
+    return "delta" if is_ours(found.provider) else found.provider, found.path, found
+
+
+def _convert(
+    spark: SparkSession,
+    log: Log,
+    entry: Entry | None,
+    columns: StructType | None,
+    collect_statistics: bool | None,
+) -> None:
+    how: dict[str, Any] = {
+        "collect_statistics": is_set(spark, COLLECT_STATISTICS.full_name, True)
+        if collect_statistics is None
+        else collect_statistics,
+        "timezone": time_zone(spark),
+        "properties": default_properties(settings.session_settings(spark)),
+    }
+    if entry is not None:
+        own, comment = Metastore(Jvm.of(spark)).description([entry.schema], entry.name)
+        # The table has them already, also those whose names nobody knows.
+        how |= {"properties": how["properties"] | own, "description": comment, "unknown": True}
+    if isinstance(log, DeltaLog):
+        how["collect"] = _Job(spark, log.storage)
+    with progress_of(spark):
+        run(log, convert_to_delta, columns, **how)
+
+
+def _of_entry(spark: SparkSession, name: str, entry: Entry, given: StructType | None) -> StructType | None:
+    """The partition columns of a table of the catalog.
+
+    Raises
+    ------
+    SchemaError
+        Other columns, or other types, were given.
+    """
+    schema = spark.table(name).schema
+    own = to_kernel([schema[column] for column in entry.partition_columns])
+    if given is not None and _shape(given) != _shape(own):
+        raise UNEXPECTED_PARTITION_SCHEMA_FROM_USER(
+            table=entry.full_name, catalogPartitionSchema=str(own), userPartitionSchema=str(given)
+        )
+    return own or None
+
+
+def _shape(schema: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name.lower(), field.type) for field in schema]
 
 
 def _columns(schema: str | SparkStructType | None) -> StructType | None:

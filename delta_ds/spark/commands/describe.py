@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.delta_log import DeltaLog
-from delta_ds.kernel.log.history import History
+from delta_ds.kernel.log.history import History, datetime_of
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask
 from delta_ds.spark.frames import frame
@@ -76,7 +75,7 @@ def run_detail(handle: Handle) -> DataFrame:
         detail["location"] = f"file:{location}"
     for column in ("createdAt", "lastModified"):
         if isinstance(detail[column], int):
-            detail[column] = datetime.fromtimestamp(detail[column] / 1000, timezone.utc)
+            detail[column] = datetime_of(detail[column])
     return frame(handle.spark, [detail], DETAIL)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import pickle
-import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +20,7 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
+from delta_ds.spark import wire
 from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_source
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved
@@ -34,6 +32,7 @@ from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.schema import quoted
+from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class DmlTarget:
     # --- the log
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of `function(snapshot, *arguments)`, wherever the log is; it can be pickled."""
+        """The result of `function(snapshot, *arguments)`, wherever the log is; `wire.py` has a form for it."""
         if self._snapshot is not None:
             return function(self._snapshot, *arguments)
         return fetch(self.handle.log, _at, self.version, function, arguments)
@@ -173,8 +172,8 @@ class DmlTarget:
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)
         chosen = (self.version, files.numbers.to_pylist(), files.paths.to_pylist(), self.tracked)
-        text = base64.b64encode(zlib.compress(pickle.dumps(chosen), 1)).decode()
-        options = with_session_settings(self.spark, self.handle.options)
+        text = wire.encode(chosen)
+        options = seal(self.spark, with_session_settings(self.spark, self.handle.options), FORMAT)
         reader = self.spark.read.format(FORMAT).options(**options, files=text)
         with delta_errors():
             return reader.load()

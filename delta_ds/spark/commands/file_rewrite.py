@@ -6,7 +6,6 @@ by the tasks, so no row that stays as it is becomes a row of Spark.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from delta_ds.kernel.commands.dml.file_rewrite import FileRewrite, plan_file_rew
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.rewritten import Rewritten, together
 from delta_ds.kernel.commands.dml.task import FILE, ROW
+from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.positions import count_by_file
 from delta_ds.spark.frames import map_in_arrow
@@ -73,8 +73,8 @@ def rewrite_files(
     names = rows.columns
     # Whoever makes a function of columns parses their names, which may be any.
     plain = _spread(rows, files, _tasks(target, rewrite)).toDF(*(f"c{at}" for at in range(len(names))))
-    found = map_in_arrow(plain, _task(rewrite, names), "result binary").collect()
-    return together([pickle.loads(row[0]) for row in found])
+    found = map_in_arrow(plain, _task(rewrite, names), "result string").collect()
+    return together([wire.decode(row[0]) for row in found])
 
 
 def _plan(
@@ -116,6 +116,6 @@ def _task(
         context = TaskContext.get()
         named = (batch.rename_columns(names) for batch in batches)
         result = rewrite_changed_files(rewrite, named, context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], names=["result"])
+        yield pa.RecordBatch.from_pydict({"result": [wire.encode(result)]})
 
     return work

@@ -5,12 +5,8 @@ A data source that only `DmlTarget` reads.
 
 from __future__ import annotations
 
-import base64
-import pickle
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -23,6 +19,8 @@ from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
+from delta_ds.spark import sealed, wire
+from delta_ds.spark.sealed import Sealed
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:
@@ -37,23 +35,19 @@ _FILES = "files"
 _PLACE = (StructField(FILE, INTEGER), StructField(ROW, LONG))
 _TRACKING = (StructField(ROW_ID, LONG), StructField(ROW_VERSION, LONG))
 
-_registered: WeakSet[SparkSession] = WeakSet()
-
 
 def register_source(spark: SparkSession) -> None:
     """Make the source known to a session."""
-    if spark not in _registered:
-        spark.dataSource.register(TargetSource)
-        _registered.add(spark)
+    if not sealed.is_registered(spark, FORMAT):
+        sealed.register_source(spark, TargetSource)
 
 
-class TargetSource(DataSource):
+class TargetSource(DataSource, Sealed):
     """Options: the table's, and `files`: version, numbers and paths of files, and whether rows have ids."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(dict(options))
-        packed = zlib.decompress(base64.b64decode(self.options[_FILES]))
-        self._version, self._numbers, self._paths, self._tracked = pickle.loads(packed)
+        super().__init__(self.opened(options))
+        self._version, self._numbers, self._paths, self._tracked = wire.decode(self.options[_FILES])
 
     @classmethod
     def name(cls) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from delta_ds.conditions.catalog import ONLY_OPERATION
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
 from delta_ds.records import dataclass, field, replace
 from delta_ds.spark import log_calls, settings
 from delta_ds.spark.connect_bridge import fetch, open_log
@@ -102,12 +101,12 @@ def open_name(spark: SparkSession, name: str) -> Handle:
     if source in _OURS:
         return open_handle(spark, path, {})
     if not is_connect(spark) and has_catalog(spark):
-        from delta_ds.spark.catalog.names import find_entry, find_table, name_parts
+        from delta_ds.spark.catalog.names import find_entry, find_table, is_view, name_parts
 
         parts = name_parts(spark, name)
         found = find_table(spark, parts)
-        if found is None and find_entry(spark, parts) is not None:
-            raise ONLY_OPERATION(table=name)
+        if found is None and (is_view(spark, parts) or find_entry(spark, parts) is not None):
+            raise MISSING_DELTA_TABLE_OF_OTHERS(tableName=name)
         if found is not None:
             handle = open_handle(spark, found.path, found.store)
             shown = found.entry.full_name if found.entry is not None else found.catalog_name

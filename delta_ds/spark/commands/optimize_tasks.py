@@ -18,6 +18,7 @@ from delta_ds.kernel.commands.optimize import clustering_sort
 from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan
+from delta_ds.spark import wire
 from delta_ds.spark.frames import map_in_arrow
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _Batches = Iterable[pa.RecordBatch]
 TASK_BYTES = 128 << 20
 _FILE_COST = 1 << 20
 _SAMPLE_TASKS = 16
+_TYPES = {"int": pa.int32(), "binary": pa.binary(), "string": pa.string()}
 
 
 def rewrite_small(spark: SparkSession, plan: OptimizePlan, numbers: Sequence[int]) -> list[AddFile]:
@@ -50,8 +52,8 @@ def rewrite_small(spark: SparkSession, plan: OptimizePlan, numbers: Sequence[int
         [(number, pickle.dumps(plan.bins[number])) for number in group]
         for group in _group_bins(plan, numbers)
     ]
-    found = _run(spark, groups, _rewrite_task(plan.rewrite, plan.curve), "adds binary")
-    return [add for row in found.collect() for add in pickle.loads(row[0])]
+    found = _run(spark, groups, _rewrite_task(plan.rewrite, plan.curve), "adds string")
+    return [add for row in found.collect() for add in wire.decode(row[0])]
 
 
 def _group_bins(plan: OptimizePlan, numbers: Sequence[int]) -> list[list[int]]:
@@ -76,7 +78,7 @@ def _rewrite_task(
 ) -> Callable[[Any], Iterator[tuple[Any, ...]]]:
     def work(group: list[tuple[int, bytes]]) -> Iterator[tuple[Any, ...]]:
         for number, files in group:
-            yield (pickle.dumps(rewrite_bin(rewrite, curve, pickle.loads(files), number)),)
+            yield (wire.encode(rewrite_bin(rewrite, curve, pickle.loads(files), number)),)
 
     return work
 
@@ -105,8 +107,8 @@ def arrange(spark: SparkSession, plan: OptimizePlan, number: int, cores: int) ->
     pieces = _run(spark, groups, _spread_task(rewrite, cuts), "output int, piece int, blob binary")
     exchanged = pieces.repartitionById(cuts.outputs, F.col("output")).sortWithinPartitions("output", "piece")
     bare = Bin((), files.outputs, files.tags, files.clustering_provider)
-    written = map_in_arrow(exchanged, _write_task(rewrite, cuts, bare), "adds binary").collect()
-    return [add for row in written for add in pickle.loads(row[0])]
+    written = map_in_arrow(exchanged, _write_task(rewrite, cuts, bare), "adds string").collect()
+    return [add for row in written for add in wire.decode(row[0])]
 
 
 def _split(slices: Sequence[FileSlice], most_bytes: int, tasks: int) -> list[list[FileSlice]]:
@@ -150,7 +152,7 @@ def _write_task(
         for output, rows in groupby(rows_of(batches), key=lambda row: row[0]):
             blobs = ((piece, blob) for _, piece, blob in rows)
             adds = clustering_sort.write_pieces(rewrite, cuts, blobs, files, output)
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(adds)], pa.binary())], names=["adds"])
+            yield pa.RecordBatch.from_pydict({"adds": [wire.encode(adds)]})
 
     return write
 
@@ -163,7 +165,7 @@ def _run(
 ) -> DataFrame:
     """The results of a function for each piece of work, each in a task of its own."""
     names = [column.split()[0] for column in schema.split(",")]
-    types = [pa.binary() if column.endswith("binary") else pa.int32() for column in schema.split(",")]
+    types = [_TYPES[column.split()[1]] for column in schema.split(",")]
 
     def task(batches: _Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.dml.candidates import all_evaluable
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, columns, conjuncts
+from delta_ds.kernel.expressions.tree import (
+    Call,
+    Column,
+    Expression,
+    columns,
+    conjuncts,
+    map_columns,
+    postorder,
+)
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.records import replace
 
@@ -57,11 +65,8 @@ def are_functions_of_rows(target: DmlTarget, sources: Iterable[object]) -> bool:
 
 def _moves(tree: Expression) -> bool:
     """Whether an expression depends on the current time, whose value changes with each binding."""
-    if isinstance(tree, Cast):
-        return _moves(tree.child)
-    if not isinstance(tree, Call):
-        return False
-    return tree.name in ("current_timestamp", "current_date") or any(map(_moves, tree.args))
+    moving = ("current_timestamp", "current_date")
+    return any(isinstance(node, Call) and node.name in moving for node in postorder(tree))
 
 
 def _paths(schema: StructType) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
@@ -125,13 +130,12 @@ def _tree(text: str) -> list[Expression]:
 
 def _without_qualifier(tree: Expression, alias: str) -> Expression:
     """The expression without the table's name before its columns."""
-    if isinstance(tree, Column) and len(tree.path) > 1 and tree.path[0].lower() == alias.lower():
-        return replace(tree, path=tree.path[1:])
-    if isinstance(tree, Cast):
-        return replace(tree, child=_without_qualifier(tree.child, alias))
-    if isinstance(tree, Call):
-        return replace(tree, args=tuple(_without_qualifier(part, alias) for part in tree.args))
-    return tree
+
+    def bare(column: Column) -> Column:
+        qualified = len(column.path) > 1 and column.path[0].lower() == alias.lower()
+        return replace(column, path=column.path[1:]) if qualified else column
+
+    return map_columns(tree, bare)
 
 
 def columns_of(target: DmlTarget, condition: Resolved) -> set[str] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_chan
 from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
+from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.frames import map_in_arrow
@@ -55,8 +55,8 @@ def write_rows(
         return [native]
     # Whoever makes a function of columns parses their names, which may be any.
     plain = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
-    results = map_in_arrow(plain, _task(portable(), frame.columns), "result binary").collect()
-    return [pickle.loads(row[0]) for row in results]
+    results = map_in_arrow(plain, _task(portable(), frame.columns), "result string").collect()
+    return [wire.decode(row[0]) for row in results]
 
 
 def _native(frame: DataFrame, plan: DmlPlan, target: DmlTarget) -> TaskResult | None:
@@ -94,7 +94,7 @@ def _task(plan: DmlPlan, names: list[str]) -> Callable[[Iterable[pa.RecordBatch]
         context = TaskContext.get()
         named = (batch.rename_columns(names) for batch in batches)
         result = write_changed_rows(plan, named, context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], pa.binary())], names=["result"])
+        yield pa.RecordBatch.from_pydict({"result": [wire.encode(result)]})
 
     return write
 

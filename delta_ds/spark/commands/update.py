@@ -105,7 +105,7 @@ class _Update:
             self._matches = F.coalesce(resolved.column, F.lit(False))
             predicate, text = predicate_of(target, resolved), resolved.text
         files = target.files(predicate)
-        parameters = {"predicate": json.dumps([text], ensure_ascii=False)} if text else {}
+        parameters = {"predicate": json.dumps([text] if text else [], ensure_ascii=False)}
         if change.rewrites_by_arrow:
             return self._rewrite_by_arrow(files, predicate, parameters)
         after = None

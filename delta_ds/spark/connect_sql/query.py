@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.records import dataclass, field
 from delta_ds.spark.connect_sql.references import find_references
-from delta_ds.spark.session.monkeypatch import call_original
+from delta_ds.spark.monkeypatch import call_original
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from delta_ds.spark.sql_grammar.statements import SqlText
 
 
 @dataclass(frozen=True)
@@ -57,3 +59,8 @@ class Call:
     def _sql(self, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
         found: DataFrame = call_original(self.spark, "sql", text, self.args, **frames)
         return found
+
+
+def with_ctes(ctes: SqlText | None, query: str) -> str:
+    """A query with the named queries that stand in front of its statement."""
+    return query if ctes is None else f"{ctes} {query}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.events.spark import DISTRIBUTED_PLANNING_NOT_USED
 from delta_ds.kernel.features import V2_CHECKPOINT
-from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_parts import holds_actions
 from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.spark.engine import is_connect

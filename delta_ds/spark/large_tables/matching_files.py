@@ -14,8 +14,7 @@ from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.kernel.scan.part_scan import PartScan
-from delta_ds.spark.large_tables.bound import driver_plans
-from delta_ds.spark.large_tables.part_jobs import run_parts, why_driver
+from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,19 +62,15 @@ def matching_files(
     """
     import pyarrow as pa
 
-    try:
+    def plan() -> Snapshot:
         head = load_head(snapshot.storage, snapshot.segment)
         parts = [] if head.checkpoint is None else split_checkpoint(snapshot.storage, head.checkpoint)
         scan = PartScan.of(snapshot, head, predicate, timezone, statistics=statistics)
         found = run_parts(spark, parts, lambda part: _messages(scan.of_part(part))) if parts else []
-    except Exception as error:
-        reason = why_driver(error)
-        if reason is None:
-            raise
-        driver_plans(snapshot, reason)
-        return snapshot
-    tables = [pa.ipc.open_stream(message).read_all() for message in found]
-    return PartialSnapshot(snapshot, head.state, [*tables, scan.of_commits(head.state.files)])
+        tables = [pa.ipc.open_stream(message).read_all() for message in found]
+        return PartialSnapshot(snapshot, head.state, [*tables, scan.of_commits(head.state.files)])
+
+    return in_tasks(snapshot, plan) or snapshot
 
 
 def _messages(files: pa.Table) -> Iterator[bytes]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.spark.large_tables.bound import driver_plans, is_large
-from delta_ds.spark.large_tables.part_jobs import run_parts, why_driver
+from delta_ds.spark.large_tables.bound import is_large
+from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,11 +35,7 @@ def find_needed_files(spark: SparkSession, snapshot: Snapshot, listing: LogListi
     """
     if not is_large(spark, snapshot):
         return exactly_needed(snapshot, listing, cutoff_ms)
-    try:
-        return needed_in_parts(snapshot, listing, cutoff_ms, partial(run_parts, spark))
-    except Exception as error:
-        reason = why_driver(error)
-        if reason is None:
-            raise
-        driver_plans(snapshot, reason)
-        return exactly_needed(snapshot, listing, cutoff_ms)
+    needed = in_tasks(
+        snapshot, lambda: needed_in_parts(snapshot, listing, cutoff_ms, partial(run_parts, spark))
+    )
+    return exactly_needed(snapshot, listing, cutoff_ms) if needed is None else needed

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from delta_ds.kernel.log.checkpoint import UnreadableCheckpointError
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
+from delta_ds.kernel.log.segment import LogFileGoneError
 from delta_ds.spark.environment import explain_failure
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.frames import map_in_arrow
+from delta_ds.spark.large_tables.bound import driver_plans
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from delta_ds.kernel.log.checkpoint import CheckpointFiles
+    from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
+    from delta_ds.kernel.snapshot import Snapshot
+
+_T = TypeVar("_T")
 
 
 def run_parts(
@@ -59,11 +65,50 @@ def _task(
     return task
 
 
+def in_tasks(snapshot: Snapshot, plan: Callable[[], _T], *, again: bool = True) -> _T | None:
+    """What tasks find out.
+
+    Parameters
+    ----------
+    plan
+        Begins with the log, and runs the tasks.
+    again
+        Whether to begin once more where a checkpoint was written again meanwhile.
+
+    Returns
+    -------
+    answer or None
+        None where the driver has to do it, which is logged.
+
+    Raises
+    ------
+    DeltaError
+        The log cannot be read.
+    """
+    try:
+        return plan()
+    except Exception as error:
+        if again and _is(error, CheckpointReplacedError):
+            return in_tasks(snapshot, plan, again=False)
+        reason = why_driver(error)
+        if reason is None:
+            raise
+        driver_plans(snapshot, reason)
+        return None
+
+
 def why_driver(error: Exception) -> str | None:
     """Why the driver can do what failed in tasks; None where it cannot."""
     missing = explain_failure(error)
     if missing is not None:
         return missing.text
-    if isinstance(error, UnreadableCheckpointError) or UnreadableCheckpointError.__name__ in str(error):
+    if any(
+        _is(error, kind) for kind in (UnreadableCheckpointError, CheckpointReplacedError, LogFileGoneError)
+    ):
         return "a checkpoint cannot be read, another one may do"
     return None
+
+
+def _is(error: Exception, kind: type[DeltaError]) -> bool:
+    """Whether an error is of a class, here or in the task that Spark tells of."""
+    return isinstance(error, kind) or kind.__name__ in str(error)

@@ -7,6 +7,9 @@ import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CheckOverflowInTableInsert;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
@@ -34,7 +37,9 @@ public class Projection {
      *     without a name it stays what it is; position -1: the next of `others`, a Column that has a name; position -2:
      *     the next of `others`, an Expression, cast to the type that stands as JSON in place of the metadata; position
      *     -3: a column behind checks, its position in place of the name and the rest in place of the metadata: for each
-     *     check whether a row breaks it, and what raises then, as SQL text, or null for the next of `others`
+     *     check whether a row breaks it, and what raises then, as SQL text, or null for the next of `others`; position
+     *     -4: a column cast as INSERT casts it, its position in place of the name and in place of the metadata its name,
+     *     the type as JSON and whether values that do not fit are errors whatever the session says
      */
     public Object select(SparkSession session, LogicalPlan plan, String columns, List others) throws Exception {
         Object[][] wanted = (Object[][]) new ObjectMapper().readValue(columns, Object[][].class);
@@ -67,6 +72,18 @@ public class Projection {
                 Expression carrier = output[((Integer) wanted[i][1]).intValue()];
                 CaseWhen guarded = new CaseWhen((Seq) branches.result(), new Some(carrier));
                 selected.addOne(named(guarded, ((NamedExpression) carrier).name()));
+            } else if (position == -4) {
+                List said = (List) wanted[i][2];
+                Expression from = output[((Integer) wanted[i][1]).intValue()];
+                DataType to = DataType.fromJson((String) said.get(1));
+                if (Boolean.TRUE.equals(said.get(2))) {
+                    Expression cast = new Cast(from, to, new Some(session.sessionState().conf().sessionLocalTimeZone()),
+                        EvalMode$.MODULE$.ANSI());
+                    selected.addOne(named(new CheckOverflowInTableInsert(cast, (String) said.get(0)), (String) said.get(0)));
+                } else {
+                    Column value = ExpressionUtils$.MODULE$.column(from).cast(to);
+                    selected.addOne(named(session.expression(value), (String) said.get(0)));
+                }
             } else if (wanted[i][1] == null) {
                 selected.addOne(output[position]);
             } else {

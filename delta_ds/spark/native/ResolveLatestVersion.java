@@ -3,6 +3,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
@@ -51,10 +52,13 @@ public final class ResolveLatestVersion extends Rule {
      *     of the last answer, null for none, to the same name, to a Tuple2 of a name and a plan with the relation's
      *     columns, or to the exception to throw
      * @param insert takes rows and whether to overwrite
+     * @param reading the options of a read of the table, in JSON
      */
     public Object of(String identity, String table, String root, long bytes, StructType schema, FileFormat format,
-            scala.collection.immutable.Map options, SparkSession session, BiFunction versions, BiFunction insert) {
-        return new Table(new Place(identity, root, bytes), schema, format, options, session, table, versions, insert);
+            scala.collection.immutable.Map options, SparkSession session, BiFunction versions, BiFunction insert,
+            String reading) {
+        return new Table(new Place(identity, root, bytes), schema, format, options, session, table, versions, insert,
+            reading);
     }
 
     /** Let the optimisers of a session, and of those that share its extensions, apply the rule; once. */
@@ -167,21 +171,28 @@ public final class ResolveLatestVersion extends Rule {
         }
     }
 
-    public static class Table extends HadoopFsRelation implements InsertableRelation {
+    /** Tells, as a supplier, the options of a read of its table: what statements on a view of it are about. */
+    public static class Table extends HadoopFsRelation implements InsertableRelation, Supplier {
         private final transient String table;
         private final transient BiFunction versions;
         private final transient BiFunction insert;
+        private final transient String reading;
         private transient Tuple2 last = null;
         /** Whether a column, or a part of one, is said to have no nulls. */
         final transient boolean promises;
 
         Table(FileIndex place, StructType schema, FileFormat format, scala.collection.immutable.Map options,
-                SparkSession session, String table, BiFunction versions, BiFunction insert) {
+                SparkSession session, String table, BiFunction versions, BiFunction insert, String reading) {
             super(place, new StructType(), schema, Option.empty(), format, options, session);
             this.table = table;
             this.versions = versions;
             this.insert = insert;
+            this.reading = reading;
             this.promises = !schema.equals(schema.asNullable());
+        }
+
+        public Object get() {
+            return reading;
         }
 
         public void insert(Dataset rows, boolean overwrite) {

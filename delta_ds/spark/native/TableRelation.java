@@ -1,3 +1,4 @@
+import java.util.function.Supplier;
 import org.apache.spark.SparkException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
@@ -15,19 +16,25 @@ import scala.collection.immutable.Map;
  * relation over files, past the log, and empty it first for INSERT OVERWRITE.
  */
 public class TableRelation {
-    /** The last argument is what the refusal says. */
+    /** The last arguments are what the refusal says, and the options of a read of the version, in JSON. */
     public Object of(FileIndex location, StructType partitionSchema, StructType dataSchema, FileFormat format,
-            Map options, SparkSession session, String refusal) {
-        return new Version(location, partitionSchema, dataSchema, format, options, session, refusal);
+            Map options, SparkSession session, String refusal, String reading) {
+        return new Version(location, partitionSchema, dataSchema, format, options, session, refusal, reading);
     }
 
-    public static class Version extends HadoopFsRelation implements InsertableRelation {
+    public static class Version extends HadoopFsRelation implements InsertableRelation, Supplier {
         private final transient String refusal;
+        private final transient String reading;
 
         public Version(FileIndex location, StructType partitionSchema, StructType dataSchema, FileFormat format,
-                Map options, SparkSession session, String refusal) {
+                Map options, SparkSession session, String refusal, String reading) {
             super(location, partitionSchema, dataSchema, Option.empty(), format, options, session);
             this.refusal = refusal;
+            this.reading = reading;
+        }
+
+        public Object get() {
+            return reading;
         }
 
         public void insert(Dataset rows, boolean overwrite) {

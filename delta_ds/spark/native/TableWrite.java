@@ -24,6 +24,7 @@ import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -42,13 +43,15 @@ public class TableWrite {
 
     /**
      * The last columns of the plan, as many as said, are those of partitions. Settings are by name; those of a task
-     * are looked up by tasks in their own properties, the others in Hadoop's configuration of the job.
+     * are looked up by tasks in their own properties, the others in Hadoop's configuration of the job. What names of
+     * columns begin with is taken off in the files where it is `copy`.
      *
      * @return how many rows were written, and the attempts whose files count, each as stage, task and the number that the
      *     names of its files hold, with a blank behind each; null where the session has a commit protocol of its own, which sees to it that no other files are there
      */
     public String write(org.apache.spark.sql.classic.SparkSession session, LogicalPlan query, String folder, int partitions,
-            scala.collection.immutable.Map options, Map ofJob, Map ofTasks) throws InterruptedException {
+            scala.collection.immutable.Map options, Map ofJob, Map ofTasks, String copy)
+            throws InterruptedException {
         Seq output = query.output();
         VectorBuilder names = new VectorBuilder();
         for (int i = 0; i < output.size(); i++) {
@@ -57,7 +60,7 @@ public class TableWrite {
         boolean direct = session.sessionState().conf().fileCommitProtocolClass().equals(PROTOCOL);
         InsertIntoHadoopFsRelationCommand command = new InsertIntoHadoopFsRelationCommand(new Path(folder),
                 (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(), false,
-                (Seq) output.takeRight(partitions), Option.empty(), new Format(direct, ofJob, ofTasks), options, query,
+                (Seq) output.takeRight(partitions), Option.empty(), new Format(direct, ofJob, ofTasks, copy), options, query,
                 SaveMode.ErrorIfExists, Option.empty(), Option.empty(), names.result());
         if (!direct) {
             session.sessionState().executePlan(command, CommandExecutionMode.ALL()).assertCommandExecuted();
@@ -148,16 +151,28 @@ public class TableWrite {
         private final boolean direct;
         private final Map ofJob;
         private final Map ofTasks;
+        private final String copy;
 
-        public Format(boolean direct, Map ofJob, Map ofTasks) {
+        public Format(boolean direct, Map ofJob, Map ofTasks, String copy) {
             this.direct = direct;
+            this.copy = copy;
             this.ofJob = ofJob;
             this.ofTasks = ofTasks;
         }
 
+        private StructType named(StructType schema) {
+            StructField[] fields = (StructField[]) schema.fields().clone();
+            for (int i = 0; i < fields.length; i++) {
+                StructField field = fields[i];
+                if (!field.name().startsWith(copy)) continue;
+                fields[i] = new StructField(field.name().substring(copy.length()), field.dataType(), field.nullable(), field.metadata());
+            }
+            return new StructType(fields);
+        }
+
         public OutputWriterFactory prepareWrite(SparkSession session, Job job, scala.collection.immutable.Map options,
                 StructType schema) {
-            OutputWriterFactory made = super.prepareWrite(session, job, options, schema);
+            OutputWriterFactory made = super.prepareWrite(session, job, options, named(schema));
             Configuration configuration = job.getConfiguration();
             for (Iterator all = ofJob.entrySet().iterator(); all.hasNext();) {
                 Map.Entry one = (Map.Entry) all.next();

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from delta_ds.kernel.log.cache import cache_folder
 _FORMAT = b"1"
 _FOLDER = "classes"
 _MOST_ENTRIES = 64
+_ENTRY = re.compile(r"[0-9a-f]{64}\.classes")
 _HASH_BYTES = hashlib.sha256().digest_size
 
 _platforms: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
@@ -129,6 +131,7 @@ def _write(file: Path, classes: Mapping[str, bytes]) -> None:
 
 def _forget_old(folder: Path) -> None:
     """Delete the least recently used entries but some."""
-    entries = sorted(folder.glob("*.classes"), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    entries = [entry for entry in folder.glob("*.classes") if _ENTRY.fullmatch(entry.name)]
+    entries.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
     for entry in entries[_MOST_ENTRIES:]:
         entry.unlink(missing_ok=True)

@@ -39,6 +39,7 @@ from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
+from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +53,7 @@ DELETED = "__pydelta_dv"
 FILE_NUMBER = "__pydelta_file"
 
 
+@answers_jvm
 class DeltaFileIndex:
     """The files of a version; implements Spark's `FileIndex`.
 
@@ -164,7 +166,9 @@ class DeltaFileIndex:
             str(made_ms(snapshot)),
         ]
         if self._chosen is not None:
-            parts.append(f"files:{hash(self.rows.to_numpy().tobytes()):x}")
+            # Numbers alone name other files where the version was read from another checkpoint.
+            paths = self.live.table["path"].take(self.rows).to_pylist() if len(self.rows) else []
+            parts.append(f"files:{hash((self.rows.to_numpy().tobytes(), *paths)):x}")
         if isinstance(snapshot, PartialSnapshot):
             parts.append(f"of:{snapshot.identity}")  # in which the rows count
         if self._numbered:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.kernel.log.file_sizes import with_known_sizes
 from delta_ds.spark.native.hadoop import as_hadoop_opens
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ def list_files(
     storage
         The table's, which decodes paths.
     """
+    # Spark reads nothing of a file without a size.
+    files = with_known_sizes(storage, files)
     sizes, times = (
-        np.ascontiguousarray(files[name].fill_null(integers([0])[0]).to_numpy(), np.int64)
-        for name in ("size", "modificationTime")
+        np.ascontiguousarray(files[name].to_numpy(), np.int64) for name in ("size", "modificationTime")
     )
     message = b"".join(
         (

@@ -14,14 +14,17 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.events.spark import NATIVE_SCAN_NOT_USED
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.records import dataclass
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_exception
 from delta_ds.spark.native.latest_version import InsertRows
 from delta_ds.spark.native.load import load
+from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME = "pydelta"
+_REFERENCE = "pydelta-secret:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # The functions of each session that are from here.
 _registered: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
@@ -100,6 +103,7 @@ def _identifiers(jvm: Jvm, name: str) -> list[Any]:
     return [f for f in map(listed.apply, range(listed.size())) if f.funcName() == name]
 
 
+@answers_jvm
 class _Body:
     """From the arguments, a `Seq[Expression]`, to a `LogicalPlan`, or to the exception to throw."""
 
@@ -112,7 +116,8 @@ class _Body:
         try:
             found = range(expressions.size())
             arguments = [
-                constant_argument(self._jvm, self._name, expressions.apply(number)) for number in found
+                _in_clear(self._jvm, constant_argument(self._jvm, self._name, expressions.apply(number)).text)
+                for number in found
             ]
             return self._jvm.logical_plan(self._body(arguments))
         except Exception as error:
@@ -120,6 +125,13 @@ class _Body:
 
     class Java:
         implements = ["java.util.function.Function"]
+
+
+def _in_clear(jvm: Jvm, argument: str | None) -> str | None:
+    """An argument in the place of whose secret the parser has put a reference; see `Secrets.java`."""
+    if argument is None or not argument.startswith(_REFERENCE):
+        return argument
+    return str(jvm.jvm.pydelta.Secrets.value(argument))
 
 
 def _frame(spark: SparkSession, options: Mapping[str, str], insert: InsertRows) -> DataFrame:
@@ -133,8 +145,19 @@ def _frame(spark: SparkSession, options: Mapping[str, str], insert: InsertRows) 
 # --- arguments
 
 
-def constant_argument(jvm: Jvm, function: str, expression: Any) -> str | None:
-    """A constant argument as the text of an option.
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant argument: its type as Spark names it (`integer`, `string`, ...), and the text of its value.
+
+    The text is that of an option; None for NULL.
+    """
+
+    type: str
+    text: str | None
+
+
+def constant_argument(jvm: Jvm, function: str, expression: Any) -> Constant:
+    """A constant argument.
 
     Raises
     ------
@@ -143,6 +166,10 @@ def constant_argument(jvm: Jvm, function: str, expression: Any) -> str | None:
     """
     if not expression.resolved():
         expression = _resolved(jvm, function, expression)
+    return Constant(expression.dataType().typeName(), _text(jvm, function, expression))
+
+
+def _text(jvm: Jvm, function: str, expression: Any) -> str | None:
     if expression.dataType().typeName() == "timestamp":
         expressions = jvm.jvm.org.apache.spark.sql.catalyst.expressions
         micros = _value(jvm, function, expressions.UnixMicros(expression))

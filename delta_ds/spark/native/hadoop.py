@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
-from delta_ds.kernel.storage.uri import has_scheme
+from delta_ds.kernel.storage.uri import has_scheme, parse_address
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF
@@ -51,6 +51,8 @@ def hadoop_root(jvm: Jvm, options: Mapping[str, str], path: str, *, new: bool = 
     given = [name for name in options if is_of_store(name) and not is_hadoop_setting(name)]
     if given:
         raise NotNative(f"the option {given[0]} is meant for Python's file system, not for Hadoop's")
+    if parse_address(path).userinfo:
+        raise NotNative("the address has a login, which is for Python's file system and not for plans")
     root = _TIME_TRAVEL.sub("", path).rstrip("/") + "/"
     known = _roots.setdefault(jvm.gateway, {})
     if root in known:

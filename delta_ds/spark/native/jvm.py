@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
+from delta_ds.redaction import redacted
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import report_text
 from delta_ds.spark.frames import frame_of
@@ -42,8 +43,9 @@ class NotNative(Exception):  # noqa: N818 - not an error: the portable path is t
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+        # What Hadoop says may quote what it was given.
+        self.reason = redacted(reason)
+        super().__init__(self.reason)
 
 
 class GeneratesNumbers(NotNative):

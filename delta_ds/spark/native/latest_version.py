@@ -7,6 +7,7 @@ a table in that query.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -23,6 +24,7 @@ from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_j
 from delta_ds.spark.native.scan import READER_OPTIONS, scan
 from delta_ds.spark.native.snapshot_isolation import address_of, made_ms, snapshot_of_command
 from delta_ds.spark.schema import public_field
+from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,6 +45,7 @@ def snapshot_name(snapshot: Snapshot) -> str:
     return f"{snapshot.version} {snapshot.metadata.id} {made_ms(snapshot)} {address_of(snapshot.storage)}"
 
 
+@answers_jvm
 class LatestVersion:
     """A table whose newest version frames read.
 
@@ -150,6 +153,7 @@ class LatestVersion:
         return SCHEMA_CHANGE_SINCE_ANALYSIS(table=self._storage.url, change=what)
 
 
+@answers_jvm
 class _Insert:
     """`INSERT INTO` and `INSERT OVERWRITE` on a view of a table: a write like every other.
 
@@ -157,10 +161,10 @@ class _Insert:
     overwrite.
     """
 
-    def __init__(self, jvm: Jvm, url: str, options: Mapping[str, str], insert: InsertRows) -> None:
+    def __init__(self, jvm: Jvm, options: Mapping[str, str], insert: InsertRows) -> None:
         self._jvm = jvm
         self._insert = insert
-        self._options = {**options, "path": url}
+        self._options = options
 
     def apply(self, rows: Any, overwrite: bool) -> None:
         with errors_to_jvm(self._jvm):
@@ -200,6 +204,7 @@ def latest_relation(
     table = LatestVersion(jvm, snapshot, root, hadoop_options, timezone)
     rule = _install_rule(jvm)
     schema = jvm.struct(spark_schema(_public(snapshot.schema)))
+    options = {**hadoop_options, "path": snapshot.storage.address.as_written}
     relation = rule.of(
         table.identity,
         table.address,
@@ -210,7 +215,8 @@ def latest_relation(
         jvm.map({**READER_OPTIONS, **hadoop_options}),
         jvm.spark._jsparkSession,
         table,
-        _Insert(jvm, snapshot.storage.address.as_written, hadoop_options, insert),
+        _Insert(jvm, options, insert),
+        json.dumps(options),
     )
     attributes = jvm.DataTypeUtils.toAttributes(schema)
     return jvm.data_frame(jvm.LogicalRelation.apply(relation, attributes, jvm.none, False, jvm.none))

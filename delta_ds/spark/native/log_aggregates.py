@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from delta_ds.events.spark import AGGREGATES_FROM_LOG, AGGREGATES_NOT_ANSWERED
 from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class
+from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _RULE = "LogAggregates"
 
 
+@answers_jvm
 class _Answers:
     """`java.util.function.Function` from question to answer."""
 

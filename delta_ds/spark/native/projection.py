@@ -67,8 +67,30 @@ class Guarded:
     checks: Sequence[tuple[Column | str, Column | str]]
 
 
+@dataclass(frozen=True, slots=True)
+class InsertedAt:
+    """A column, cast as INSERT casts it.
+
+    Attributes
+    ----------
+    position
+        Among the columns of the frame.
+    name
+        That it gets.
+    kind
+        The JSON of Spark's type.
+    ansi
+        Whether a value that does not fit is an error, in any session.
+    """
+
+    position: int
+    name: str
+    kind: str
+    ansi: bool
+
+
 # A `Column` has a name.
-Projected: TypeAlias = "ColumnAt | CastTo | Guarded | Column"
+Projected: TypeAlias = "ColumnAt | CastTo | Guarded | InsertedAt | Column"
 
 
 def project(jvm: Jvm, frame: DataFrame, columns: Sequence[Projected], session: Any = None) -> DataFrame:
@@ -99,6 +121,8 @@ def _entry(column: Projected, others: list[Any]) -> Sequence[Any]:
     if isinstance(column, CastTo):
         others.append(column.expression)
         return (-2, column.name, column.kind)
+    if isinstance(column, InsertedAt):
+        return (-4, column.position, [column.name, column.kind, column.ansi])
     if isinstance(column, Guarded):
         checks = [[part if isinstance(part, str) else None for part in check] for check in column.checks]
         others += [part._jc for check in column.checks for part in check if not isinstance(part, str)]

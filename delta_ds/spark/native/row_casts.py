@@ -78,7 +78,7 @@ class Caster:
         from pyspark.sql import functions as F
 
         if source == VOID:
-            return self.null(target)
+            return self.cast(value, target)  # it may be an expression that raises
         if source == target and without_metadata(source) == source:
             return value
         if _alike(source, target):

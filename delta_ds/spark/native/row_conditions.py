@@ -126,12 +126,12 @@ def _violation_condition(check: Condition, frame: DataFrame, analyst: Analyst, *
     """Whether a row fails a condition, at the time the write was planned."""
     from pyspark.sql import functions as F
 
-    from delta_ds.kernel.expressions.sql import parse_predicate
+    from delta_ds.kernel.expressions.sql import parse_definition
 
     clause = check.clause
     verified = verified_column(check)
     if verified is None:
-        moves = fixed and not is_foreign(clause) and parse_predicate(clause.text) != clause.tree
+        moves = fixed and not is_foreign(clause) and parse_definition(clause.text) != clause.tree
         text = str(clause.tree) if moves else clause.text
         passed = analyst.jvm.column(analyst.resolve(frame, clause, text, predicate=True))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -99,6 +100,9 @@ def _relation(jvm: Jvm, index: DeltaFileIndex, columns: ScanColumns, options: Ma
         jvm.map(options),
         session,
         _insert_refusal(index.snapshot),
+        json.dumps(
+            {"path": index.snapshot.storage.address.as_written, "versionAsOf": str(index.snapshot.version)}
+        ),
     )
     hidden = [f for f in index.schema.fields if f.name in {h.name for h in index.hidden}]
     output = type(index.schema)([*columns.output.fields, *hidden])

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from delta_ds.kernel.data.write.write_spec import WriteSpec
 
 _PARQUET_ID = "parquet.field.id"
+# No name of a column begins with it: Spark refuses the character in names of files' columns.
+COPY = "\x01"
 
 
 def check_writable(plan: WriteSpec) -> None:
@@ -50,8 +52,6 @@ def check_writable(plan: WriteSpec) -> None:
         raise NotNative("Spark writes data pages of Parquet 1 only")
     if plan.target_file_size:
         raise NotNative("delta.targetFileSize is set, and Spark does not close a file by its size")
-    if plan.writes_partition_columns and plan.partition_columns:
-        raise NotNative("data files have to hold the partition columns as well")
     if plan.codec in ("brotli", "lz4"):
         raise NotNative(f"Spark has no {plan.codec} as other readers understand it")
     partitions = set(plan.partition_columns)
@@ -75,6 +75,9 @@ def check_writable(plan: WriteSpec) -> None:
 def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[str]]:
     """The columns to write, and the names of the last ones, by which files are partitioned.
 
+    Spark takes the columns by which it partitions out of the files. Those that files hold all the same are there twice,
+    before the last ones under names that begin with `COPY`, which `TableWrite` takes off in the files.
+
     Parameters
     ----------
     rows
@@ -88,6 +91,9 @@ def stored_columns(rows: DataFrame, plan: WriteSpec) -> tuple[DataFrame, list[st
     data = [f for f in plan.schema if f.name not in partitions and f.type != VOID]
     names = [physical_name(fields[name], plan.mapping_mode) for name in partitions]
     columns = [_stored_column(rows, positions[f.name], f, plan.mapping_mode) for f in data]
+    if plan.writes_partition_columns:
+        copied = [fields[name] for name in partitions if fields[name].type != VOID]
+        columns += [_copy(rows, positions[f.name], f, plan.mapping_mode) for f in copied]
     columns += [
         _text(rows[quoted(name)], fields[name].type).alias(physical, metadata={})
         for name, physical in zip(partitions, names, strict=True)
@@ -103,6 +109,14 @@ def _stored_column(rows: DataFrame, position: int, field: StructField, mode: str
     wanted = spark_schema([replace(field, type=_physical(field.type, mode))])[0].dataType
     cast = rows[quoted(field.name)].cast(wanted)
     return cast.alias(physical_name(field, mode), metadata=_id(field))
+
+
+def _copy(rows: DataFrame, position: int, field: StructField, mode: str) -> Projected:
+    """A partition column as data files hold it: its values are those that the log says."""
+    name = COPY + physical_name(field, mode)
+    if field.type != STRING:
+        return ColumnAt(position, name, _id(field))
+    return _text(rows[quoted(field.name)], STRING).alias(name, metadata=_id(field))
 
 
 def _id(field: StructField) -> dict[str, int]:

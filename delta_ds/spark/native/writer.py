@@ -19,6 +19,8 @@ from delta_ds.kernel.data.write.paths import encode
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.char_varchar import schema_of
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.kernel.storage.staging import StagedFiles, Staging, discard
 from delta_ds.kernel.storage.write_errors import NOTHING_WRITTEN
@@ -37,7 +39,7 @@ from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.plain_files import find_plain_files, write_plain_files
 from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.snapshot_isolation import pin_snapshots
-from delta_ds.spark.native.stored_columns import check_writable, stored_columns
+from delta_ds.spark.native.stored_columns import COPY, check_writable, stored_columns
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import time_zone
 from delta_ds.spark.table_names import check_path
@@ -224,7 +226,6 @@ def _write_files(
         frame = frame.hint("rebalance", *map(quoted, partitions))
     writer_options = {
         **_WRITER_OPTIONS,
-        **hadoop_options,
         "compression": _CODECS.get(plan.files.codec, plan.files.codec),
     }
     if plan.files.max_records_per_file:
@@ -238,8 +239,10 @@ def _write_files(
         target,
         len(partitions),
         jvm.map(writer_options),
-        _SETTINGS,
+        # Not among the options, which plans show.
+        {**_SETTINGS, **hadoop_options},
         of_tasks,
+        COPY,
     )
     if attempts is None:
         return _Written(None, bool)
@@ -308,9 +311,11 @@ def _remove(jvm: Jvm, target: str, plan: WritePlan) -> None:
     from py4j.protocol import Py4JError
 
     try:
+        # By Hadoop, which knows of what it has put there beside files, and follows no link either.
+        deleter.check_own(plan.storage, FOLDERS_OF_WRITES, [target.rstrip("/").rpartition("/")[2]])
         folder = jvm.Path(target)
         file_system(jvm, folder).delete(folder, True)
-    except Py4JError as error:
+    except (Py4JError, StorageError) as error:
         ORPHAN_FILES_LEFT.log(table=plan.storage.url, folder=target, reason=error)
 
 

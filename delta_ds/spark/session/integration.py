@@ -8,8 +8,9 @@ by a setting, which sessions made from them inherit (`foreachBatch`), those of S
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
@@ -20,14 +21,18 @@ from delta_ds.conditions.session import (
     PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO,
     SORT_BY_WITHOUT_BUCKETING,
 )
+from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.spark import monkeypatch
 from delta_ds.spark.engine import is_connect
-from delta_ds.spark.session import monkeypatch, reports, state, streams
+from delta_ds.spark.sealed import seal
+from delta_ds.spark.session import reports, state, streams
 from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read
 from delta_ds.spark.session.writer_v2 import PathWriter
 from delta_ds.spark.session.writing import insert_into, save, save_as_table
 from delta_ds.spark.session_conf import has_catalog
-from delta_ds.spark.table_names import is_ours, path_of, unknown_to_catalogs, with_path
+from delta_ds.spark.session_facts import with_facts_of_reads
+from delta_ds.spark.table_names import FORMAT, is_ours, path_of, unknown_to_catalogs, with_path, without_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,8 +104,9 @@ def _patches(connect: bool) -> list[_Patch]:
         from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
         from pyspark.sql.connect.readwriter import DataFrameWriterV2 as ConnectWriterV2
 
-        # `load` says there all that it has to; `SparkSession.table` goes through the reader.
+        # `SparkSession.table` goes through the reader.
         return [
+            (ConnectReader, "load", _connect_loads_ours, _connect_load),
             (ConnectReader, "table", _names_path("tableName", "_client"), _connect_table),
             *_writer_patches(ConnectWriter),
             (ConnectFrame, "writeTo", _names_path("table", "sparkSession"), _write_to),
@@ -157,12 +163,30 @@ def _reads_table(reader: Any, arguments: dict[str, Any]) -> bool:
         return is_installed(reader._spark)
     if not is_installed(reader._spark) or not has_catalog(reader._spark):
         return False
-    return bool(state.reader_state(reader).options) and options_named(reader._spark, name) is not None
+    options = state.reader_state(reader).options
+    if not options:
+        return False
+    return options_named(reader._spark, name) is not None or _is_told_of(reader._spark, name, options)
+
+
+def _is_told_of(spark: SparkSession, name: object, options: Mapping[str, str]) -> bool:
+    """Whether Spark would tell that there is no table of a name, and with it the options of its store."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return any(map(is_of_store, options)) and not spark.catalog.tableExists(str(name))
+    except PySparkException:
+        return False
 
 
 def _loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
     source = arguments.get("format") or state.reader_source(reader)
     return is_ours(source) and is_installed(reader._spark)
+
+
+def _connect_loads_ours(reader: Any, arguments: dict[str, Any]) -> bool:
+    source = arguments.get("format") or reader._format
+    return is_ours(source) and is_installed(reader._client)
 
 
 def _saves_ours(writer: Any, arguments: dict[str, Any]) -> bool:
@@ -206,6 +230,21 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     return read(reader._spark, with_path(spec.options, arguments.get("path"), "load"), spec.schema)
 
 
+def _connect_load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
+    """What Spark does, with the session's facts, and references in the place of secrets; the reader keeps its own."""
+    given = {**state.connect_reader_options(reader), **arguments.get("options", {})}
+    path = arguments.get("path")
+    if isinstance(path, str) and "path" not in given:
+        given["path"] = path
+    sealed = seal(reader._client, with_facts_of_reads(reader._client, given), FORMAT)
+    changed = {name: text for name, text in sealed.items() if text != given.get(name)}
+    other = copy.copy(reader)
+    other._options = {**reader._options, **changed}
+    arguments = {**arguments, "path": None if "path" in changed else path}
+    options = {name: text for name, text in arguments.pop("options", {}).items() if name not in changed}
+    return original(other, **arguments, **options)  # type: ignore[no-any-return]
+
+
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> DataFrame:
     spec = state.reader_state(reader)
     return _read_table(reader._spark, spec.options, spec.schema is not None, arguments["tableName"])
@@ -225,9 +264,13 @@ def _read_table(spark: SparkSession, options: dict[str, str], has_schema: bool, 
     if has_schema:
         raise LEGACY_ERROR_TEMP_1189(method=name)
     path = path_of(name)
-    found = {"path": path} if path is not None else dict(options_named(spark, name) or {})
-    path = found.pop("path", None)
-    return read(spark, with_path({**options, **found}, path, "table"))
+    found = {"path": path} if path is not None else options_named(spark, name)
+    if found is None:
+        # There is none: Spark says so, and has no options to show with it.
+        missing: DataFrame = monkeypatch.call_original(spark.read, "table", name)
+        return missing
+    path = found.get("path")
+    return read(spark, with_path({**options, **without_path(found)}, path, "table"))
 
 
 def _save(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.catalog import NO_PARTITION_AT_PATH, NON_PARTITION_COLUMN_IN_PATH
 from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.values.partition_values import comparable_values, parse
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
@@ -154,7 +155,7 @@ def _has_files(snapshot: Snapshot, wanted: PartitionPath, timezone: str) -> bool
     for name, text in wanted.values:
         field = snapshot.schema.find(name)
         assert field is not None  # a snapshot without its partition columns is refused
-        stored = pc.struct_field(files["partitionValues"], physical[name]).combine_chunks().cast(pa.string())
+        stored = field_of(files["partitionValues"], physical[name]).combine_chunks().cast(pa.string())
         (value,) = comparable_values(parse(pa.array([text], pa.string()), field.type, timezone))
         if text is not None and value is None:
             return False

@@ -13,13 +13,15 @@ from delta_ds.spark.batch import Changes
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.monkeypatch import call_original
 from delta_ds.spark.net_changes import net_of_table
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns
-from delta_ds.spark.session.monkeypatch import call_original
-from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off, time_zone
+from delta_ds.spark.session_facts import with_facts_of_reads
 from delta_ds.spark.source import open_read
 from delta_ds.spark.table_names import FORMAT
+from delta_ds.spark.writes.write import insert_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +110,8 @@ def _rows_at(spark: SparkSession, options: Mapping[str, str], schema: StructType
 
 
 def _portable(spark: SparkSession, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
-    reader = spark.read.format(FORMAT).options(**with_session_settings(spark, options))
+    complete = seal(spark, with_session_settings(spark, with_facts_of_reads(spark, options)), FORMAT)
+    reader = spark.read.format(FORMAT).options(**complete)
     if schema is not None:
         reader = reader.schema(schema)
     with delta_errors():

@@ -22,7 +22,7 @@ _SEPARATOR = "\0"
 class ReaderState:
     """The options and schema set on a `DataFrameReader`; `schema` is what the user gave."""
 
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict, repr=False)
     schema: StructType | None = None
 
 
@@ -31,7 +31,7 @@ class WriterState:
     """The options, mode and layout set on a `DataFrameWriter`."""
 
     mode: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict, repr=False)
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     bucket_by: tuple[str, ...] = ()
@@ -106,12 +106,17 @@ def stream_reader_options(reader: Any) -> dict[str, str]:
     return _options(_private(reader._jreader, "extraOptions"))
 
 
-def parallelism(reader: Any) -> int | None:
-    """How many tasks the session of a reader runs at once; None where only a server knows."""
-    if is_connect(reader):
+def parallelism(session: Any) -> int | None:
+    """How many tasks a session runs at once; None where only a server knows."""
+    if is_connect(session):
         return None
-    cores: int = reader._spark.sparkContext.defaultParallelism
+    cores: int = session.sparkContext.defaultParallelism
     return cores
+
+
+def stream_reader_session(reader: Any) -> Any:
+    """The session of a reader of a stream."""
+    return reader._client if is_connect(reader) else reader._spark
 
 
 def stream_writer_source(writer: Any) -> str | None:

@@ -6,19 +6,27 @@ a stream without a word, has no streams of tables by path, and refuses output mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
+from delta_ds.spark import monkeypatch
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.frames import active_in_jvm
 from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.session import monkeypatch, state
+from delta_ds.spark.sealed import seal
+from delta_ds.spark.session import state
 from delta_ds.spark.session.names import catalog_of, options_named
-from delta_ds.spark.session.writing import OF_EVERY_WRITE, with_layout, with_settings
+from delta_ds.spark.session_conf import has_catalog
+from delta_ds.spark.session_facts import facts_of, with_facts_of_reads
 from delta_ds.spark.streaming.resolve_source import STREAM_MARK, mark
 from delta_ds.spark.table_names import FORMAT, is_ours, path_of, path_option, unknown_to_catalogs, with_path
+from delta_ds.spark.writes.options import OF_EVERY_WRITE, with_layout, with_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Arguments of `toTable` that `start` does not have, or not here.
 _OF_TABLES = ("tableName", "format")
@@ -49,6 +57,10 @@ def patches(
         source = arguments.get("format") or state.stream_writer_source(target)
         return is_ours(source) and is_installed(getattr(target, writes_in))
 
+    def makes_table(target: Any, arguments: dict[str, Any]) -> bool:
+        # A server that knows names makes the table itself.
+        return starts_ours(target, arguments) and not (connect and has_catalog(getattr(target, writes_in)))
+
     def names_path(session: str) -> Callable[[Any, dict[str, Any]], bool]:
         def concerns(target: Any, arguments: dict[str, Any]) -> bool:
             owner = getattr(target, session)
@@ -63,7 +75,7 @@ def patches(
         (reader, "load", loads_ours, _load),
         (reader, "table", names_path(reads_in), _table),
         (writer, "start", starts_ours, _start),
-        (writer, "toTable", lambda *call: names_path(writes_in)(*call) or starts_ours(*call), _to_table),
+        (writer, "toTable", lambda *call: names_path(writes_in)(*call) or makes_table(*call), _to_table),
     ]
 
 
@@ -75,12 +87,14 @@ def _load(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) 
     reader.options(**arguments.get("options", {}))
     # Spark would let the argument win over the option without a word.
     given = with_path(state.stream_reader_options(reader), arguments.get("path"), "load")
-    if not is_connect(reader):
-        complete = with_session_settings(reader._spark, given)
-        reader.options(**{name: text for name, text in complete.items() if name not in given})
-    reader.option(STREAM_MARK, mark(state.parallelism(reader)))
-    with delta_errors():
-        return monkeypatch.call_original(reader, "load", arguments.get("path"))
+    session = state.stream_reader_session(reader)
+    complete = source_options(session, given)
+    if is_connect(session):
+        complete = seal(session, complete, FORMAT)
+    reader.options(**{name: text for name, text in complete.items() if text != given.get(name)})
+    path = arguments.get("path")
+    with delta_errors(), active_in_jvm(session):
+        return monkeypatch.call_original(reader, "load", path if complete.get("path") == path else None)
 
 
 def _table(original: Callable[..., Any], reader: Any, arguments: dict[str, Any]) -> Any:
@@ -98,15 +112,16 @@ def _start(original: Callable[..., Any], writer: Any, arguments: dict[str, Any])
     writer.format(FORMAT)
     spec = state.stream_writer_state(writer)
     options = with_path(spec.options, arguments.get("path"), "start")
-    complete = with_layout(options, spec.partition_by, spec.cluster_by)
     session = state.stream_writer_session(writer)
-    complete = with_session_settings(session, with_settings(session, complete, OF_EVERY_WRITE))
-    _check(complete, spec.mode)
+    complete = seal(
+        session, sink_options(session, options, spec.mode, spec.partition_by, spec.cluster_by), FORMAT
+    )
     for name, text in complete.items():
-        if name not in options:
+        if text != options.get(name):
             writer.option(name, text)
-    with delta_errors():
-        return monkeypatch.call_original(writer, "start", arguments.get("path"))
+    path = arguments.get("path")
+    with delta_errors(), active_in_jvm(session):
+        return monkeypatch.call_original(writer, "start", path if complete.get("path") == path else None)
 
 
 def _to_table(original: Callable[..., Any], writer: Any, arguments: dict[str, Any]) -> Any:
@@ -144,12 +159,47 @@ def _options_in_catalog(writer: Any, arguments: dict[str, Any], location: str | 
     return catalog.create(session, name, location, writer._df.schema, spec.partition_by, spec.cluster_by)
 
 
-def _check(options: Mapping[str, str], mode: str | None) -> None:
-    """Refuse at `start` what planning the first batch would refuse.
+# --- what a stream is told, whoever starts it
+
+
+def source_options(session: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a stream that is read, completed by what the data source cannot ask.
+
+    Parameters
+    ----------
+    session
+        Of the query.
+    given
+        As its user gave them, `path` among them.
+    """
+    settings = with_session_settings(session, with_facts_of_reads(session, given))
+    return {**settings, STREAM_MARK: mark(state.parallelism(session))}
+
+
+def sink_options(
+    session: SparkSession,
+    given: Mapping[str, str],
+    mode: str | None,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+) -> dict[str, str]:
+    """The options of a stream that is written, with what other calls and its session say.
+
+    Parameters
+    ----------
+    session, given
+        As above.
+    mode
+        The output mode; None: `append`.
+    partition_by, cluster_by
+        Columns of a new table; of one that is there they must be the same. Empty: not said.
 
     Raises
     ------
     DeltaError
-        See `parse_stream_write_options`.
+        What planning the first batch would refuse, see `parse_stream_write_options`.
     """
-    parse_stream_write_options(options, mode=(mode or "append").lower())
+    complete = with_layout(given, partition_by, cluster_by)
+    complete = with_session_settings(session, with_settings(complete, facts_of(session), OF_EVERY_WRITE))
+    parse_stream_write_options(complete, mode=(mode or "append").lower())
+    return complete

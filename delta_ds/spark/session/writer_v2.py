@@ -9,26 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.tables import CANNOT_REPLACE_MISSING_TABLE_AT_PATH
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.options.write import ERROR
-from delta_ds.kernel.properties import PREFIX
 from delta_ds.spark.arguments import public_methods
-from delta_ds.spark.session import tables
 from delta_ds.spark.session.conditions import column_name, sql_of
-from delta_ds.spark.session.positions import with_types
-from delta_ds.spark.session.writing import (
-    APPEND,
-    OF_EVERY_WRITE,
-    OVERWRITE,
-    as_existing_name,
-    save,
-    with_settings,
-)
-from delta_ds.spark.table_names import FORMAT, is_ours
+from delta_ds.spark.session.writing import as_existing_name
+from delta_ds.spark.table_names import FORMAT, is_ours, with_path
+from delta_ds.spark.writes.new_table import CREATE, CREATE_OR_REPLACE, REPLACE, Definition, as_new_table
+from delta_ds.spark.writes.request import APPEND, OVERWRITE, WRITE_PARTITIONS, WRITE_TO, WriteRequest
+from delta_ds.spark.writes.target import existing_table, find_table
+from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-_EVERYTHING = "true"
 
 
 @public_methods
@@ -39,6 +30,7 @@ class PathWriter:
         self._df = df
         self._path = path
         self._options: dict[str, str] = {}
+        self._properties: dict[str, str] = {}
         self._partition_by: tuple[str, ...] = ()
         self._cluster_by: tuple[str, ...] = ()
 
@@ -63,14 +55,9 @@ class PathWriter:
         return self
 
     def tableProperty(self, property: str, value: str) -> PathWriter:
-        """A property `delta.*` of a new table."""
-        if not property.lower().startswith(PREFIX):
-            raise InvalidOptionError(
-                f"a write sets properties {PREFIX}* only, not {property!r}; set it with "
-                "DeltaTable.forPath(...).setProperties(...) when the table is there",
-                parameters={"property": property},
-            )
-        return self.option(property, value)
+        """A property of a new table."""
+        self._properties[property] = value
+        return self
 
     def partitionedBy(self, col: Column | str, *cols: Column | str) -> PathWriter:
         """The partition columns of a new table; expressions such as `years(...)` are refused."""
@@ -92,23 +79,25 @@ class PathWriter:
             It is there already.
         """
         with as_existing_name(self._path):
-            self._save(ERROR)
+            self._make(CREATE)
 
     def replace(self) -> None:
         """Put a table with these rows, their schema and the given properties in the place of one that is there.
+
+        With the option `replaceWhere` rows that do not match it stay.
 
         Raises
         ------
         NotADeltaTableError
             There is none.
         """
-        if tables.find_table(self._df.sparkSession, self._table_options()) is None:
+        if find_table(self._df.sparkSession, self._complete()) is None:
             raise CANNOT_REPLACE_MISSING_TABLE_AT_PATH(table=self._path)
-        self._save(OVERWRITE, replaceTable="true")
+        self._make(REPLACE)
 
     def createOrReplace(self) -> None:
         """As `replace`, where there is a table, else as `create`."""
-        self._save(OVERWRITE, replaceTable="true")
+        self._make(CREATE_OR_REPLACE)
 
     def append(self) -> None:
         """Add these rows to the table, columns by their names, cast to the types of the table's columns.
@@ -118,7 +107,7 @@ class PathWriter:
         NotADeltaTableError
             There is none.
         """
-        self._save_into("append", APPEND)
+        write(WriteRequest(self._df, WRITE_TO, APPEND, self._complete()))
 
     def overwrite(self, condition: Column) -> None:
         """Replace the rows that match a condition, which all these rows have to match too.
@@ -131,12 +120,9 @@ class PathWriter:
             One of these rows does not match; nothing was written.
         """
         spark = self._df.sparkSession
-        table = tables.existing_table(spark, self._table_options(), "overwrite")
-        predicate = sql_of(spark, condition, table.schema)
-        if predicate == _EVERYTHING:
-            self._save_into(table, OVERWRITE, partitionOverwriteMode="static")
-        else:
-            self._save_into(table, OVERWRITE, replaceWhere=predicate)
+        table = existing_table(spark, self._complete(), "overwrite")
+        replaced = sql_of(spark, condition, table.schema)
+        write(WriteRequest(self._df, WRITE_TO, OVERWRITE, self._complete(), replaced=replaced))
 
     def overwritePartitions(self) -> None:
         """Replace the partitions that these rows belong to; the whole table where it has no partitions.
@@ -146,33 +132,11 @@ class PathWriter:
         NotADeltaTableError
             There is no table.
         """
-        self._save_into("overwritePartitions", OVERWRITE, partitionOverwriteMode="dynamic")
+        write(WriteRequest(self._df, WRITE_PARTITIONS, OVERWRITE, self._complete(), by_partition=True))
 
-    def _table_options(self) -> dict[str, str]:
-        return {**self._options, "path": self._path}
+    def _complete(self) -> dict[str, str]:
+        return with_path(self._options, self._path, "writeTo")
 
-    def _save_into(self, table: tables.Table | str, mode: str, **extra: str) -> None:
-        """Write to a table that is there, or that the call of that name needs."""
-        spark = self._df.sparkSession
-        if isinstance(table, str):
-            table = tables.existing_table(spark, self._table_options(), table)
-        options = with_settings(spark, self._table_options(), OF_EVERY_WRITE)
-        self._save(mode, with_types(self._df, table, options), **extra)
-
-    def _save(self, mode: str, rows: DataFrame | None = None, **extra: str) -> None:
-        given = {name.lower() for name in self._options}
-        for name, text in extra.items():
-            if name.lower() in given:
-                raise InvalidOptionError(
-                    f"the option {name!r} contradicts the call, which says {text!r} itself",
-                    parameters={"option": name},
-                )
-        options = {**self._options, **extra}
-        save(
-            self._df if rows is None else rows,
-            self._path,
-            mode,
-            options,
-            self._partition_by,
-            self._cluster_by,
-        )
+    def _make(self, mode: str) -> None:
+        table = Definition(mode, self._partition_by, self._cluster_by, self._properties)
+        write(as_new_table(self._df, table, self._complete()))

@@ -7,34 +7,48 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from delta_ds.conditions.catalog import CATALOG_CANNOT, NO_TABLE_AT_PATH, VIEW_NOT_A_TABLE
+from delta_ds.conditions.catalog import CATALOG_CANNOT, NO_TABLE_AT_PATH
 from delta_ds.events.spark import ANSWER_FAILED
-from delta_ds.exceptions import NotADeltaTableError
+from delta_ds.exceptions import DeltaError, NotADeltaTableError
 from delta_ds.kernel.operations import DELETE, MERGE, UPDATE
-from delta_ds.spark.catalog.entries import Entry
+from delta_ds.redaction import redacted
+from delta_ds.spark.catalog.entries import Entry, check_address
 from delta_ds.spark.catalog.handles import Held, held
 from delta_ds.spark.catalog.named import named_catalog, place_options, schemas_of, tables_of
 from delta_ds.spark.catalog.sessions import session_of
-from delta_ds.spark.catalog.tables import OpenTable, open_options, open_table, opened, scanned, table_held
+from delta_ds.spark.catalog.tables import (
+    OpenTable,
+    described_table,
+    open_options,
+    open_table,
+    opened,
+    scanned,
+    table_held,
+)
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.errors import as_delta_error, report_text
 from delta_ds.spark.native.jvm import Jvm, java_error
 from delta_ds.spark.session import writing
+from delta_ds.spark.session_kind import answers_jvm
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.create import create_table
 from delta_ds.spark.sql.create_like import create_like
 from delta_ds.spark.sql.insert import insert
+from delta_ds.spark.sql.layout import check_layout
 from delta_ds.spark.sql.partitions import SHOW_PARTITIONS, partition_columns, show_partitions
 from delta_ds.spark.sql.show_create import SHOW_CREATE, SHOW_CREATE_COLUMNS, show_create
 from delta_ds.spark.sql.statements import columns_of, execute
+from delta_ds.spark.sql.streams import check_stream_mode, stream_sink, stream_source, streamed_table
 from delta_ds.spark.sql.table_changes import changes_plan
+from delta_ds.spark.sql.views import open_view, refuse_view
 from delta_ds.spark.sql_grammar.grammar import parse
 from delta_ds.spark.sql_grammar.tokens import SqlSyntaxError
 from delta_ds.spark.table_names import path_missing
@@ -51,6 +65,7 @@ _ROW_COUNTS = {
 _NOTHING: Mapping[str, Any] = {"type": "struct", "fields": []}
 
 
+@answers_jvm
 class Answers:
     """Answers the JVM: a `scala.Function8`, see `Python.java`.
 
@@ -92,7 +107,7 @@ def _thrown(jvm: Jvm, what: str, error: Exception) -> Any:
     if isinstance(origin, Py4JJavaError):
         return origin.java_exception
     ANSWER_FAILED.log_traceback(what=what)
-    return spark_exception(f"{type(error).__name__}: {error}")
+    return spark_exception(redacted(f"{type(error).__name__}: {error}"))
 
 
 # --- tables
@@ -161,9 +176,15 @@ def _open_source(spark: SparkSession, options: str) -> OpenTable | None:
     path = next((text for name, text in given.items() if name.lower() == "path"), None)
     if path is None:
         return None
+    name = f"delta.`{path}`"
     try:
-        return open_options(spark, f"delta.`{path}`", given)
+        return open_options(spark, name, given)
     except NotADeltaTableError:
+        return None
+    except DeltaError:
+        # Spark asks for streams and writes as it does for a read, which says itself what is wrong with its options.
+        with suppress(NotADeltaTableError):
+            return streamed_table(spark, name, given) or described_table(spark, name, given)
         return None
 
 
@@ -171,8 +192,8 @@ def _no_table(spark: SparkSession, path: str | None) -> None:
     raise path_missing() if path is None else NO_TABLE_AT_PATH(path=path)
 
 
-def _refuse_view(spark: SparkSession, name: str) -> None:
-    raise VIEW_NOT_A_TABLE(name=name)
+def _check_address(spark: SparkSession, address: str) -> None:
+    check_address(address)
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
@@ -283,7 +304,10 @@ _ANSWERS: Mapping[str, Callable[..., Any]] = {
     "open": _open,
     "open_source": _open_source,
     "no_table": _no_table,
-    "refuse_view": _refuse_view,
+    "open_view": open_view,
+    "refuse_view": refuse_view,
+    "check_address": _check_address,
+    "check_layout": check_layout,
     "catalog_open": _open_in_catalog,
     "catalog_has_table": _has_in_catalog,
     "catalog_drop": _drop_in_catalog,
@@ -298,6 +322,9 @@ _ANSWERS: Mapping[str, Callable[..., Any]] = {
     "alter": _alter,
     "truncate": _truncate,
     "save": _save,
+    "stream_source": stream_source,
+    "stream_sink": stream_sink,
+    "stream_mode": check_stream_mode,
     "parse": _parse,
     "table_function": changes_plan,
     "answer": _answer,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.catalog import CREATE_TABLE_SET_LOCATION
-from delta_ds.conditions.session import TABLE_NAME_ALREADY_EXISTS, UNSUPPORTED_DEEP_CLONE
+from delta_ds.conditions.catalog import CLONE_UNSUPPORTED_SOURCE, CREATE_TABLE_SET_LOCATION
+from delta_ds.conditions.classes import CLONE_OVER_TABLE
+from delta_ds.conditions.session import UNSUPPORTED_DEEP_CLONE
 from delta_ds.kernel.commands.clone import RESULT_COLUMNS
 from delta_ds.kernel.schema.types import StructType
-from delta_ds.spark.catalog.names import foreign_entry
+from delta_ds.spark.catalog.names import foreign_entry, is_view, knows
 from delta_ds.spark.catalog.places import CREATE, Place, place_of
 from delta_ds.spark.commands.clone import clone_parquet, clone_table
 from delta_ds.spark.commands.handle import open_name
@@ -16,9 +17,9 @@ from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.frames import frame, nothing
 from delta_ds.spark.schema import dotted
-from delta_ds.spark.session.tables import find_table
 from delta_ds.spark.sql_grammar.statements import Clone
 from delta_ds.spark.table_names import format_and_path, path_of_parts, unknown_to_catalogs
+from delta_ds.spark.writes.target import find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ def clone(spark: SparkSession, said: Clone) -> DataFrame:
     if target.entry is not None and said.mode == CREATE:
         if said.if_not_exists:
             return nothing(spark)
-        raise TABLE_NAME_ALREADY_EXISTS(table=target.shown)
+        raise CLONE_OVER_TABLE(tableName=target.shown)
     how: dict[str, Any] = {"version": said.version, "timestamp": said.timestamp}
     parquet = _parquet_source(spark, said)
     if parquet is not None:
@@ -46,6 +47,8 @@ def clone(spark: SparkSession, said: Clone) -> DataFrame:
             spark, path, partitions, target.path, said.mode != CREATE, said.properties, **how
         )
     else:
+        if knows(spark) and is_view(spark, said.source):
+            raise CLONE_UNSUPPORTED_SOURCE(name=dotted(said.source), format="view")
         source = open_name(spark, dotted(said.source))
         counts = clone_table(source, target.path, said.shallow, said.mode != CREATE, said.properties, **how)
     target.register(spark)

@@ -8,17 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.session import BUCKETS_NOT_ALLOWED, TABLE_NAME_ALREADY_EXISTS
-from delta_ds.kernel.operations import (
-    CREATE_OR_REPLACE_TABLE_AS_SELECT,
-    CREATE_TABLE_AS_SELECT,
-    REPLACE_TABLE_AS_SELECT,
-)
 from delta_ds.kernel.options.parsing import is_of_store
-from delta_ds.kernel.options.write import DEFINITION_OPTION, NewTableOptions
 from delta_ds.kernel.properties import CONSTRAINT_PREFIX
 from delta_ds.kernel.schema.field_metadata import (
     EXISTS_DEFAULT,
@@ -31,35 +26,32 @@ from delta_ds.kernel.schema.field_metadata import (
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import replace
 from delta_ds.spark.catalog.creation import NewTable, create_empty
-from delta_ds.spark.catalog.entries import RESERVED
+from delta_ds.spark.catalog.entries import RESERVED, check_address
 from delta_ds.spark.catalog.named import check_provider, named_catalog
 from delta_ds.spark.catalog.places import (
     CREATE,
-    CREATE_OR_REPLACE,
-    REPLACE,
     Place,
     place_in_catalog,
     place_named,
 )
 from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.session.writing import save
-from delta_ds.spark.table_names import is_ours
+from delta_ds.spark.session.writing import as_existing_name
+from delta_ds.spark.table_names import is_ours, without_path
+from delta_ds.spark.writes.new_table import Definition, as_new_table
+from delta_ds.spark.writes.write import write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OPERATIONS = {
-    CREATE: CREATE_TABLE_AS_SELECT,
-    REPLACE: REPLACE_TABLE_AS_SELECT,
-    CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE_AS_SELECT,
-}
 _OPTION_PREFIX = "option."
 # See `Definition.partitions`.
 _NO_COLUMN = "\0"
 _BUCKETS = re.compile(r"(sorted_)?bucket\(")
 
 
-def create_table(spark: SparkSession, definition: Any, rows: DataFrame | None) -> None:
+def create_table(
+    spark: SparkSession, definition: Any, rows: DataFrame | None, options: Mapping[str, str] | None = None
+) -> None:
     """Create or replace a table; nothing is left of it when that fails.
 
     Parameters
@@ -68,6 +60,8 @@ def create_table(spark: SparkSession, definition: Any, rows: DataFrame | None) -
         A `Definition` of the JVM.
     rows
         Of ... AS SELECT; None without.
+    options
+        Of the writer whose rows they are.
 
     Raises
     ------
@@ -77,16 +71,19 @@ def create_table(spark: SparkSession, definition: Any, rows: DataFrame | None) -
     # The options of a table with rows are those of the write.
     table = new_table(definition, stores_options=rows is None and definition.mode() == CREATE)
     place = _place(spark, definition)
-    if rows is None:
-        create_empty(spark, place, table)
-    else:
-        _create_with_rows(spark, place, table, rows)
+    by_path = place.name is None and table.mode == CREATE
+    with as_existing_name(place.path) if by_path else nullcontext():
+        if rows is None:
+            create_empty(spark, place, table)
+        else:
+            _create_with_rows(definition, place, table, rows, options or {})
     place.register(spark)
 
 
 def _place(spark: SparkSession, definition: Any) -> Place:
     path = definition.path()
     if path is not None:
+        check_address(path)
         return Place(path)
     location = definition.properties().get("location")
     if definition.catalog() is not None:
@@ -101,22 +98,25 @@ def _place_in_catalog(spark: SparkSession, definition: Any, location: str | None
     check_provider(catalog, provider, provider is None or is_ours(provider), catalog.shown(namespace, name))
     place = place_in_catalog(catalog, namespace, name, location, definition.mode())
     if place.is_there and definition.mode() == CREATE:
-        raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
+        raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
     return place
 
 
-def _create_with_rows(spark: SparkSession, place: Place, table: NewTable, rows: DataFrame) -> None:
-    definition = NewTableOptions(
-        operation=_OPERATIONS[table.mode].name,
-        properties=dict(table.properties),
-        description=table.comment,
+def _create_with_rows(
+    definition: Any, place: Place, table: NewTable, rows: DataFrame, options: Mapping[str, str]
+) -> None:
+    said = Definition(
+        mode=table.mode,
+        partitioning=table.partitioning,
+        clustering=table.clustering or (),
+        properties=table.properties,
+        options=table.options,
+        comment=table.comment,
         managed=place.managed,
+        name=None if place.name is None else place.shown,
+        is_save_as_table=definition.isSaveAsTable(),
     )
-    options = {**table.options, **place.store, DEFINITION_OPTION: definition.text()}
-    mode = "error"
-    if table.mode != CREATE:
-        mode, options["replaceTable"] = "overwrite", "true"
-    save(rows, place.path, mode, options, table.partitioning, table.clustering or ())
+    write(as_new_table(rows, said, {**without_path(options), **place.store, "path": place.path}))
 
 
 # --- what the JVM says

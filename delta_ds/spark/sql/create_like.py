@@ -34,7 +34,7 @@ def create_like(spark: SparkSession, statement: Any) -> None:
     if place.entry is not None or place.is_there:
         if if_not_exists:
             return
-        raise TABLE_NAME_ALREADY_EXISTS(table=place.shown)
+        raise TABLE_NAME_ALREADY_EXISTS(relationName=place.shown)
     if jtable is None:
         like = spark.table(_dotted(model))
         partitioning = _partitioning(spark, model)

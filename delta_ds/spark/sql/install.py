@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from delta_ds.kernel.options.parsing import STORAGE_PREFIX
+from delta_ds.kernel.storage.hadoop_options import name_patterns
 from delta_ds.records import dataclass
 from delta_ds.spark.catalog.classes import is_published, publish, static
 from delta_ds.spark.catalog.sessions import remember
@@ -57,6 +59,7 @@ def install(spark: SparkSession) -> Installed:
     answers.serve(spark.sparkContext)
     static(jvm, "Python").set(answers)
     static(jvm, "Parser").heads(HEADS)
+    static(jvm, "Secrets").names(*name_patterns(STORAGE_PREFIX))
     names = jvm.gateway.new_array(jvm.jvm.java.lang.String, len(our_names()))
     for number, name in enumerate(our_names()):
         names[number] = name

@@ -6,15 +6,17 @@ Source: delta-spark 4.4, `DeltaSqlParser` and the commands behind it; the column
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.conditions.catalog import EXPECT_TABLE_NOT_VIEW, ONLY_OPERATION
+from delta_ds.conditions.session import MISSING_DELTA_TABLE
 from delta_ds.events.commands import RETAIN_IGNORED
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands import clone as clones
 from delta_ds.kernel.commands import restore as restores
 from delta_ds.kernel.commands.optimize.request import FULL, UPGRADE
 from delta_ds.kernel.commands.upgrade_uniform import begin_upgrade, finish_upgrade
+from delta_ds.kernel.operations import OPTIMIZE, REORG, RESTORE
 from delta_ds.kernel.options.settings import RETENTION_IGNORED
 from delta_ds.records import replace
 from delta_ds.spark import log_calls
@@ -33,6 +35,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LONGS = "bigint"
+_OfTable: TypeAlias = (
+    sql.Optimize
+    | sql.Reorg
+    | sql.UpgradeUniform
+    | sql.Vacuum
+    | sql.Generate
+    | sql.DescribeHistory
+    | sql.DescribeDetail
+    | sql.Restore
+    | sql.AddConstraint
+    | sql.DropConstraint
+    | sql.DropFeature
+    | sql.ClusterBy
+    | sql.SyncIdentity
+)
 
 
 def columns_of(statement: sql.Statement) -> str:
@@ -61,22 +78,36 @@ def execute(spark: SparkSession, statement: sql.Statement) -> DataFrame | None:
     return _RUN[type(statement)](spark, statement)
 
 
-def _table(spark: SparkSession, name: sql.Name) -> DeltaTable:
+def _table(spark: SparkSession, said: _OfTable) -> DeltaTable:
+    """The table that a statement is about."""
     try:
-        return DeltaTable.forName(spark, dotted(name))
+        return DeltaTable.forName(spark, dotted(said.table))
     except DeltaError as error:
-        if error.condition != MISSING_DELTA_TABLE_NAME.name or not names.knows(spark):
+        if error.condition != MISSING_DELTA_TABLE.name or not names.knows(spark):
             raise
+        _refuse_others(spark, said)
         # In Spark's words, which tools look for: a table or view of that name cannot be found.
-        spark.table(dotted(name))
+        spark.table(dotted(said.table))
         raise
+
+
+def _refuse_others(spark: SparkSession, said: _OfTable) -> None:
+    """Refuse views and tables of other sources; nothing happens for names that are not there."""
+    operation, table = _OPERATIONS[type(said)], dotted(said.table)
+    if names.is_view(spark, said.table):
+        if isinstance(said, sql.Restore):
+            raise ONLY_OPERATION(operation=operation, table=table, what="a view")
+        raise EXPECT_TABLE_NOT_VIEW(operation=operation, viewName=table)
+    entry = foreign_entry(spark, said.table)
+    if entry is not None:
+        raise ONLY_OPERATION(operation=operation, table=table, what=f"a table of {entry.provider}")
 
 
 # --- files
 
 
 def _optimize(spark: SparkSession, said: sql.Optimize) -> DataFrame:
-    builder = _table(spark, said.table).optimize()
+    builder = _table(spark, said).optimize()
     if said.where is not None:
         builder = builder.where(said.where.text)
     if said.full:
@@ -88,14 +119,14 @@ def _optimize(spark: SparkSession, said: sql.Optimize) -> DataFrame:
 
 
 def _reorg(spark: SparkSession, said: sql.Reorg) -> DataFrame:
-    builder = _table(spark, said.table).optimize()
+    builder = _table(spark, said).optimize()
     if said.where is not None:
         builder = builder.where(said.where.text)
     return builder.executePurge()
 
 
 def _vacuum(spark: SparkSession, said: sql.Vacuum) -> DataFrame:
-    table = _table(spark, said.table)
+    table = _table(spark, said)
     hours = said.retain_hours
     ignores = hours and is_set(spark, RETENTION_IGNORED.full_name, True)
     # A longer retention than the table's is never passed over: it would delete what is to be kept.
@@ -111,25 +142,25 @@ def _vacuum(spark: SparkSession, said: sql.Vacuum) -> DataFrame:
 
 
 def _generate(spark: SparkSession, said: sql.Generate) -> None:
-    _table(spark, said.table).generate(said.mode)
+    _table(spark, said).generate(said.mode)
 
 
 # --- versions
 
 
 def _history(spark: SparkSession, said: sql.DescribeHistory) -> DataFrame:
-    return _table(spark, said.table).history(said.limit)
+    return _table(spark, said).history(said.limit)
 
 
 def _detail(spark: SparkSession, said: sql.DescribeDetail) -> DataFrame:
     entry = foreign_entry(spark, said.table)
     if entry is not None:
         return describe.foreign_detail(spark, entry)
-    return _table(spark, said.table).detail()
+    return _table(spark, said).detail()
 
 
 def _restore(spark: SparkSession, said: sql.Restore) -> DataFrame:
-    table = _table(spark, said.table)
+    table = _table(spark, said)
     if said.version is not None:
         return table.restoreToVersion(said.version)
     assert said.timestamp is not None
@@ -140,27 +171,27 @@ def _restore(spark: SparkSession, said: sql.Restore) -> DataFrame:
 
 
 def _add_constraint(spark: SparkSession, said: sql.AddConstraint) -> None:
-    _table(spark, said.table).addConstraint(said.name, said.expression.text)
+    _table(spark, said).addConstraint(said.name, said.expression.text)
 
 
 def _drop_constraint(spark: SparkSession, said: sql.DropConstraint) -> None:
-    _table(spark, said.table).dropConstraint(said.name, ifExists=said.if_exists)
+    _table(spark, said).dropConstraint(said.name, ifExists=said.if_exists)
 
 
 def _drop_feature(spark: SparkSession, said: sql.DropFeature) -> None:
-    _table(spark, said.table).dropFeatureSupport(said.feature, said.truncate_history)
+    _table(spark, said).dropFeatureSupport(said.feature, said.truncate_history)
 
 
 def _cluster_by(spark: SparkSession, said: sql.ClusterBy) -> None:
-    _table(spark, said.table).clusterBy([dotted(column) for column in said.columns])
+    _table(spark, said).clusterBy([dotted(column) for column in said.columns])
 
 
 def _sync_identity(spark: SparkSession, said: sql.SyncIdentity) -> None:
-    _table(spark, said.table).syncIdentity(dotted(said.column))
+    _table(spark, said).syncIdentity(dotted(said.column))
 
 
 def _upgrade_uniform(spark: SparkSession, said: sql.UpgradeUniform) -> DataFrame:
-    handle = _table(spark, said.table)._handle
+    handle = _table(spark, said)._handle
     run(handle.log, begin_upgrade, said.iceberg_compat_version)
     done = optimize.run_optimize(handle, replace(optimize.session_request(spark), kind=UPGRADE))
     run(handle.log, finish_upgrade)
@@ -175,6 +206,21 @@ def _convert(spark: SparkSession, said: sql.Convert) -> None:
     DeltaTable.convertToDelta(spark, dotted(said.table), columns, collectStatistics=said.statistics)
 
 
+_OPERATIONS: Mapping[type, str] = {
+    sql.Optimize: OPTIMIZE.name,
+    sql.Reorg: REORG.name,
+    sql.UpgradeUniform: REORG.name,
+    sql.Vacuum: "VACUUM",
+    sql.Generate: "GENERATE",
+    sql.DescribeHistory: "DESCRIBE HISTORY",
+    sql.DescribeDetail: "DESCRIBE DETAIL",
+    sql.Restore: RESTORE.name,
+    sql.AddConstraint: "ALTER TABLE ... ADD CONSTRAINT",
+    sql.DropConstraint: "ALTER TABLE ... DROP CONSTRAINT",
+    sql.DropFeature: "ALTER TABLE ... DROP FEATURE",
+    sql.ClusterBy: "ALTER TABLE ... CLUSTER BY",
+    sql.SyncIdentity: "ALTER TABLE ... ALTER COLUMN",
+}
 _PATH = "path string"
 _COLUMNS: Mapping[type, str] = {
     sql.Optimize: optimize.SCHEMA,

@@ -1,18 +1,33 @@
-"""Streams by name: `readStream.table` and `writeStream.toTable`."""
+"""Streams by name, `readStream.table` and `writeStream.toTable`; and those that Spark itself resolves.
+
+A stream that the JVM has resolved (`SELECT * FROM STREAM t`, clients of a server that registered nothing, pipelines) is
+read and written by the data source too, which is told here what it is told elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from delta_ds.exceptions import DeltaError
+from delta_ds.kernel.options.stream_write import check_mode
 from delta_ds.spark.catalog.creation import NewTable, create_empty
 from delta_ds.spark.catalog.names import find_table, name_parts
 from delta_ds.spark.catalog.places import CREATE, place_of
+from delta_ds.spark.catalog.tables import StreamedTable, table_held
 from delta_ds.spark.ddl_types import to_kernel
+from delta_ds.spark.session import streams
+from delta_ds.spark.source import DeltaSource
+from delta_ds.spark.streaming.resolve_source import columns_of, open_source
+from delta_ds.spark.table_names import FORMAT, without_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+# As Spark hands over `clusterBy`.
+_CLUSTERING = "__clustering_columns"
 
 
 class StreamCatalog:
@@ -43,3 +58,76 @@ class StreamCatalog:
         create_empty(spark, place, table)
         place.register(spark)
         return {**place.store, "path": place.path}
+
+
+# --- resolved by Spark
+
+
+def stream_source(spark: SparkSession, table: str | None, options: str) -> str:
+    """The options that the data source reads a stream with, in JSON.
+
+    Parameters
+    ----------
+    table
+        The table that the JVM holds; None: there is none at the path of the options.
+    options
+        Of the query, in JSON.
+
+    What is wrong with them the data source says.
+    """
+    complete = streams.source_options(spark, _with_place(table, json.loads(options)))
+    _know_source(spark)
+    return json.dumps(complete)
+
+
+def stream_sink(spark: SparkSession, table: str | None, options: str, partition_by: str, mode: str) -> str:
+    """The options that the data source writes a stream with, in JSON.
+
+    Parameters
+    ----------
+    table
+        The table that the JVM holds; None: the options name one by its path.
+    options, partition_by
+        Of the query, in JSON.
+    mode
+        Its output mode.
+
+    Raises
+    ------
+    DeltaError
+        See `sink_options`.
+    """
+    given = _with_place(table, json.loads(options))
+    cluster_by = json.loads(given.pop(_CLUSTERING, "[]"))
+    complete = streams.sink_options(spark, given, mode, json.loads(partition_by), cluster_by)
+    _know_source(spark)
+    return json.dumps(complete)
+
+
+def check_stream_mode(spark: SparkSession, mode: str) -> None:
+    """Refuse an output mode that a table cannot take, where nothing else of a stream is known yet."""
+    check_mode(mode.lower())
+
+
+def streamed_table(spark: SparkSession, name: str, options: Mapping[str, str]) -> StreamedTable | None:
+    """A table as options of a stream describe it, which a batch read does not take; None where they describe none.
+
+    Spark does not say what a source is asked for.
+    """
+    try:
+        source = open_source(streams.source_options(spark, options))
+    except DeltaError:
+        return None
+    return StreamedTable(name, options, columns_of(source))
+
+
+def _with_place(table: str | None, given: dict[str, str]) -> dict[str, str]:
+    if table is None:
+        return given
+    return {**table_held(table).options, **without_path(given)}
+
+
+def _know_source(spark: SparkSession) -> None:
+    """Make the data source known to a session that Spark has made, where it does not find it by itself."""
+    if not spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(FORMAT):
+        spark.dataSource.register(DeltaSource)

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.conditions.catalog import TABLE_CHANGES_ARGUMENTS
-from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME
+from delta_ds.conditions.catalog import (
+    TABLE_CHANGES_ARGUMENTS,
+    TABLE_CHANGES_BOUNDARY_TYPE,
+    TABLE_CHANGES_NULL_BOUNDARY,
+    TABLE_CHANGES_OF_OTHERS,
+)
 from delta_ds.spark.catalog.names import find_table, name_parts
-from delta_ds.spark.native.function import constant_argument
+from delta_ds.spark.native.function import Constant, constant_argument
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session.reading import read
 
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BY_NAME, BY_PATH = "table_changes", "table_changes_by_path"
+_VERSIONS = ("byte", "short", "integer", "long")
+_MOMENTS = ("string", "timestamp", "timestamp_ntz", "date")
 
 
 def changes_plan(spark: SparkSession, name: str, expressions: Any) -> Any:
@@ -38,24 +44,40 @@ def changes_plan(spark: SparkSession, name: str, expressions: Any) -> Any:
     return jvm.logical_plan(_changes(spark, function, arguments))
 
 
-def _changes(spark: SparkSession, function: str, arguments: Sequence[str | None]) -> DataFrame:
-    # Without an end, net changes are of all up to the latest version.
-    needed = [one for at, one in enumerate(arguments) if at != 2 or len(arguments) != 5]
-    if len(arguments) not in (2, 3, 5) or any(one is None for one in needed):
+def _changes(spark: SparkSession, function: str, arguments: Sequence[Constant]) -> DataFrame:
+    needed = [*arguments[:1], *arguments[3:]]
+    if len(arguments) not in (2, 3, 5) or any(one.text is None for one in needed):
         raise TABLE_CHANGES_ARGUMENTS(function=function, given=len(arguments))
-    table, *bounds = map(str, [one for one in arguments[:3] if one is not None])
-    options = {"path": table} if function == BY_PATH else _options_of(spark, table)
+    table = str(arguments[0].text)
+    options = {"path": table} if function == BY_PATH else _options_of(spark, function, table)
     options["readChangeFeed"] = "true"
-    for which, bound in zip(("starting", "ending"), bounds, strict=False):
-        is_version = bound.lstrip("-").isdigit()
-        options[f"{which}{'Version' if is_version else 'Timestamp'}"] = bound
-    options |= dict(zip(("net", "keys"), map(str, arguments[3:]), strict=False))
+    options |= _boundary(function, "starting", arguments[1])
+    # Without an end, net changes are of all up to the latest version.
+    if len(arguments) == 3 or (len(arguments) == 5 and arguments[2].text is not None):
+        options |= _boundary(function, "ending", arguments[2])
+    options |= dict(zip(("net", "keys"), (str(one.text) for one in arguments[3:]), strict=False))
     return read(spark, options)
 
 
-def _options_of(spark: SparkSession, name: str) -> dict[str, str]:
+def _boundary(function: str, which: str, bound: Constant) -> dict[str, str]:
+    """The option for the first or last version, or timestamp: the type tells, as the text of a number may be a year."""
+    if bound.text is None:
+        raise TABLE_CHANGES_NULL_BOUNDARY(function=function)
+    if bound.type in _VERSIONS:
+        return {f"{which}Version": bound.text}
+    if bound.type.partition(" ")[0] not in _MOMENTS:
+        raise TABLE_CHANGES_BOUNDARY_TYPE(
+            function=function,
+            causedBy=f"{which} option",
+            expType=bound.type,
+            supportedTypes=[*_VERSIONS, *_MOMENTS],
+        )
+    return {f"{which}Timestamp": bound.text}
+
+
+def _options_of(spark: SparkSession, function: str, name: str) -> dict[str, str]:
     found: Any = find_table(spark, name_parts(spark, name))
     if found is None:
         spark.table(name)  # in Spark's words, where there is nothing of that name
-        raise MISSING_DELTA_TABLE_NAME(tableName=name)
+        raise TABLE_CHANGES_OF_OTHERS(function=function, table=name)
     return {**found.store, "path": str(found.path)}

@@ -224,8 +224,15 @@ def _partition(tokens: Tokens) -> tuple[tuple[Name, SqlText | None], ...]:
     tokens.need("(")
     found: list[tuple[Name, SqlText | None]] = []
     while True:
-        column = tokens.name()
-        found.append((column, tokens.until((",",)) if tokens.take("=") else None))
+        column = tokens.part()
+        if column.lower() in {known.lower() for (known,), _ in found}:
+            tokens.fail("each column once was expected")
+        value = None
+        if tokens.take("="):
+            if tokens.follows("DEFAULT"):
+                tokens.fail("a value was expected, which DEFAULT is not here")
+            value = tokens.until((",",))
+        found.append(((column,), value))
         if not tokens.take(","):
             tokens.need(")")
             return tuple(found)

@@ -13,7 +13,7 @@ WHOLE = SHIPPED.parents[2].parent / "shared"
 
 
 def corpus(name: str) -> Path:
-    """The folder of `acceptance`, `conflicts` or `differential`.
+    """The folder of `acceptance`, `conflicts`, `differential`, `writes` and the like.
 
     The one that `DELTA_DS_<NAME>` names; else the whole corpus, where it lies beside the repository; else the part of
     it that is shipped with the tests.

@@ -1,7 +1,7 @@
 """`python -m spark_tests.conformance.corpora.choose FOLDER`: ship a part of the whole corpora that lie in a folder.
 
 Acceptance: small tables that show together whatever any small table shows (`sampling.covering`). Conflicts: all.
-Differential: the programs written by hand, one a topic, with the kit that runs them.
+Differential: the programs written by hand, one a topic, with the kit that runs them. Writes: all, without messages.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from spark_tests.conformance.cases import Case, find_cases
 from spark_tests.conformance.corpora import SHIPPED
 from spark_tests.conformance.sampling import covering, shows
+from spark_tests.conformance.ways_of_writing import named
 
 LARGEST = 120_000
 # Tests read these by their names.
@@ -26,11 +27,12 @@ _MACHINE = re.compile(rb"/(home|root|tmp|work|Users)/")
 
 
 def main(whole: Path) -> None:
-    for name in ("acceptance", "conflicts", "differential"):
+    for name in ("acceptance", "conflicts", "differential", "writes"):
         shutil.rmtree(SHIPPED / name, ignore_errors=True)
     ship_acceptance(whole / "acceptance")
     ship_conflicts(whole / "conflicts" / "conflicts.json")
     ship_differential(whole / "differential")
+    ship_writes(whole / "writes")
 
 
 def ship_acceptance(corpus: Path) -> None:
@@ -54,6 +56,21 @@ def ship_differential(kit: Path) -> None:
     _copy(kit / "programs" / "handwritten", SHIPPED / "differential" / "programs" / "handwritten")
     for module in kit.glob("*.py"):
         _copy_file(module, SHIPPED / "differential" / module.name)
+
+
+def ship_writes(kit: Path) -> None:
+    """What is asked, where this package is meant to differ, and every outcome, without its message."""
+    for name in ("cases.py", "accepted.json"):
+        _copy_file(kit / name, SHIPPED / "writes" / name)
+    for file in (kit / "recorded").glob("*.json"):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        lines = [
+            f"{json.dumps(name)}: {json.dumps({'out': named(outcome), 'state': outcome['state']})}"
+            for name, outcome in found.items()
+        ]
+        target = SHIPPED / "writes" / "recorded" / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def _shows(case: Case) -> set[Hashable]:

@@ -21,6 +21,8 @@ from delta_ds.exceptions import (
 )
 from delta_ds.kernel.commands.convert_to_delta import convert_to_delta, plan_conversion, source_files
 from delta_ds.kernel.commands.generate import generate
+from delta_ds.kernel.commands.optimize.command import optimize
+from delta_ds.kernel.commands.optimize.request import OptimizeRequest
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.features import FEATURES
 from delta_ds.kernel.schema.types import (
@@ -29,6 +31,9 @@ from delta_ds.kernel.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    MapType,
     StructField,
     StructType,
     schema_to_json,
@@ -238,6 +243,70 @@ def test_types_without_counterpart_are_refused(tmp_path: Path) -> None:
     put(tmp_path / "a.parquet", pa.table({"t": pa.array([1], pa.time64("us"))}))
     with pytest.raises(SchemaError, match=r"a\.parquet.*column t"):
         convert_to_delta(DeltaLog(tmp_path))
+
+
+_VOID = pa.null()
+# Columns that never had a value, and what they are in the table: their physical type, as in delta-spark.
+NEVER_A_VALUE: dict[str, tuple[pa.Array, DataType]] = {
+    "top": (pa.nulls(2), INTEGER),
+    "in a struct": (
+        pa.array([{"a": None, "b": 1}, None], pa.struct([("a", _VOID), ("b", pa.int64())])),
+        StructType((StructField("a", INTEGER), StructField("b", LONG))),
+    ),
+    "all of a struct": (
+        pa.array([{"a": None}, None], pa.struct([("a", _VOID)])),
+        StructType((StructField("a", INTEGER),)),
+    ),
+    "in an array": (pa.array([[None], None], pa.list_(_VOID)), ArrayType(INTEGER)),
+    "in a map": (pa.array([[("k", None)], []], pa.map_(pa.string(), _VOID)), MapType(STRING, INTEGER)),
+}
+
+
+@pytest.mark.parametrize("collect", [True, False])
+@pytest.mark.parametrize("name", NEVER_A_VALUE)
+def test_columns_that_never_had_a_value_are_read_as_nulls(tmp_path: Path, name: str, collect: bool) -> None:
+    array, kind = NEVER_A_VALUE[name]
+    put(tmp_path / "a.parquet", pa.table({"x": array, "y": [1, 2]}))
+    log = DeltaLog(tmp_path)
+    convert_to_delta(log, collect_statistics=collect)
+    assert log.snapshot().schema == StructType((StructField("x", kind), StructField("y", LONG)))
+    expected = [{"x": value, "y": y} for value, y in zip(array.to_pylist(), (1, 2), strict=True)]
+    assert log.snapshot().scan().to_arrow().to_pylist() == expected
+    assert log.snapshot().scan("y = 2 AND x IS NULL").to_arrow().num_rows == (name not in ("in a map",))
+    if collect:
+        found = statistics(log)["a.parquet"]
+        assert (found["minValues"].get("y"), found["maxValues"].get("y")) == (1, 2)
+        nulls = {"top": 2, "in a struct": {"a": 2, "b": 1}, "all of a struct": {"a": 2}}
+        assert found["nullCount"]["x"] == nulls.get(name, array.null_count)
+    optimize(log, OptimizeRequest())
+    assert log.snapshot().scan().to_arrow().to_pylist() == expected
+
+
+@pytest.mark.parametrize("collect", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("other", "allowed"),
+    [
+        (pa.array([7], pa.int32()), True), (pa.array([7], pa.int8()), True), (pa.nulls(1), True),
+        (pa.array([7], pa.int64()), False), (pa.array(["s"]), False), (pa.array([{"a": 7}]), False),
+        (pa.array([[7]]), False),
+    ],
+)  # fmt: skip
+def test_beside_values_of_another_type_they_are_refused_or_read(
+    tmp_path: Path, other: pa.Array, allowed: bool, first: bool, collect: bool
+) -> None:
+    names = ("a.parquet", "b.parquet") if first else ("b.parquet", "a.parquet")
+    put(tmp_path / names[0], pa.table({"x": pa.nulls(2), "y": [1, 2]}))
+    put(tmp_path / names[1], pa.table({"x": other, "y": [3]}))
+    log = DeltaLog(tmp_path)
+    if allowed:
+        convert_to_delta(log, collect_statistics=collect)
+        found = log.snapshot().scan().to_arrow().sort_by("y").to_pylist()
+        assert [row["x"] for row in found] == [None, None, *other.to_pylist()]
+    else:
+        with pytest.raises(SchemaError, match="b.parquet"):
+            convert_to_delta(log, collect_statistics=collect)
+        assert not (tmp_path / "_delta_log").exists()
 
 
 # --- what is no folder of Parquet files

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.exceptions import (
@@ -14,7 +18,9 @@ from delta_ds.exceptions import (
     ConcurrentWriteException,
     DataFileError,
     DeltaConcurrentModificationException,
+    DeltaError,
     InvalidOptionError,
+    StorageError,
     TableExistsError,
 )
 from delta_ds.kernel.alter.clustering import cluster_by
@@ -330,3 +336,141 @@ def test_a_clone_of_an_append_only_table_follows_its_compaction(tmp_path: Path, 
     with pytest.raises(AppendOnlyError):
         deep_clone(other, clone, replace_existing=True)
     assert rows(clone) == [0, 1, 2]
+
+
+# --- what may be copied
+
+
+def foreign(log: DeltaLog, path: str, size: int, **more: Any) -> None:
+    """Commit a file that lies wherever a path says."""
+    body = {
+        "path": path,
+        "partitionValues": {},
+        "size": size,
+        "modificationTime": 1,
+        "dataChange": True,
+        **more,
+    }
+    root = Path(log.storage.url) / "_delta_log"
+    version = len(list(root.glob("*.json")))
+    (root / f"{version:020}.json").write_text(json.dumps({"add": body}) + "\n")
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A Parquet file of somebody else."""
+    file = tmp_path / "home" / "private" / "salaries.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(ids(99), file)
+    return file
+
+
+def check_refused(source: DeltaLog, clone: DeltaLog, condition: str, **how: Any) -> None:
+    with pytest.raises(DeltaError) as caught:
+        deep_clone(source, clone, **how)
+    assert caught.value.condition == condition
+    assert not Path(clone.storage.url).exists() or data_files(clone) == set()
+    assert not (Path(clone.storage.url) / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}", "/tmp/../{}", "%2F..{}"])
+def test_a_file_of_somebody_else_is_read_and_not_copied(
+    source: DeltaLog, clone: DeltaLog, private: Path, spelling: str
+) -> None:
+    foreign(source, spelling.format(quote(str(private))), private.stat().st_size)
+    assert rows(source) == [1, 2, 99]
+    check_refused(source, clone, "DELTA_CLONE_FILE_ELSEWHERE")
+
+
+@pytest.mark.parametrize(
+    "path", ["../home/private/salaries.parquet", "..%2Fhome%2Fprivate%2Fsalaries.parquet"]
+)
+def test_a_path_that_leaves_the_table_is_neither_read_nor_copied(
+    source: DeltaLog, clone: DeltaLog, private: Path, path: str
+) -> None:
+    foreign(source, path, private.stat().st_size)
+    with pytest.raises(StorageError, match="leaves the table's folder"):
+        rows(source)
+    check_refused(source, clone, "DELTA_STORAGE_ERROR")
+
+
+@pytest.mark.parametrize(
+    "allowed", ["home", "home/private", "home/private/", "home/private/salaries.parquet"]
+)
+def test_files_are_copied_from_where_the_caller_allows_it(
+    tmp_path: Path, source: DeltaLog, clone: DeltaLog, private: Path, allowed: str
+) -> None:
+    foreign(source, str(private), private.stat().st_size)
+    others = ["home/priv", "home/private/salaries", "home/private/salaries.parquet/x", "hom"]
+    check_refused(source, clone, "DELTA_CLONE_FILE_ELSEWHERE", files_from=[str(tmp_path / o) for o in others])
+    deep_clone(source, clone, files_from=[str(tmp_path / "nowhere"), f"file:{tmp_path}/{allowed}"])
+    shutil.rmtree(tmp_path / "home")
+    assert rows(clone) == [1, 2, 99]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_link_counts_as_what_it_leads_to(
+    tmp_path: Path, source: DeltaLog, clone: DeltaLog, private: Path, folder: bool
+) -> None:
+    root, size = Path(source.storage.url), private.stat().st_size
+    (root / "store").mkdir()
+    shutil.copy(private, root / "store" / private.name)
+    inside = root / "store"
+    (root / "in").symlink_to(inside if folder else inside / private.name)
+    foreign(source, f"in/{private.name}" if folder else "in", size)
+    deep_clone(source, clone)
+    assert rows(clone) == [1, 2, 99]
+    (root / "out").symlink_to(private.parent if folder else private)
+    foreign(source, f"out/{private.name}" if folder else "out", size)
+    check_refused(source, DeltaLog(tmp_path / "again"), "DELTA_CLONE_FILE_ELSEWHERE")
+    deep_clone(source, DeltaLog(tmp_path / "again"), files_from=[str(private.parent)])
+
+
+def test_a_clone_of_clones_of_clones_has_all_files(tmp_path: Path, source: DeltaLog, clone: DeltaLog) -> None:
+    logs = [source, *(DeltaLog(tmp_path / f"clone {n}`") for n in range(3))]
+    for before, after in pairwise(logs):
+        shallow_clone(before, after)
+        after.write(ids(10 + logs.index(after)))
+    deep_clone(logs[-1], clone)
+    assert rows(clone) == [1, 2, 11, 12, 13]
+
+
+@pytest.mark.parametrize("claimed", ["folder", "/", "text", "nothing"])
+def test_a_log_cannot_claim_any_folder_as_what_it_is_a_clone_of(
+    tmp_path: Path, source: DeltaLog, clone: DeltaLog, private: Path, claimed: str
+) -> None:
+    """Only tables count: the folder of another one, but not the home of somebody."""
+    named = {"folder": f"delta.`{private.parent}`", "/": "delta.`/`", "text": "home.private", "nothing": ""}
+    info = {"operation": "CLONE", "operationParameters": {"source": named[claimed], "sourceVersion": 0}}
+    log = Path(source.storage.url) / "_delta_log" / f"{3:020}.json"
+    log.write_text(json.dumps({"commitInfo": info}) + "\n")
+    foreign(source, str(private), private.stat().st_size)
+    check_refused(source, clone, "DELTA_CLONE_FILE_ELSEWHERE")
+
+
+@pytest.mark.parametrize(
+    "content", [b"PRIVATE KEY", b"PAR1 as it begins", b"PAR1" + bytes(100) + b"PAR1", b""]
+)
+def test_what_is_no_parquet_is_not_copied_from_anywhere(
+    source: DeltaLog, clone: DeltaLog, content: bytes
+) -> None:
+    (Path(source.storage.url) / "id_rsa").write_bytes(content)
+    foreign(source, "id_rsa", len(content))
+    check_refused(source, clone, "DELTA_CLONE_FILE_NOT_PARQUET")
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_what_is_no_deletion_vector_is_not_copied_as_one(
+    tmp_path: Path, source: DeltaLog, clone: DeltaLog, where: str
+) -> None:
+    key = (Path(source.storage.url) if where == "inside" else tmp_path) / "id_rsa"
+    key.write_bytes(b"PRIVATE KEY")
+    vector = {
+        "storageType": "p", "pathOrInlineDv": quote(str(key)), "offset": 1, "sizeInBytes": 10, "cardinality": 1,
+    }  # fmt: skip
+    (data, *_) = [path for path in Path(source.storage.url).glob("*.parquet")]
+    foreign(source, quote(data.name), data.stat().st_size, deletionVector=vector)
+    if where == "inside":
+        check_refused(source, clone, "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH")
+    else:
+        check_refused(source, clone, "DELTA_CLONE_FILE_ELSEWHERE")

@@ -17,7 +17,7 @@ from delta_ds import DeltaLog
 from delta_ds.kernel.commands.vacuum import vacuum
 from delta_ds.kernel.commands.vacuum.command import FindNeeded
 from delta_ds.kernel.commands.vacuum.needed_in_parts import needed_in_parts
-from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.testing import TableBuilder
 from spark_tests.full_form import examples
 from spark_tests.kernel.commands.vacuum_tables import (

@@ -210,7 +210,8 @@ def test_columns_that_the_table_no_longer_has_need_ids(tmp_path: Path) -> None:
 
 def test_v1_needs_the_partition_columns_in_the_files_there_are(tmp_path: Path) -> None:
     log = DeltaLog(tmp_path)
-    log.write(NESTED.select(["id", "p"]), options={"partitionBy": "p", **NAME})
+    without = {"delta.writePartitionColumnsToParquet": "false"}
+    log.write(NESTED.select(["id", "p"]), options={"partitionBy": "p", **NAME, **without})
     with pytest.raises(UnsupportedOperationError, match="does not hold the partition columns") as error:
         set_properties(log, V1)
     assert condition(error) == "FILES_NOT_ICEBERG_COMPAT"

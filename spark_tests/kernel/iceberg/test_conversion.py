@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
 
 from delta_ds.conditions.iceberg import UNIVERSAL_FORMAT_CONVERSION_FAILED
-from delta_ds.exceptions import DeltaError, InvalidOptionError, UnsupportedOperationError
+from delta_ds.exceptions import DeltaError, InvalidOptionError, StorageError, UnsupportedOperationError
 from delta_ds.kernel.alter.change_column import alter_column
 from delta_ds.kernel.alter.columns import add_columns, drop_columns, rename_column
 from delta_ds.kernel.alter.create import REPLACE, create_table
@@ -326,6 +326,41 @@ def test_manifests_stay_where_another_writer_or_the_catalog_may_need_them(
         assert clean_up(log.storage, now_ms=1 << 60) == 0
     assert clean_up(log.storage, now_ms=1 << 60) > 0
     assert same_rows(log)
+
+
+def test_only_what_is_called_as_manifests_and_descriptions_are_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(conversion, "MAX_SNAPSHOTS", 2)
+    log = made_of(tmp_path, ALL_TYPES.select(["id"]))
+    for _ in range(3):
+        log.write(ALL_TYPES.select(["id"]))
+    for name in ("people.avro", "notes.metadata.txt"):
+        (tmp_path / "metadata" / name).write_bytes(b"mine")
+    assert clean_up(log.storage, now_ms=1 << 60) > 0
+    assert (tmp_path / "metadata" / "people.avro").exists()
+    assert "deletion_refused" in caplog.text
+
+
+def test_a_folder_of_metadata_that_is_a_link_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be that of another table, whose names are alike."""
+    monkeypatch.setattr(conversion, "MAX_SNAPSHOTS", 2)
+    log = made_of(tmp_path / "table", ALL_TYPES.select(["id"]))
+    for _ in range(3):
+        log.write(ALL_TYPES.select(["id"]))
+    home, metadata = tmp_path / "home", tmp_path / "table" / "metadata"
+    metadata.rename(home)
+    metadata.symlink_to(home)
+    before = {file.name: file.read_bytes() for file in home.iterdir()}
+    assert clean_up(log.storage, now_ms=1 << 60) == 0
+    log.write(ALL_TYPES.select(["id"]))
+    with pytest.raises(StorageError) as caught:
+        generate(log, "iceberg")
+    assert caught.value.condition == "DELTA_STORAGE_ERROR.NOT_IN_TABLE"
+    assert {file.name: file.read_bytes() for file in home.iterdir()} == before
+    assert "deletion_refused" in caplog.text and "post_commit_failed" in caplog.text
 
 
 def test_a_failure_is_one_line_in_the_log_and_the_next_commit_makes_up_for_it(

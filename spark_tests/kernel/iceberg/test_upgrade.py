@@ -25,7 +25,7 @@ def old_table(path: Path, rows: pa.Table = NESTED) -> DeltaLog:
     """Without column mapping, by partitions, with a deletion vector."""
     rows = pa.concat_tables([rows, rows.set_column(0, "id", pa.array([3, 4], pa.int32()))])
     log = DeltaLog(path)
-    log.write(rows, options={"partitionBy": "p", **VECTORS})
+    log.write(rows, options={"partitionBy": "p", "delta.writePartitionColumnsToParquet": "false", **VECTORS})
     log.write(rows)
     delete(log, "id = 1")
     return log
@@ -43,6 +43,7 @@ def test_properties_then_files_then_the_metadata_of_iceberg(tmp_path: Path) -> N
     assert operations(log) == ["REORG TABLE UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
     properties = log.snapshot().properties
     assert {k: v for k, v in properties.items() if "maxColumnId" not in k} == {
+        "delta.writePartitionColumnsToParquet": "false",
         "delta.enableIcebergCompatV2": "true",
         "delta.columnMapping.mode": "name",
         "delta.enableDeletionVectors": "false",

@@ -198,6 +198,22 @@ def test_the_least_recently_used_entries_go_first(folder, table, monkeypatch):
     assert entries(folder)[0].name.startswith(f"{5:020d}")
 
 
+def test_only_its_own_entries_go_from_a_folder_that_holds_other_things(folder, table, monkeypatch, tmp_path):
+    paths(table)
+    (tmp_path / "home").mkdir()
+    own = "0" * 20 + "-" + "a" * 16 + ".arrow"
+    others = [folder / "figures" / "sales.arrow", folder / "figures" / own, tmp_path / "home" / own]
+    for other in others:
+        other.parent.mkdir(exist_ok=True)
+        other.write_bytes(b"mine")
+        os.utime(other, (1, 1))
+    (folder / ("c" * 32)).symlink_to(tmp_path / "home")
+    monkeypatch.setenv("DELTA_DS_CACHE_SIZE", "1")
+    table.commit(table.adds[4])
+    paths(table)
+    assert all(other.read_bytes() == b"mine" for other in others)
+
+
 def test_an_unwritable_cache_is_logged_and_of_no_matter(folder, table, monkeypatch, caplog):
     def fail(*_):
         raise OSError("disk full")

@@ -15,7 +15,7 @@ from delta_ds.kernel.log.segment import find_segment
 from delta_ds.kernel.snapshot import open_snapshot
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint
-from delta_ds.testing import TableBuilder
+from delta_ds.testing import TableBuilder, protocol_action
 
 DAY_MS = 86_400_000
 # Midnight UTC.
@@ -165,6 +165,29 @@ def test_sidecars_of_the_last_day_stay(tmp_path: Path) -> None:
     _age(table, 49.5)
     _clean(table, 50)
     assert (table.log / "_sidecars" / "unfinished.parquet").exists()
+
+
+def test_without_the_feature_only_sidecars_that_an_expired_checkpoint_names_go(tmp_path: Path) -> None:
+    """What else is in such a folder has never been the log's."""
+    table = _v2(tmp_path)
+    table.commit(protocol_action())
+    write_checkpoint(open_storage(tmp_path), find_segment(open_storage(tmp_path), 8), now_ms=START_MS)
+    _set_times(table)
+    before = {p.name for p in (table.log / "_sidecars").iterdir()}
+    (table.log / "_sidecars" / "family.parquet").write_bytes(b"x")
+    _age(table, 40)
+    _clean(table, 50)
+    assert len(before) == 2
+    assert [p.name for p in (table.log / "_sidecars").iterdir()] == ["family.parquet"]
+
+
+def test_a_table_that_never_had_sidecars_loses_none(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    (table.log / "_sidecars").mkdir()
+    (table.log / "_sidecars" / "family.parquet").write_bytes(b"x")
+    _age(table, 40)
+    assert _clean(table, 50)
+    assert (table.log / "_sidecars" / "family.parquet").exists()
 
 
 def test_old_clients_find_a_classic_name_before_v2_logs_shrink(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def test_a_good_hint_is_believed(table):
         b'{"version":2,"size":1,"checksum":"00000000000000000000000000000000"}',
         b'{"version":2,"version":3}',
         b"\xff\xfe",
+        b'{"version":2,"size":1,"note":"\\ud800","checksum":"00000000000000000000000000000000"}',
+        b'{"version":2,"size":1,"\\udfff":{"a":1},"checksum":"00000000000000000000000000000000"}',
     ],
 )
 def test_a_broken_hint_is_worked_around(table, content):

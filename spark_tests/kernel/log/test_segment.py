@@ -16,8 +16,9 @@ from delta_ds import (
     VersionNotFoundError,
     VersionsNotContiguousError,
 )
-from delta_ds.exceptions import DeltaError
+from delta_ds.exceptions import DeltaError, StorageError
 from delta_ds.kernel.commands.vacuum.command import vacuum
+from delta_ds.kernel.storage.local import LocalStorage
 from delta_ds.testing import TableBuilder
 
 
@@ -50,6 +51,57 @@ def test_a_folder_without_commits_is_no_table(tmp_path):
 def test_a_version_out_of_range_names_the_range(table, version):
     with pytest.raises(VersionNotFoundError, match=r"\[0, 5\]"):
         DeltaLog(table.path).snapshot(version)
+
+
+@pytest.mark.parametrize("hint", [True, False])
+@pytest.mark.parametrize("first", [0, 3])
+def test_the_range_that_is_named_does_not_depend_on_the_checkpoint_that_is_found(table, hint, first):
+    """Nor on `_last_checkpoint`: what it leads past can be read, too."""
+    for version in (3, 4):
+        table.checkpoint(version=version, hint=hint)
+    for version in range(first):
+        table.commit_file(version).unlink()
+    readable = []
+    for version in range(6):
+        with suppress(DeltaError):
+            readable.append(DeltaLog(table.path).snapshot(version).version)
+    assert (readable[0], readable[-1]) == (first, 5)
+    for wanted in (-1, 6, 99):
+        with pytest.raises(VersionNotFoundError, match=rf"\[{first}, 5\]") as caught:
+            DeltaLog(table.path).snapshot(wanted)
+        assert (caught.value.parameters["earliest"], caught.value.parameters["latest"]) == (first, 5)
+
+
+@pytest.mark.parametrize("name", ["commit", "compaction", "manifest"])
+@pytest.mark.parametrize("always", [True, False])
+def test_a_file_that_comes_shorter_than_it_is_listed_is_not_taken_for_whole(table, name, always, monkeypatch):
+    """A proxy may cut it at the end of a line, where nothing else tells."""
+    if name == "manifest":
+        table.checkpoint("v2-json", version=4)
+    if name == "compaction":
+        data = b"".join(table.commit_file(version).read_bytes() for version in (2, 3, 4))
+        (table.log / f"{2:020d}.{4:020d}.compacted.json").write_bytes(data)
+    ending = {"commit": f"{5:020d}.json", "compaction": ".compacted.json", "manifest": ".json"}[name]
+    read, cut = LocalStorage.read, []
+
+    def shorter(self, path):
+        data = read(self, path)
+        if (
+            not path.endswith(ending)
+            or (name == "manifest" and ".checkpoint." not in path)
+            or (cut and not always)
+        ):
+            return data
+        cut.append(path)
+        return data[: data.rindex(b"\n", 0, -1) + 1]
+
+    monkeypatch.setattr(LocalStorage, "read", shorter)
+    if always:
+        with pytest.raises(StorageError, match="came with [0-9]+ bytes"):
+            DeltaLog(table.path).snapshot().live_files()
+    else:
+        assert DeltaLog(table.path).snapshot().live_files().num_rows == 5
+    assert cut
 
 
 def test_a_gap_is_refused_and_named(table):

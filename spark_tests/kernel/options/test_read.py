@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError
+from delta_ds.kernel.options.parsing import STORAGE_PREFIX, is_of_store
 from delta_ds.kernel.options.read import (
     READ_OPTIONS,
     ReadOptions,
@@ -20,6 +22,9 @@ from delta_ds.kernel.options.read import (
     split_path_suffix,
     with_path_suffix,
 )
+from delta_ds.kernel.options.session_facts import UNKNOWN_OPTIONS, SessionFacts
+from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
+from delta_ds.kernel.storage.hadoop_options import name_patterns
 
 UTC = timezone.utc
 SECRET = "s3cr3t-value"
@@ -55,7 +60,7 @@ def test_plain_python_values_are_taken_as_their_text() -> None:
 
 def test_every_option_fills_a_field_of_read_options() -> None:
     fields = set(ReadOptions.__slots__)  # type: ignore[attr-defined]
-    assert {option.target for option in READ_OPTIONS} == fields - {"storage_options"}
+    assert {option.target for option in READ_OPTIONS} == fields - {"storage_options", "facts"}
     assert all(option.meaning and option.type for option in READ_OPTIONS)
 
 
@@ -70,8 +75,9 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(given: str, nearest:
     assert f"did you mean {nearest!r}?" in str(error)
 
 
-def test_an_option_like_nothing_known_is_refused_with_the_list_of_names() -> None:
-    assert "known are path, versionAsOf" in str(refusal(zzz="1"))
+def test_an_option_like_nothing_known_is_refused_with_the_list_of_names_where_the_session_says_so() -> None:
+    facts = SessionFacts({UNKNOWN_OPTIONS: "refuse"})
+    assert "known are path, versionAsOf" in str(refusal(zzz="1", **{SETTINGS_OPTION: facts.text()}))
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "latest", "", "１", "9" * 30, "9" * 5000])
@@ -306,3 +312,36 @@ def test_parsing_options_imports_neither_pyarrow_nor_pyspark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+NAMES_OF_STORES = [
+    "fs.s3a.secret.key", "FS.azure.account.key.a.dfs.core.windows.net", "dfs.nameservices", "hadoop.security.x",
+    "google.cloud.auth.x", "AWS_SECRET_ACCESS_KEY", "azure_storage_key", "delta_dynamo_table_name", "allow_http",
+    "storage.key", "storage.secret.fs.azure.account.key", "spark.delta.logStore.s3a.impl", "delta.logStore.s3.impl",
+    "io.delta.storage.S3DynamoDBLogStore.ddb.region", "spark.io.delta.storage.S3DynamoDBLogStore.ddb.region",
+]  # fmt: skip
+OTHER_NAMES = [
+    "path",
+    "mergeSchema",
+    "delta.appendOnly",
+    "xfs.a",
+    "storage",
+    "allow_https",
+    "spark.fs.s3a.key",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", [*NAMES_OF_STORES, *OTHER_NAMES])
+def test_plans_are_searched_for_all_names_of_stores_and_no_others(name: str) -> None:
+    whole, somewhere = name_patterns(STORAGE_PREFIX)
+    assert (re.fullmatch(whole, name) is not None) == is_of_store(name) == (name in NAMES_OF_STORES)
+    if name in NAMES_OF_STORES:
+        assert re.search(somewhere, f"SELECT * FROM t WITH ('{name}' = 'x')")
+
+
+def test_a_name_that_spark_hides_stands_for_the_name_behind() -> None:
+    given = {"storage.secret.fs.azure.account.key": "a", "STORAGE.SECRET.key": "b", "storage.secret": "c"}
+    assert dict(read(**given).storage_options) == {"fs.azure.account.key": "a", "key": "b", "secret": "c"}
+    with pytest.raises(InvalidOptionError, match="given twice"):
+        read(**{"storage.secret.key": "a", "storage.key": "b"})

@@ -33,7 +33,8 @@ def test_a_path_alone_gives_the_defaults() -> None:
 def test_every_option_fills_a_field() -> None:
     fields = set(StreamReadOptions.__slots__)  # type: ignore[attr-defined]
     assert {option.target for option in STREAM_READ_OPTIONS} - {"event_time_order"} == fields - {
-        "storage_options"
+        "storage_options",
+        "facts",
     }
 
 

@@ -140,6 +140,32 @@ class StorageContract:
         with storage.open("data.parquet") as file:
             assert pq.ParquetFile(file).read().to_pydict() == {"a": [1, 2, 3]}
 
+    def test_an_open_file_is_told_from_the_one_that_takes_its_place(self, storage: Storage, put: Put) -> None:
+        """Either all that is read is of the first one, or it is said, or the store refuses to go on."""
+        put("_delta_log/1.parquet", b"first" * 100_000)
+        opened = storage.open_known("_delta_log/1.parquet")
+        assert opened.status.size == 500_000
+        assert opened.is_same()
+        assert storage.is_still(opened.status)
+        assert opened.stream.read(5) == b"first"
+        put("_delta_log/1.parquet", b"other" * 100_000)
+        assert storage.open_known("_delta_log/1.parquet").status != opened.status
+        assert not storage.is_still(opened.status)
+        try:
+            opened.stream.seek(499_995)
+            last = opened.stream.read(5)
+        except StorageError:
+            return
+        assert last == b"first" or not opened.is_same()
+
+    def test_a_file_that_is_gone_is_not_what_it_was(self, storage: Storage, put: Put) -> None:
+        put("_delta_log/1.parquet", b"first")
+        opened = storage.open_known("_delta_log/1.parquet")
+        storage.delete(["_delta_log/1.parquet"])
+        assert not storage.is_still(opened.status)
+        with pytest.raises(FileNotFoundError):
+            storage.open_known("_delta_log/1.parquet")
+
     def test_a_pickled_copy_reads_the_same_table(self, storage: Storage, put: Put) -> None:
         put("x", b"1")
         storage.read("x")

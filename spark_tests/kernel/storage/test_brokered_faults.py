@@ -12,11 +12,11 @@ from delta_ds.exceptions import StorageError, UncertainWriteError
 from delta_ds.kernel.storage import backoff
 from delta_ds.kernel.storage.dynamodb import CommitEntry
 from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.filesystem import FileStatus, Storage
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.uri import Address
 
-OURS, THEIRS = b"ours", b"theirs"
+OURS, THEIRS, PLAIN = b"ours", b"theirs", b"of one who asks nobody"
 REFUSED, LOST, REPEATED = (
     "refused",
     "lost",
@@ -38,15 +38,32 @@ class Requests:
             return action()
         self.count += 1
         if self.broken and name in self.down:
-            raise UncertainWriteError("time-out") if name in ("get", "add") else StorageError("503 SlowDown")
+            unknown = name in ("get", "add")
+            raise UncertainWriteError("time-out") if unknown else StorageError("503 SlowDown")
         if self.count - 1 != self.index:
             return action()
         self.broken = True
         if self.kind != REFUSED:
             action()
-        if self.kind == LOST and name in ("get", "add", "complete"):
+        if self.kind == LOST and name in ("get", "add", "put", "complete"):
             raise UncertainWriteError("time-out")
         raise StorageError("503 SlowDown")
+
+
+class Interrupted(Requests):
+    """Requests before one of which somebody else does something."""
+
+    def __init__(self, index: int, what: Callable[[], None]) -> None:
+        super().__init__(-1, REFUSED, ())
+        self.before, self.what = index, what
+        self.done = False
+
+    def run(self, name: str, action: Callable[[], Any]) -> Any:
+        if not self.online and self.count == self.before:
+            self.online = True  # what is done is not interrupted itself
+            self.what()
+            self.online, self.done = False, True
+        return super().run(name, action)
 
 
 class Entries:
@@ -93,15 +110,30 @@ class Store(DynamoDBStorage):
             raise FileNotFoundError(path)
         return self.objects[path]
 
+    def status(self, path: str) -> FileStatus:
+        return FileStatus(path, len(self.read(path)), 1)
+
     def write(self, path: str, data: bytes) -> None:
         self._requests.run("write", lambda: self.objects.update({path: data}))
+
+    def check_create(self) -> None:
+        """It knows conditional puts."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        def action() -> None:
+            if path in self.objects:
+                raise FileExistsError(path)
+            self.objects[path] = data
+
+        self._requests.run("put", action)
 
     def delete(self, paths: Sequence[str]) -> None:
         self._requests.run("delete", lambda: [self.objects.pop(path, None) for path in paths])
 
 
 @pytest.mark.parametrize(
-    "down", [(), ("get",), ("add",), ("get", "add"), ("get", "add", "write", "delete", "exists")]
+    "down",
+    [(), ("get",), ("add",), ("put",), ("get", "add"), ("get", "add", "put", "write", "delete", "exists")],
 )
 @pytest.mark.parametrize("kind", [REFUSED, LOST, REPEATED])
 @pytest.mark.parametrize("rival", [False, True])
@@ -135,3 +167,63 @@ def test_a_commit_is_there_in_the_end_or_not_as_its_writer_was_told(
         if not requests.broken:
             assert isinstance(told, FileExistsError) == rival
             break
+
+
+@pytest.mark.parametrize("recovering", [False, True], ids=["", "another one recovers too"])
+@pytest.mark.parametrize("rival", [False, True], ids=["alone", "with a rival"])
+def test_a_writer_who_does_not_ask_dynamodb_loses_nothing_and_takes_nothing(
+    rival: bool, recovering: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It puts its commit conditionally, before any of the steps of a brokered one."""
+    monkeypatch.setattr(backoff, "_sleep", lambda seconds: None)
+    for index in itertools.count():
+        done, told, in_place = _race(index, rival, recovering)
+        acknowledged = [data for data, error in told.items() if error is None]
+        assert [in_place] == (acknowledged or [THEIRS]), (index, told)
+        if not done:
+            break
+    assert index > 5
+    assert "other_commit_in_place" in caplog.text
+
+
+def _race(index: int, rival: bool, recovering: bool) -> tuple[bool, dict[bytes, BaseException | None], bytes]:
+    """Whether there was such a step, what each writer was told, and which commit is there in the end."""
+    told: dict[bytes, BaseException | None] = {}
+
+    def plain() -> None:
+        try:
+            store.put_if_absent(PUT, PLAIN)
+            told[PLAIN] = None
+        except FileExistsError as error:
+            told[PLAIN] = error
+        latest = store.entries.latest()
+        if recovering and latest is not None:
+            store.log_store().finish(latest)
+
+    requests = Interrupted(index, plain)
+    store = Store(requests)
+    if rival:
+        store.objects[f"_delta_log/.tmp/{NAME}.rival"] = THEIRS
+        store.entries.items[NAME] = CommitEntry(NAME, f".tmp/{NAME}.rival", complete=False)
+    told[OURS] = None
+    try:
+        store.log_store().publish(1, OURS)
+    except FileExistsError as error:
+        told[OURS] = error
+    requests.online = True
+    latest = store.entries.latest()
+    if latest is not None:
+        store.log_store().finish(latest)
+        assert store.entries.items[NAME].complete
+    return requests.done, told, store.objects[PUT]
+
+
+def test_what_a_dead_writer_left_does_not_go_over_the_commit_of_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Store(Requests(-1, REFUSED, ()))
+    store.objects |= {f"_delta_log/.tmp/{NAME}.dead": THEIRS, PUT: PLAIN}
+    store.entries.items[NAME] = CommitEntry(NAME, f".tmp/{NAME}.dead", complete=False)
+    store.log_store().finish(store.entries.items[NAME])
+    assert store.objects[PUT] == PLAIN and store.entries.items[NAME].complete
+    assert "other_commit_in_place" in caplog.text

@@ -11,7 +11,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError, StorageError
-from delta_ds.kernel.storage.open import open_storage
+from delta_ds.kernel.storage.open import open_plain, open_storage
+from delta_ds.kernel.storage.settings.vocabulary import names_of
+from delta_ds.kernel.storage.uri import parse_address
 
 
 class Store(MemoryFileSystem):
@@ -88,6 +90,10 @@ def test_a_client_that_works_is_used_again_and_one_of_other_options_or_environme
         ("hdfs://host/t", "kerberos_keytb", "kerberos_keytab"),
         ("webhdfs://host/t", "pasword", "password"),
         ("/tmp/no table", "alowUnsafeCommits", "allowUnsafeCommits"),
+        ("/tmp/no table", "aws_regoin", "aws_region"),
+        ("/tmp/no table", "AWS_REGOIN", "AWS_REGION"),
+        ("/tmp/no table", "fs.s3a.acess.key", "fs.s3a.access.key"),
+        ("/tmp/no table", "acount_key", "account_key"),
     ],
 )
 def test_a_mistyped_option_is_refused_with_the_nearest_name(address: str, name: str, near: str) -> None:
@@ -107,3 +113,14 @@ def test_a_mistyped_option_of_a_stores_own_client_is_an_option_error() -> None:
 
 def test_the_options_of_other_stores_mean_nothing_to_a_local_table(tmp_path: Any) -> None:
     assert open_storage(tmp_path, {"key": "k", "secret": "s", "endpoint_url": "x"}).url == str(tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs", "hdfs"])
+def test_every_option_that_a_store_knows_may_be_given_to_a_local_table(scheme: str, tmp_path: Any) -> None:
+    for name in (*names_of(scheme), "fs.s3a.bucket.lake.endpoint", "dfs.nameservices", "use_listings_cache"):
+        assert open_plain(parse_address(str(tmp_path)), {name: "x"}).url == str(tmp_path)
+
+
+def test_an_option_that_no_store_knows_is_refused_of_a_local_table(tmp_path: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=r"unknown storage option 'zzz'.*allowUnsafeCommits"):
+        open_storage(tmp_path, {"zzz": "x"})

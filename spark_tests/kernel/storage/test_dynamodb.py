@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from delta_ds import DeltaLog
 from delta_ds.exceptions import InvalidOptionError, StorageError, UncertainWriteError
-from delta_ds.kernel.storage import backoff
+from delta_ds.kernel.storage import backoff, conditional_put
 from delta_ds.kernel.storage.dynamodb import CommitEntries, CommitEntry
 from delta_ds.kernel.storage.dynamodb_log_store import DynamoDBStorage
 from delta_ds.kernel.storage.filesystem import Storage
@@ -256,23 +258,105 @@ def test_a_broker_that_never_answers_leaves_it_open(
 def test_a_failure_after_the_entry_is_a_commit_that_the_next_listing_finishes(
     storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """One that is not in its place yet is not acknowledged: who does not ask DynamoDB may take the place."""
+
     def fails(*_: Any) -> None:
         raise StorageError("down")
 
-    real = storage.write
     with monkeypatch.context() as patch:
+        patch.setattr(*((storage, "put_if_absent") if step == "copy" else (storage.entries, "put")), fails)
         if step == "copy":
-            patch.setattr(
-                storage,
-                "write",
-                lambda path, data: fails() if path == relative_commit_path(0) else real(path, data),
-            )
+            with pytest.raises(UncertainWriteError, match="version 0 was committed: down"):
+                log_store_for(storage).publish(0, b"0")
         else:
-            patch.setattr(storage.entries, "put", fails)
-        log_store_for(storage).publish(0, b"0")
-    assert "commit_left_to_recovery" in caplog.text
+            log_store_for(storage).publish(0, b"0")
+    assert ("commit_left_to_recovery" in caplog.text) == (step == "acknowledge")
     assert [s.path for s in storage.list_from("_delta_log")] == [relative_commit_path(0)]
     assert items(storage)[0]["complete"]["S"] == "true"
+
+
+def plain(storage: DynamoDBStorage, options: dict[str, Any]) -> Storage:
+    """The same table for one who does not ask DynamoDB."""
+    given = {k: v for k, v in options.items() if k != "logStore" and not k.startswith("ddb")}
+    return open_storage(storage.url, given)
+
+
+@pytest.mark.parametrize("step", ["add", "put_if_absent", "put"])
+def test_beside_a_writer_who_does_not_ask_dynamodb_no_commit_is_lost(
+    storage: DynamoDBStorage, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    other = plain(storage, options)
+    log_store_for(other).publish(0, b"0")
+    owner: Any = storage if step == "put_if_absent" else storage.entries
+    real, told = getattr(owner, step), {b"brokered": True, b"plain": True}
+
+    def meanwhile(*given: Any) -> None:
+        monkeypatch.setattr(owner, step, real)
+        try:
+            log_store_for(other).publish(1, b"plain")
+        except FileExistsError:
+            told[b"plain"] = False
+        real(*given)
+
+    monkeypatch.setattr(owner, step, meanwhile)
+    try:
+        log_store_for(storage).publish(1, b"brokered")
+    except FileExistsError:
+        told[b"brokered"] = False
+        log_store_for(storage).publish(2, b"brokered")
+    assert sum(told.values()) == 1
+    assert told[storage.read(relative_commit_path(1))]
+    log_store_for(other).publish(3 - told[b"brokered"], b"the next one")
+    assert all(item["complete"]["S"] == "true" for item in items(storage))
+
+
+def test_a_server_that_knows_no_conditional_puts_is_looked_at_first(
+    storage: DynamoDBStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from botocore.exceptions import ClientError
+
+    def refuses(*_: Any) -> None:
+        said = {"Error": {"Code": "NotImplemented"}, "ResponseMetadata": {"HTTPStatusCode": 501}}
+        raise ClientError(said, "PutObject")
+
+    monkeypatch.setattr(conditional_put, "put_if_absent", refuses)
+    log_store_for(storage).publish(0, b"0")
+    assert storage.read(relative_commit_path(0)) == b"0"
+    with pytest.raises(FileExistsError):
+        log_store_for(storage).publish(0, b"1")
+    assert "put_not_conditional" in caplog.text
+
+
+def test_who_does_not_ask_dynamodb_is_told_of_those_who_do(
+    storage: DynamoDBStorage, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    log_store_for(storage).publish(0, b"0")
+    other = plain(storage, options)
+    for version in (1, 2):
+        log_store_for(other).publish(version, b"1")
+    told = [r for r in caplog.records if getattr(r, "event", "") == "dynamodb_writers_found"]
+    assert len(told) == 1
+
+
+def test_who_has_not_used_dynamodb_for_long_is_not_told_of_it(
+    storage: DynamoDBStorage, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    storage.write(f"_delta_log/.tmp/{0:020}.json.{uuid.uuid4()}", b"of times gone by")
+    log_store_for(plain(storage, options)).publish(7, b"7")
+    assert "dynamodb_writers_found" not in caplog.text
+
+
+def test_a_commit_that_was_written_over_is_told_to_who_has_seen_it(
+    options: dict[str, Any], storage: DynamoDBStorage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As delta-spark's log store does, or an older version of this package."""
+    log = DeltaLog(plain(storage, options))
+    log.write(pa.table({"id": [1]}))
+    assert log.start_transaction().read_version == 0
+    first = relative_commit_path(0)
+    log.storage.write(first, log.storage.read(first) + b"\n")
+    assert log.start_transaction().read_version == 0
+    assert "commit_replaced" in caplog.text
 
 
 def test_a_missing_dynamodb_table_is_named_with_the_way_out(options: dict[str, Any]) -> None:

@@ -107,6 +107,21 @@ def test_a_commit_that_cannot_be_read_back_at_first_is_found(storage: LossyStora
     log_store_for(storage).publish(7, OURS)
 
 
+def test_a_commit_that_is_cut_when_it_is_read_back_is_not_taken_for_that_of_another_writer(
+    storage: LossyStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, cut = RemoteStorage.read, []
+
+    def shorter(self: RemoteStorage, path: str) -> bytes:
+        cut.append(path)
+        return read(self, path)[: 3 if len(cut) < 3 else None]
+
+    storage.script = [lost_after, lost_before, lost_before]
+    monkeypatch.setattr(RemoteStorage, "read", shorter)
+    log_store_for(storage).publish(7, OURS)
+    assert len(cut) == 3
+
+
 def test_a_store_that_never_answers_leaves_it_open_naming_the_version(storage: LossyStorage) -> None:
     storage.script = [lost_before] * 50
     with pytest.raises(UncertainWriteError, match=r"version 7 was committed.*time-out.*history") as caught:

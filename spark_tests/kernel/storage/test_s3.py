@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from delta_ds.exceptions import StorageError
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError, open_file
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from spark_tests.kernel.storage.contract import Put, StorageContract
@@ -140,3 +144,31 @@ def test_an_unreachable_endpoint_gives_a_storage_error_without_secrets() -> None
         storage.read("x")
     assert "my-key" not in str(caught.value)
     assert "my-secret" not in str(caught.value)
+
+
+def test_a_checkpoint_that_is_written_again_is_told_from_one_that_the_store_does_not_give(
+    storage: Storage, put: Put
+) -> None:
+    put("c.parquet", _checkpoint("a"))
+    files = CheckpointFiles(("c.parquet",))
+    with open_file(storage, files, "c.parquet") as opened:
+        assert opened.read(["add.path"])["add"].to_pylist()[:1] == [{"path": "a0"}]
+    assert files.are_certain
+    with open_file(storage, files, "c.parquet") as opened:
+        put("c.parquet", _checkpoint("b"))
+        with pytest.raises(CheckpointReplacedError):
+            list(opened.batches(1000, ["add.path"]))
+    with pytest.raises(CheckpointReplacedError):
+        open_file(storage, files, "c.parquet")
+    with open_file(storage, CheckpointFiles(("c.parquet",)), "c.parquet") as opened:
+        assert opened.read(["add.path"])["add"].to_pylist()[:1] == [{"path": "b0"}]
+
+
+def _checkpoint(prefix: str) -> bytes:
+    """More than a client reads ahead."""
+    rows = [{"path": f"{prefix}{n}", "stats": uuid.uuid4().hex * 100} for n in range(10_000)]
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"add": rows}), sink, compression="none", use_dictionary=False, row_group_size=1000
+    )
+    return sink.getvalue()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +73,15 @@ def wrapped(cause: Exception, error: Exception) -> Exception:
         ),
         (HttpResponseError("x", 403, "AuthenticationFailed"), conditions.INVALID_CREDENTIALS),
         (
+            HttpResponseError(
+                "Server failed to authenticate the request.\nAuthenticationErrorDetail:Signature not valid in the "
+                "specified time frame: Start [..] - Expiry [..]",
+                403,
+                "AuthenticationFailed",
+            ),
+            conditions.CREDENTIALS_EXPIRED,
+        ),
+        (
             HttpResponseError("Server failed to authenticate the request.", 403, "AuthorizationFailure"),
             conditions.INVALID_CREDENTIALS,
         ),
@@ -106,6 +118,7 @@ def wrapped(cause: Exception, error: Exception) -> Exception:
         (named("EndpointConnectionError"), conditions.UNREACHABLE),
         (wrapped(socket.gaierror(-2, "unknown"), named("ServiceRequestError")), conditions.UNREACHABLE),
         (wrapped(ConnectionRefusedError(111, "refused"), OSError("x")), conditions.UNREACHABLE),
+        (ClientError("400", 400), None),
         (ClientError("SlowDown", 503), None),
         (ClientError("NoSuchKey", 404), None),
         (FileNotFoundError("x"), None),
@@ -203,6 +216,76 @@ def test_each_kind_of_trouble_says_which_it_is(
         key="k", secret="s", endpoint_url=server["endpoint_url"], use_listings_cache=False
     )
     assert "no-such-bucket" not in there.ls("")
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A store that answers everything with 400 and one code, but HEAD, whose answers have no body."""
+
+    code = ""
+
+    def answer(self) -> None:
+        text = f"<?xml version='1.0'?><Error><Code>{self.code}</Code><Message>No.</Message></Error>"
+        if "X-Amz-Target" in self.headers:  # DynamoDB
+            text = json.dumps({"__type": f"com.amazon.coral.service#{self.code}Exception", "message": "No."})
+        self.send_response(400)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text.encode())
+
+    do_GET = do_HEAD = do_PUT = do_POST = answer  # noqa: N815
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def refusing(request: pytest.FixtureRequest, no_credentials: None) -> Iterator[dict[str, Any]]:
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    handler = type("Handler", (Refusing,), {"code": request.param})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield {
+            "endpoint_url": f"http://127.0.0.1:{server.server_port}", "key": "my-key-id", "secret": "my-secret",
+            "token": "my-old-token", "max_retries": "0",
+        }  # fmt: skip
+        server.shutdown()
+
+
+@pytest.mark.stores
+@pytest.mark.parametrize(
+    ("refusing", "condition"),
+    [
+        ("ExpiredToken", "DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED"),
+        ("TokenRefreshRequired", "DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED"),
+        ("InvalidToken", "DELTA_STORAGE_ERROR.INVALID_CREDENTIALS"),
+        ("AuthorizationHeaderMalformed", "DELTA_STORAGE_ERROR.WRONG_REGION"),
+        ("KeyTooLongError", "DELTA_STORAGE_ERROR"),
+    ],
+    indirect=["refusing"],
+)
+def test_a_refusal_without_a_reason_is_asked_for_one(refusing: dict[str, Any], condition: str) -> None:
+    storage = open_storage("s3://bucket/t", refusing)
+    calls: list[Callable[[], Any]] = [
+        lambda: DeltaLog(storage).snapshot(), lambda: DeltaLog(storage).write(ROWS), lambda: storage.exists("x"),
+        lambda: storage.status("x"), lambda: storage.read("x"), lambda: storage.create("x", b""),
+        lambda: storage.list_from("_delta_log"),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert caught.value.condition == condition
+        assert not any(secret in str(caught.value) for secret in ("my-key-id", "my-secret", "my-old-token"))
+
+
+@pytest.mark.stores
+@pytest.mark.parametrize("refusing", ["ExpiredToken"], indirect=True)
+def test_an_expired_token_is_told_by_the_broker_of_commits_too(refusing: dict[str, Any]) -> None:
+    given = {"logStore": "dynamodb", "ddbTableName": "commits", "ddbEndpoint": refusing["endpoint_url"]}
+    with pytest.raises(StorageError, match="cannot use the DynamoDB table 'commits'") as caught:
+        open_storage("s3://bucket/t", {**refusing, **given}).list_from("_delta_log")
+    assert caught.value.condition == "DELTA_STORAGE_ERROR.CREDENTIALS_EXPIRED"
+    assert "my-old-token" not in str(caught.value)
 
 
 @pytest.mark.stores

@@ -14,11 +14,11 @@ import pytest
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.environment import ORIGIN, USER_NAME
 from delta_ds.kernel.log.history import History, made_by
+from delta_ds.kernel.options.session_facts import ORIGIN as CARRIED
 from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.origin import (
     JOB_VARIABLES,
     NOBODY,
-    ORIGIN_KEY,
     Origin,
     carried,
     from_text,
@@ -99,11 +99,11 @@ def test_the_notebook_of_vs_code_is_known_by_its_variable(monkeypatch: pytest.Mo
 
 def test_an_origin_travels_as_text(tmp_path: Path) -> None:
     assert from_text(WHOLE.to_text()) == WHOLE and from_text(NOBODY.to_text()) == NOBODY
-    with carried({ORIGIN_KEY: WHOLE.to_text()}):
+    with carried({CARRIED: WHOLE.to_text()}):
         found = info(tmp_path)
     assert {name: found[name] for name in FIELDS} == WHOLE.fields()
     # Whoever sent nothing wants nothing told, whatever this process knows.
-    with given(lambda: WHOLE), carried({ORIGIN_KEY: NOBODY.to_text()}):
+    with given(lambda: WHOLE), carried({CARRIED: NOBODY.to_text()}):
         assert not set(FIELDS) & set(info(tmp_path))
     with given(lambda: WHOLE), carried({}):
         assert info(tmp_path)["userName"] == "ann"

@@ -257,7 +257,8 @@ def test_partition_columns_that_files_hold_as_well_must_be_in_them(tmp_path: Pat
     put(tmp_path, "new/p=a/a.parquet", plan, [{"x": 1, "p": "a"}])
     (add,) = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
     assert add["partitionValues"] == {"p": "a"}
-    put(tmp_path, "new/p=a/b.parquet", plan_of(tmp_path, XP, ["p"]), [{"x": 1}])
+    without = plan_of(tmp_path, XP, ["p"], properties={"delta.writePartitionColumnsToParquet": "false"})
+    put(tmp_path, "new/p=a/b.parquet", without, [{"x": 1}])
     with pytest.raises(DataFileError, match="instead of"):
         read_parquet_files(open_storage(str(tmp_path)), plan, "new")
 

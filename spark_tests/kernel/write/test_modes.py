@@ -181,7 +181,6 @@ def test_rearranged_rows_are_marked_in_every_action(tmp_path: Path, level: str, 
     ("options", "condition"),
     [
         ({"dataChange": "false", "mergeSchema": "true"}, "DELTA_DATA_CHANGE_FALSE"),
-        ({"delta.appendOnly": "true"}, "DELTA_ILLEGAL_OPTION"),
         ({"delta.appendOnlly": "true"}, "DELTA_UNKNOWN_CONFIGURATION"),
     ],
 )

@@ -234,6 +234,17 @@ def test_generated_partition_column_may_be_missing() -> None:
     assert check_write(table, struct(id="long"), partition_columns=["day"], table_name="T") == table
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [{"delta.generationExpression": "p + 1"}, {"CURRENT_DEFAULT": "1"}, {"delta.identity.step": 1}],
+    ids=str,
+)
+def test_rows_of_partition_values_are_enough_where_the_table_has_the_others(metadata: dict[str, Any]) -> None:
+    own = StructField("v", LONG, True, metadata)
+    table = StructType((*struct(p="integer").fields, own))
+    assert check_write(table, struct(p="integer"), partition_columns=["p"], table_name="T") == table
+
+
 # --- overwriteSchema
 
 
@@ -301,11 +312,18 @@ def test_first_write_makes_a_nullable_schema() -> None:
     assert partition_columns_of(data, ["ID"], "T") == ("id",)
 
 
-@pytest.mark.parametrize("data", [StructType(), struct(a="void")], ids=str)
-def test_first_write_without_columns_is_refused(data: StructType) -> None:
+@pytest.mark.parametrize(
+    ("data", "condition"),
+    [
+        (StructType(), "DELTA_EMPTY_DATA"),
+        (struct(a="void"), "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS"),
+    ],
+    ids=str,
+)
+def test_first_write_without_columns_is_refused(data: StructType, condition: str) -> None:
     with pytest.raises(SchemaError) as caught:
         check_first_write(data, table_name="T")
-    assert caught.value.condition == "DELTA_EMPTY_DATA"
+    assert caught.value.condition == condition
 
 
 def test_column_mapping_allows_any_name() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from delta_ds import DataFileError, DeltaTable, SchemaError, UnsupportedOperationError
+from delta_ds import DataFileError, DeltaError, DeltaTable, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.commands.convert_to_delta import Conversion
 from delta_ds.spark.commands import convert
 
@@ -77,3 +77,69 @@ def test_what_cannot_be_converted_is_refused(
         DeltaTable.convertToDelta(spark, name.format(tmp_path), partitions)
     assert caught.value.condition == condition  # type: ignore[attr-defined]
     assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+# --- tables of the catalog
+
+
+def converted(spark: SparkSession, columns: str, rows: str, more: str, statement: str = "") -> Any:
+    """What DESCRIBE DETAIL says of a table of Parquet files once it was converted."""
+    spark.sql("DROP TABLE IF EXISTS parquet_files")
+    spark.sql(f"CREATE TABLE parquet_files ({columns}) USING parquet {more}")
+    spark.sql(f"INSERT INTO parquet_files VALUES {rows}")
+    try:
+        spark.sql(f"CONVERT TO DELTA parquet_files {statement}")
+        return spark.sql("DESCRIBE DETAIL parquet_files").first()
+    finally:
+        found = spark.sql("SELECT * FROM parquet_files").count()
+        spark.sql("DROP TABLE parquet_files")
+        assert found == 1
+
+
+def test_properties_comment_and_features_of_a_table_are_kept(spark: SparkSession) -> None:
+    properties = {
+        "own": "prop", "Other.X": "1", "delta.appendOnly": "true", "delta.logRetentionDuration": "interval 9 days",
+        "delta.unknown": "u",
+    }  # fmt: skip
+    told = ", ".join(f"'{name}' = '{text}'" for name, text in properties.items())
+    spark.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "false")
+    spark.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "7")
+    try:
+        detail = converted(
+            spark, "id INT COMMENT 'number'", "(1)", f"COMMENT 'about' TBLPROPERTIES ({told}, "
+            "'delta.feature.deletionVectors' = 'supported')"
+        )  # fmt: skip
+    finally:
+        spark.conf.unset("spark.databricks.delta.properties.defaults.appendOnly")
+        spark.conf.unset("spark.databricks.delta.properties.defaults.checkpointInterval")
+    assert detail["properties"] == {**properties, "delta.checkpointInterval": "7"}
+    assert detail["description"] == "about" and "deletionVectors" in detail["tableFeatures"]
+
+
+@pytest.mark.parametrize(
+    ("property", "condition"),
+    [
+        ("'delta.appendOnly' = 'maybe'", "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED"),
+        ("'delta.columnMapping.mode' = 'name'", "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING"),
+        ("'delta.constraints.c' = 'id > 0'", "DELTA_ADD_CONSTRAINTS"),
+    ],
+)
+def test_properties_that_would_not_hold_are_refused(
+    spark: SparkSession, property: str, condition: str
+) -> None:
+    with pytest.raises(DeltaError) as refused:
+        converted(spark, "id INT", "(1)", f"TBLPROPERTIES ({property})")
+    assert refused.value.condition == condition
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"), [("", True), ("(q INT)", True), ("(Q INT)", True), ("(q STRING)", False), ("(id INT)", False)]
+)  # fmt: skip
+def test_partition_columns_are_those_of_the_catalog(spark: SparkSession, given: str, fits: bool) -> None:
+    how = ("id INT, q INT", "(1, 2)", "PARTITIONED BY (q)", given and f"PARTITIONED BY {given}")
+    if fits:
+        assert converted(spark, *how)["partitionColumns"] == ["q"]
+    else:
+        with pytest.raises(SchemaError) as refused:
+            converted(spark, *how)
+        assert refused.value.condition == "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -157,6 +158,11 @@ def test_shallow_clones_stand_on_the_files_of_their_source(spark: SparkSession, 
             InvalidOptionError,
             "'properties' of clone needs to be",
         ),
+        (
+            (str(tmp_path / "d"), True, False, None, ["/x"]),
+            InvalidOptionError,
+            "a shallow clone copies no files",
+        ),
     ):
         with pytest.raises(kind, match=words):
             source.clone(*arguments)
@@ -182,3 +188,20 @@ def test_deep_clones_are_brought_up_to_date_by_copying_what_is_new(
     )
     assert old.first().num_copied_files == 1
     assert ids(DeltaTable.forPath(spark, str(tmp_path / "old"))) == [1]
+
+
+def test_deep_clones_copy_files_of_others_only_where_that_is_allowed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(spark, tmp_path / "s", 1)
+    append(spark, tmp_path / "other", 7)
+    (file,) = (tmp_path / "other").rglob("*.parquet")
+    add = {"path": str(file), "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+    commit = json.dumps({"add": {**add, "dataChange": True}})
+    (tmp_path / "s" / "_delta_log" / f"{1:020}.json").write_text(f"{commit}\n")
+    source = DeltaTable.forPath(spark, str(tmp_path / "s"))
+    assert ids(source) == [1, 7]
+    with pytest.raises(UnsupportedOperationError, match="DELTA_CLONE_FILE_ELSEWHERE"):
+        source.clone(str(tmp_path / "c"))
+    assert not (tmp_path / "c").exists()
+    assert ids(source.clone(str(tmp_path / "c"), filesFrom=[str(tmp_path / "other")])) == [1, 7]

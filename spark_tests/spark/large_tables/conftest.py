@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.segment import LogSegment, find_segment
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.transaction.post_commit import write_checkpoint

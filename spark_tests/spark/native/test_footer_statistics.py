@@ -141,6 +141,7 @@ def test_every_type_has_the_statistics_of_the_writer(
     assert found == wanted(tmp_path, plan, batch)
 
 
+WITHOUT_PARTITIONS = {"delta.writePartitionColumnsToParquet": "false"}
 EVERY = {"delta.dataSkippingNumIndexedCols": "-1"}
 PLAIN = struct(
     k=LONG, x=DOUBLE, f=FLOAT, c=DecimalType(12, 2), s=STRING, d=DATE, t=TIMESTAMP, st=struct(y=STRING, z=DOUBLE),
@@ -198,7 +199,7 @@ ODD = [
 
 def test_partitions_of_odd_values_have_the_actions_of_the_writer(spark: SparkSession, tmp_path: Path) -> None:
     schema = struct(x=LONG).fields + struct(**{"p q/r": STRING, "_z": STRING}).fields
-    plan = plan_of(tmp_path, StructType(schema), ["p q/r", "_z"])
+    plan = plan_of(tmp_path, StructType(schema), ["p q/r", "_z"], properties=WITHOUT_PARTITIONS)
     values = [*ODD, None]
     rows = [{"x": i, "p q/r": p, "_z": values[-i]} for i, p in enumerate(values)]
     batch = batch_of(plan.schema, rows)
@@ -210,7 +211,7 @@ def test_partitions_of_odd_values_have_the_actions_of_the_writer(spark: SparkSes
 
 
 def test_the_empty_text_is_null_as_in_the_writer(spark: SparkSession, tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, struct(x=LONG, p=STRING), ["p"])
+    plan = plan_of(tmp_path, struct(x=LONG, p=STRING), ["p"], properties=WITHOUT_PARTITIONS)
     batch = batch_of(plan.schema, [{"x": 1, "p": ""}, {"x": 2, "p": None}])
     save(frame(spark, batch, plan.schema).coalesce(1), tmp_path, "p")
     found = read_parquet_files(open_storage(str(tmp_path)), plan, "new").adds
@@ -223,7 +224,7 @@ def test_texts_of_every_partition_type_come_through_folders(spark: SparkSession,
         "flag": BOOLEAN,
     }  # fmt: skip
     schema = struct(x=INTEGER, **kinds)
-    plan = plan_of(tmp_path, schema, list(kinds))
+    plan = plan_of(tmp_path, schema, list(kinds), properties=WITHOUT_PARTITIONS)
     row = {
         "x": 1, "l": -(2**63), "d": -0.0, "c": Decimal("1e-10"), "day": OLD.date(), "t": OLD.replace(tzinfo=UTC),
         "n": NEW, "flag": True,

@@ -20,7 +20,7 @@ from delta_ds.spark.native.function import (
     unregister_function,
 )
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.writes.write import insert_rows
 
 
 @pytest.fixture

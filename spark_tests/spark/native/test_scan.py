@@ -19,7 +19,7 @@ from delta_ds.spark.native.file_index import FILE_NUMBER, DeltaFileIndex
 from delta_ds.spark.native.jvm import NotNative
 from delta_ds.spark.native.load import load
 from delta_ds.spark.native.scan import scan
-from delta_ds.spark.session.writing import insert_rows
+from delta_ds.spark.writes.write import insert_rows
 from delta_ds.testing import TableBuilder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delta_ds.spark.session.monkeypatch import apply, call_original, undo
+from delta_ds.spark.monkeypatch import apply, call_original, undo
 
 
 class Reader:

@@ -127,7 +127,7 @@ def _fail(spark: SparkSession, folder: Path) -> None:
         lambda: spark.range(1000).write.format("pydelta").mode("append").save(path),
         lambda: spark.read.format("pydelta").load(str(folder / "nothing")).collect(),
         lambda: spark.read.format("pydelta").option("versionAsOf", 99).load(path).collect(),
-        lambda: rows(spark).write.format("pydelta").option("unknown", "1").mode("append").save(path),
+        lambda: rows(spark).write.format("pydelta").option("mergeShema", "true").mode("append").save(path),
         lambda: found.update("id = 1", {"id": "1000"}),
     ):
         with pytest.raises(DeltaError):

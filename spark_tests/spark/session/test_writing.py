@@ -25,8 +25,9 @@ from delta_ds.exceptions import (
     UnsupportedOperationError,
 )
 from delta_ds.spark.native.jvm import NotNative
-from delta_ds.spark.session import tables, writing
+from delta_ds.spark.session import writing
 from delta_ds.spark.session_conf import NATIVE_WRITE_CONF
+from delta_ds.spark.writes import write
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +82,7 @@ def test_mode_holds_against_one_who_creates_the_table_in_the_meantime(
 ) -> None:
     save(rows(session, 1), tmp_path / "t")
     # What the driver knows when it looks first: nothing is there yet.
-    monkeypatch.setattr(tables, "find_table", lambda *_: None)
+    monkeypatch.setattr(write, "find_table", lambda *_: None)
     if mode == "error":
         with pytest.raises(TableExistsError, match="DELTA_PATH_EXISTS"):
             save(rows(session, 2), tmp_path / "t", mode)

@@ -188,6 +188,36 @@ def test_tables_that_spark_does_not_read_itself_work_by_name(
 
 
 @pytest.mark.parametrize(
+    ("bounds", "found"),
+    [
+        ("1", [1, 2]), ("1L, 1", [1]), ("CAST(2 AS SMALLINT)", [2]), ("'2024'", [1, 2]), ("' 2024-01 '", [1, 2]),
+        ("'20' || '24', 1", [1]), ("TIMESTAMP'2024-01-01 00:00:00'", [1, 2]), ("DATE'2024-01-01'", [1, 2]),
+        ("'1'", "DELTA_TIMESTAMP_INVALID"), ("0, '1'", "DELTA_TIMESTAMP_INVALID"), ("'-1'", "DELTA_TIMESTAMP_INVALID"),
+        ("1.0", "DELTA_UNSUPPORTED_EXPRESSION"), ("0, 1e0", "DELTA_UNSUPPORTED_EXPRESSION"),
+        ("true", "DELTA_UNSUPPORTED_EXPRESSION"), ("X'31'", "DELTA_UNSUPPORTED_EXPRESSION"),
+        ("NULL", "DELTA_CDC_READ_NULL_RANGE_BOUNDARY"), ("0, NULL", "DELTA_CDC_READ_NULL_RANGE_BOUNDARY"),
+        ("'9999-01-01'", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"), ("9", "DELTA_CDC_START_VERSION_AFTER_LATEST"),
+    ],
+)  # fmt: skip
+def test_bounds_of_table_changes_are_versions_or_timestamps_by_their_types(
+    spark: SparkSession, schema: str, bounds: str, found: list[int] | str
+) -> None:
+    if not spark.catalog.tableExists("bounded"):
+        spark.sql(
+            "CREATE TABLE bounded (id INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        )
+        spark.sql("INSERT INTO bounded VALUES (1)")
+        spark.sql("INSERT INTO bounded VALUES (2)")
+    query = f"SELECT id FROM table_changes('bounded', {bounds}) ORDER BY id"
+    if isinstance(found, list):
+        assert [row.id for row in spark.sql(query).collect()] == found
+    else:
+        with pytest.raises(DeltaError) as refused:
+            spark.sql(query).collect()
+        assert refused.value.condition == found
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "DELETE FROM older",

@@ -21,6 +21,8 @@ from delta_ds.kernel.live_adds import add_bodies, live_adds
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.scan.scan import vector_descriptor
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction.reads import bound_predicate
 from delta_ds.kernel.transaction.row_changes import RowChanges
@@ -178,12 +180,7 @@ def discard_folder(snapshot: Snapshot, folder: str) -> None:
 
 def _discard_below(storage: Storage, folder: str) -> None:
     try:
-        folders = [folder]
-        for batch in storage.list_below(folder, lambda inner: True):
-            is_folder = batch["is_folder"]
-            folders += batch["path"].filter(is_folder).to_pylist()
-            storage.delete(batch["path"].filter(pc.invert(is_folder)).to_pylist())
-        storage.delete_empty_folders(folders)
+        deleter.delete_below(storage, FOLDERS_OF_WRITES, folder)
     except (DeltaError, OSError) as error:
         ORPHAN_FILES_LEFT.log(table=storage.url, folder=folder, reason=error)
 

@@ -1,4 +1,4 @@
-"""Checks of data files and deletion vectors: they are there, as large as the log says, and hold what statistics say."""
+"""Checks of data files and deletion vectors by a listing: they are there, and as large as the log says."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import DeltaError, LogError
+from delta_ds.exceptions import DataFileError, DeltaError, LogError
+from delta_ds.kernel.actions import DeletionVector
 from delta_ds.kernel.arrow_buffers import true_rows
 from delta_ds.kernel.commands.fsck.findings import (
+    DAMAGED_VECTOR,
     MISSING_FILE,
     MISSING_VECTOR,
-    NO_STATISTICS,
-    UNREADABLE_FILE,
     UNREFERENCED_FILE,
+    WRONG_FILE_ACTION,
     WRONG_SIZE,
-    WRONG_STATISTICS,
     Finding,
     Kind,
 )
@@ -26,11 +26,11 @@ from delta_ds.kernel.commands.vacuum.candidates import find_candidates
 from delta_ds.kernel.commands.vacuum.needed import NeededPaths
 from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
 from delta_ds.kernel.commands.vacuum.references import needed_paths, vector_files
-from delta_ds.kernel.data.write.footer_statistics import read_footer
-from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.segment import list_log
+from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.snapshot import Snapshot
-from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.filesystem import NotAFileError, Storage
 from delta_ds.kernel.work import Phase
 
 _AT_ONCE = 16
@@ -51,15 +51,41 @@ def check_files(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
     live = snapshot.live_files().table
     listed = pa.Table.from_batches(batches) if batches else None
     yield from _present(storage, listed, live["path"], live["size"], MISSING_FILE)
-    vectors = vector_files(live["deletionVector"]).unique()
-    yield from _present(storage, listed, vectors, None, MISSING_VECTOR)
+    try:
+        vectors = vector_files(live["deletionVector"]).unique()
+    except DataFileError as error:
+        yield Finding(WRONG_FILE_ACTION, "", error.text)
+    else:
+        yield from _present(storage, listed, vectors, None, MISSING_VECTOR)
     try:
         needed = NeededPaths(needed_paths(snapshot, listing, _ALWAYS))
-    except LogError:
+    except (LogError, DataFileError, NotAFileError):
         return  # a finding of its own; what the log does not tell, nobody may take for unreferenced
     found = find_candidates(iter(batches), needed, hidden, _NEVER).files
     for path, size in zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True):
         yield Finding(UNREFERENCED_FILE, path, f"{size} bytes")
+
+
+def check_vectors(snapshot: Snapshot) -> Iterator[Finding]:
+    """Live files whose deletion vectors make no sense as far as the log holds them: descriptors, and inline ones."""
+    live = snapshot.live_files().table
+    with_vector = live.filter(pc.is_valid(live["deletionVector"]))
+    for path, vector in zip(*(with_vector[n].to_pylist() for n in ("path", "deletionVector")), strict=True):
+        found = _wrong_vector(snapshot.storage, path, vector)
+        if found is not None:
+            yield found
+
+
+def _wrong_vector(storage: Storage, path: str, vector: DeletionVector) -> Finding | None:
+    try:
+        descriptor = vector_descriptor(vector)
+        if descriptor is not None and descriptor.path is None:
+            read_positions(storage, descriptor)
+    except DataFileError as error:
+        return Finding(DAMAGED_VECTOR, path, error.text)
+    except LogError as error:
+        return Finding(WRONG_FILE_ACTION, path, error.text)
+    return None
 
 
 def _present(
@@ -80,45 +106,17 @@ def _present(
         asked = pool.map(lambda number: _size(storage, named[number].as_py()), doubtful)
         for number, size in zip(doubtful, asked, strict=True):
             path = named[number].as_py()
-            if size is None:
-                yield Finding(missing, path, "there is no such file")
+            if isinstance(size, str):
+                yield Finding(missing, path, size)
             elif sizes is not None and size != sizes[number].as_py():
                 yield Finding(WRONG_SIZE, path, f"{size} bytes, and the log says {sizes[number].as_py()}")
 
 
-def _size(storage: Storage, path: str) -> int | None:
-    """Of a file that an action names, wherever it lies; None where there is none."""
+def _size(storage: Storage, path: str) -> int | str:
+    """Of a file that an action names, wherever it lies; why it cannot be told."""
     try:
         return storage.status(storage.resolve(path)).size
     except FileNotFoundError:
-        return None
-
-
-def check_contents(snapshot: Snapshot, phase: Phase) -> Iterator[Finding]:
-    """Live files whose footers cannot be read or count other rows than their statistics."""
-    files = snapshot.live_files()
-    texts = files.stats_json().to_pylist()
-    paths, sizes = files.table["path"].to_pylist(), files.table["size"].to_pylist()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        rows = pool.map(lambda path, size: _rows(snapshot.storage, path, size), paths, sizes)
-        for path, text, found in phase.each(zip(paths, texts, rows, strict=True)):
-            if isinstance(found, str):
-                yield Finding(UNREADABLE_FILE, path, found)
-                continue
-            stated = parse_json(text).get("numRecords") if text else None
-            if stated is None:
-                yield Finding(NO_STATISTICS, path, "the log does not count its rows")
-            elif found is not None and stated != found:
-                yield Finding(WRONG_STATISTICS, path, f"{found} rows, and the log says {stated}")
-
-
-def _rows(storage: Storage, path: str, size: int) -> int | str | None:
-    """How many rows a file holds; why it cannot be told; None for a file that is not there."""
-    try:
-        return int(read_footer(storage, storage.resolve(path), size).num_rows)
-    except FileNotFoundError:
-        return None
+        return "there is no such file"
     except DeltaError as error:
         return error.text
-    except (pa.ArrowException, OSError) as error:
-        return str(error)

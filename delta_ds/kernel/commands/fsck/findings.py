@@ -54,10 +54,24 @@ MISSING_VECTOR = Kind(
     True,
     "bring the file back from a backup; without it nobody knows which rows of its data files are deleted",
 )
+DAMAGED_VECTOR = Kind(
+    "damaged_deletion_vector",
+    True,
+    "bring the file back from a backup, or RESTORE to a version before it; without it nobody knows which rows of its "
+    "data file are deleted",
+)
+WRONG_FILE_ACTION = Kind(
+    "wrong_file_action",
+    True,
+    "the commit that added the file says what makes no sense: RESTORE to a version before it, or write the rows of its "
+    "partition again",
+)
 WRONG_SIZE = Kind(
     "wrong_size", True, "the file was replaced or cut off: bring the one back that was committed"
 )
-UNREADABLE_FILE = Kind("unreadable_file", True, "the file is damaged: bring it back from a backup")
+UNREADABLE_FILE = Kind(
+    "unreadable_file", True, "the file is damaged, or not one of this table: bring it back from a backup"
+)
 WRONG_STATISTICS = Kind(
     "wrong_statistics",
     True,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.exceptions import DeltaError, LogError
+from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.commands.fsck.findings import (
     LONG_TAIL,
     MISSING_COMMIT,
@@ -19,8 +19,8 @@ from delta_ds.kernel.commands.fsck.findings import (
     Finding,
 )
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.log.commit import Commit, read_in_batches
-from delta_ds.kernel.log.filenames import checksum_path
+from delta_ds.kernel.log.commit import Commit, in_batches, read_commits
+from delta_ds.kernel.log.filenames import LogFile, checksum_path
 from delta_ds.kernel.log.replay import State, load_state
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, choose_segment, list_log
 from delta_ds.kernel.properties import CHECKPOINT_INTERVAL
@@ -63,19 +63,25 @@ def _gaps(listing: LogListing) -> Iterator[Finding]:
 
 def _commits(storage: Storage, listing: LogListing) -> Iterator[Finding]:
     files = [listing.commits[version] for version in sorted(listing.commits)]
-    for batch in read_in_batches(storage, files):
-        for commit in batch:
-            reason = _unreadable(commit)
+    for batch in in_batches(files):
+        try:
+            contents = dict(zip(batch, read_commits(storage, batch), strict=True))
+        except DeltaError:
+            contents = {}  # one of them is to blame, and is asked for alone
+        for file in batch:
+            reason = _unreadable(storage, file, contents.get(file))
             if reason:
-                yield Finding(UNREADABLE_COMMIT, commit.file.path, reason)
+                yield Finding(UNREADABLE_COMMIT, file.path, reason)
 
 
-def _unreadable(commit: Commit) -> str:
+def _unreadable(storage: Storage, file: LogFile, commit: Commit | None) -> str:
     """Why a commit cannot be read; empty where it can."""
     try:
+        if commit is None:
+            (commit,) = read_commits(storage, [file])
         commit.check_whole()
         commit.find(*_ACTIONS)
-    except LogError as error:
+    except DeltaError as error:
         return error.text
     return ""
 

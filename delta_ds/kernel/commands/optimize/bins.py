@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import flags, integers, numbers
+from delta_ds.kernel.arrow_buffers import field_of, flags, integers, numbers
 from delta_ds.kernel.commands.optimize.request import OptimizeSettings
 from delta_ds.kernel.commands.optimize.zorder_curve import Numbers
 from delta_ds.kernel.data.values.statistics import load_statistics
@@ -64,7 +64,7 @@ def partition_numbers(table: pa.Table, columns: tuple[str, ...]) -> Numbers:
     """
     codes = np.zeros(table.num_rows, np.int64)
     for name in columns:
-        texts = pc.struct_field(table["partitionValues"], name).combine_chunks()
+        texts = field_of(table["partitionValues"], name).combine_chunks()
         encoded = texts.dictionary_encode(null_encoding="encode")
         own = numbers(encoded.indices.cast(pa.int64()))
         codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)[1].astype(

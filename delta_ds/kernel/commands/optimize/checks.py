@@ -19,7 +19,8 @@ from delta_ds.conditions.maintenance import (
     ZORDERING_ON_PARTITION_COLUMN,
 )
 from delta_ds.conditions.write import NON_PARTITION_COLUMN_REFERENCE
-from delta_ds.exceptions import PredicateError
+from delta_ds.exceptions import CorruptLogFileError, PredicateError
+from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.commands.optimize.request import FULL, ZORDER, OptimizeRequest
 from delta_ds.kernel.data.write.columns import file_columns
 from delta_ds.kernel.data.write.statistics_columns import statistics_columns
@@ -30,7 +31,7 @@ from delta_ds.kernel.expressions.tree import Expression, columns, conjunction
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.schema import column_paths
 from delta_ds.kernel.schema.column_mapping import physical_path
-from delta_ds.kernel.schema.column_paths import Path, show
+from delta_ds.kernel.schema.column_paths import Path, find, show
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructType
 
 if TYPE_CHECKING:
@@ -59,6 +60,25 @@ def check_kind(snapshot: Snapshot, request: OptimizeRequest) -> None:
         )
     if request.kind == ZORDER or request.columns:
         raise CLUSTERING_WITH_ZORDER_BY(table=table, zOrderBy=", ".join(request.columns))
+
+
+def clustering_curve_columns(snapshot: Snapshot) -> tuple[Path, ...]:
+    """The columns that a clustered table is clustered by.
+
+    Raises
+    ------
+    CorruptLogFileError
+        One is no column of the table.
+    """
+    columns = tuple(tuple(path) for path in snapshot.clustering_columns)
+    missing = [path for path in columns if find(snapshot.schema, path) is None]
+    if missing:
+        raise CorruptLogFileError(
+            f"the metadata domain {CLUSTERING_DOMAIN} of version {snapshot.version} of {snapshot.storage.url} names "
+            f"{show(missing[0])}, which is no column of the table. Set the clustering columns anew with ALTER TABLE "
+            "... CLUSTER BY"
+        )
+    return columns
 
 
 def partition_predicate(snapshot: Snapshot, texts: Sequence[str], timezone: str) -> Expression | None:
@@ -144,14 +164,20 @@ def _zorder_column(snapshot: Snapshot, name: str) -> Path:
 
 
 def has_order(data_type: DataType) -> bool:
-    """Whether rows can be arranged by values of a type: not by collections, structs and variants."""
-    if isinstance(data_type, (ArrayType, MapType, StructType)):
+    """Whether rows can be arranged by values of a type, as in Spark: not by maps and variants, at any depth."""
+    if isinstance(data_type, StructType):
+        return all(has_order(field.type) for field in data_type)
+    if isinstance(data_type, ArrayType):
+        return has_order(data_type.element)
+    if isinstance(data_type, MapType):
         return False
     return str(data_type).partition("(")[0].partition(" ")[0] not in _NO_ORDER
 
 
 def _check_statistics(snapshot: Snapshot, paths: Sequence[Path], files: WriteSpec) -> None:
-    collected = {column.path for column in statistics_columns(files, file_columns(files))}
+    leaves = [column.path for column in statistics_columns(files, file_columns(files))]
+    # A struct has statistics where any field of it has.
+    collected = {leaf[:depth] for leaf in leaves for depth in range(1, len(leaf) + 1)}
     mode = snapshot.mapping_mode
     lacking = [show(path) for path in paths if physical_path(snapshot.schema, path, mode) not in collected]
     if lacking:

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_ds.kernel import operations
-from delta_ds.kernel.arrow_buffers import integers, numbers
+from delta_ds.kernel.arrow_buffers import field_of, integers, numbers
 from delta_ds.kernel.commands.optimize import bins, zcubes
-from delta_ds.kernel.commands.optimize.checks import check_kind, partition_predicate, zorder_columns
+from delta_ds.kernel.commands.optimize.checks import (
+    check_kind,
+    clustering_curve_columns,
+    partition_predicate,
+    zorder_columns,
+)
 from delta_ds.kernel.commands.optimize.reorg import Description, to_rewrite, without_mapping
 from delta_ds.kernel.commands.optimize.request import FULL, REORG, UNMAP, OptimizeRequest
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan, rewrite_plan
@@ -146,7 +150,7 @@ def _curve(snapshot: Snapshot, request: OptimizeRequest, rewrite: RewritePlan) -
         files = rewrite.files if request.settings.check_statistics else None
         return ClusteringCurve(ZORDER, zorder_columns(snapshot, request.columns, files))
     if request.kind not in REORG and snapshot.protocol.supports(CLUSTERING) and snapshot.clustering_columns:
-        return ClusteringCurve(HILBERT, tuple(tuple(path) for path in snapshot.clustering_columns))
+        return ClusteringCurve(HILBERT, clustering_curve_columns(snapshot))
     return None
 
 
@@ -175,7 +179,7 @@ def in_partitions(snapshot: Snapshot, partitions: Sequence[Mapping[str, str | No
     wanted = pa.table(
         {name: array_of_values([p.get(name) for p in partitions], pa.string()) for name in names}
     )
-    stored = pa.table({name: pc.struct_field(table["partitionValues"], name) for name in names})
+    stored = pa.table({name: field_of(table["partitionValues"], name) for name in names})
     both = pa.concat_tables([stored, wanted]).combine_chunks()
     nested = pa.table({"partitionValues": pa.StructArray.from_arrays(
         [column.combine_chunks() for column in both.columns], names=list(names)

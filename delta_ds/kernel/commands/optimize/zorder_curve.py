@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import flags, integers
+from delta_ds.kernel.arrow_buffers import field_of, flags, integers
+from delta_ds.kernel.commands.optimize.comparable import comparable, data, is_text
 from delta_ds.records import dataclass
 
 HILBERT = "hilbert"
@@ -172,7 +173,7 @@ def column_at(rows: Rows, path: Sequence[str]) -> pa.Array:
     """The values at a path; null where a struct above them is."""
     found = rows.column(path[0])
     for name in path[1:]:
-        found = pc.struct_field(found, name)
+        found = field_of(found, name)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     return found
@@ -184,9 +185,9 @@ def range_boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
     Returns
     -------
     pa.Array
-        Of the type in which `range_ids` compares: the sample's own for text and bytes, else int64 or double.
+        Of the type in which `range_ids` compares, see `comparable`.
     """
-    values = _comparable(sample.combine_chunks() if isinstance(sample, pa.ChunkedArray) else sample)
+    values = comparable(sample.combine_chunks() if isinstance(sample, pa.ChunkedArray) else sample)
     values = values.drop_null()
     if not len(values):
         return values
@@ -198,14 +199,14 @@ def range_boundaries(sample: pa.ChunkedArray, most: int) -> pa.Array:
 
 def range_ids(values: pa.Array, limits: pa.Array) -> Numbers:
     """The ranks of values: 0 for null, else one more than the number of limits at or below it."""
-    comparable = _comparable(values)
-    if _is_text(comparable.type):
-        ranks = _range_ids_of_texts(comparable, limits)
+    found = comparable(values)
+    if is_text(found.type):
+        ranks = _range_ids_of_texts(found, limits)
     else:
-        ranks = np.searchsorted(_data(limits), _data(comparable), side="right").astype(np.int64)
+        ranks = np.searchsorted(data(limits), data(found), side="right").astype(np.int64)
     ranks += 1
-    if comparable.null_count:
-        ranks[flags(comparable.is_null())] = 0
+    if found.null_count:
+        ranks[flags(found.is_null())] = 0
     return ranks
 
 
@@ -214,43 +215,13 @@ def scale_to_bits(ranks: Numbers, limits: int, bits: int) -> Numbers:
     return ranks * ((1 << bits) - 1) // (limits + 1)
 
 
-def _comparable(values: pa.Array) -> pa.Array:
-    """Values as int64, double, string or binary, in the same order."""
-    kind = values.type
-    if _is_text(kind):
-        return values
-    if pa.types.is_boolean(kind):
-        return values.cast(pa.int8()).cast(pa.int64())
-    if pa.types.is_decimal(kind) or pa.types.is_floating(kind):
-        return values.cast(pa.float64())
-    if pa.types.is_null(kind):
-        return values.cast(pa.int64())
-    if pa.types.is_integer(kind):
-        return values.cast(pa.int64())
-    return values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _data(values: pa.Array) -> np.ndarray[Any, Any]:
-    """The numbers of an int64 or double array; anything where it is null."""
-    view = np.float64 if pa.types.is_floating(values.type) else np.int64
-    return (
-        np.frombuffer(values.buffers()[1], view)[values.offset :][: len(values)]
-        if len(values)
-        else (np.empty(0, view))
-    )
-
-
 def _range_ids_of_texts(values: pa.Array, limits: pa.Array) -> Numbers:
     """The number of limits at or below each text, by one sort of the distinct texts together with the limits."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
-    order = _data(pc.sort_indices(pa.concat_arrays([limits, distinct])).cast(pa.int64()))
+    order = data(pc.sort_indices(pa.concat_arrays([limits, distinct])).cast(pa.int64()))
     below = np.empty(len(order), np.int64)
     # Sorting is stable: a limit stands before the texts that equal it.
     below[order] = np.cumsum(order < len(limits))
-    indices = _data(encoded.indices.cast(pa.int64()).fill_null(integers([0])[0]))
+    indices = data(encoded.indices.cast(pa.int64()).fill_null(integers([0])[0]))
     return below[len(limits) :][indices] if len(distinct) else np.zeros(len(values), np.int64)

@@ -28,6 +28,8 @@ from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import DATA_FILES
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.maintenance import Maintenance
 from delta_ds.kernel.storage.uri import unambiguous
@@ -240,7 +242,7 @@ def _delete(
         delete_files(log.storage, found.checksums)
         with work.phase("deleting", total=found.files.num_rows) as phase:
             delete_files(log.storage, found.files["path"], phase)
-            folders = log.storage.delete_empty_folders(found.folders) if found.folders else []
+            folders = deleter.delete_empty_folders(log.storage, DATA_FILES, found.folders)
     except Exception:
         if record:
             _record_failure(log)
@@ -274,7 +276,7 @@ _REQUESTS_AT_ONCE = 4
 
 
 def delete_files(storage: Storage, paths: pa.ChunkedArray, phase: Phase | None = None) -> None:
-    """Delete files; missing ones are fine.
+    """Delete data files; missing ones are fine.
 
     Parameters
     ----------
@@ -291,7 +293,7 @@ def delete_files(storage: Storage, paths: pa.ChunkedArray, phase: Phase | None =
 
     def delete(start: int) -> int:
         names = paths.slice(start, _FILES_A_REQUEST).to_pylist()
-        storage.delete([unambiguous(name) for name in names])
+        deleter.delete(storage, DATA_FILES, [unambiguous(name) for name in names])
         return len(names)
 
     total = len(paths)

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from delta_ds.conditions.maintenance import INVALID_INVENTORY_ROW, INVALID_INVENTORY_SCHEMA
 from delta_ds.events.commands import INVENTORY_ROWS_OUTSIDE
+from delta_ds.events.storage import LINK_NOT_FOLLOWED
 from delta_ds.kernel.arrow_buffers import integers, texts
+from delta_ds.kernel.commands.vacuum.paths import links_on_the_way
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.log.nested_arrays import array_of_values
 from delta_ds.kernel.storage.filesystem import Storage
@@ -79,9 +81,20 @@ def read_inventory(inventory: Inventory, storage: Storage) -> pa.Table:
         [(name, "max") for name in ("size", "modified_ms", "is_folder", "unknown")]
     )
     times = pc.if_else(whole["unknown_max"], zero, whole["modified_ms_max"])
-    return pa.table(
+    found = pa.table(
         [whole["path"], whole["size_max"], times, whole["is_folder_max"]], schema=listing_schema()
     )
+    return _not_behind_links(found, storage)
+
+
+def _not_behind_links(rows: pa.Table, storage: Storage) -> pa.Table:
+    """Rows as a listing has them, which follows no links; a folder that is one is not among them either."""
+    nothing = texts([""])[0]
+    below = pc.if_else(rows["is_folder"], texts(["/"])[0], nothing)
+    links = links_on_the_way(pc.binary_join_element_wise(rows["path"], below, nothing), storage)
+    for link in links.drop_null().unique().to_pylist():
+        LINK_NOT_FOLLOWED.log(table=storage.url, path=link)
+    return rows.filter(pc.is_null(links))
 
 
 def _roots(storage: Storage) -> list[str]:

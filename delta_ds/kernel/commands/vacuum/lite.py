@@ -18,14 +18,17 @@ from delta_ds.exceptions import StorageError
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.vacuum.candidates import Candidates, checksums_beside, no_files
 from delta_ds.kernel.commands.vacuum.needed import Needed
-from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths
+from delta_ds.kernel.commands.vacuum.paths import Hidden, actual_paths, links_on_the_way
 from delta_ds.kernel.commands.vacuum.references import first_within, is_young, read_log_rows, vector_paths
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.log.filenames import LOG_DIRECTORY, LogFile
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
 from delta_ds.kernel.log.segment import LogListing, first_missing
 from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage import deleter
+from delta_ds.kernel.storage.deleter import DATA_FILES, behind
 from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.storage.uri import unambiguous
 
 _INFO = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
@@ -117,9 +120,21 @@ def find_removed_files(
         tables.append(_inside(vector_paths(vectors), sizes, storage))
     whole = pa.concat_tables(tables).group_by("path").aggregate([("size", "max")])
     files = needed.without(pa.table({"path": whole["path"], "size": whole["size_max"]}))
-    files = files.filter(pc.invert(hidden.mask(files["path"])))
+    files = _not_behind_links(files.filter(pc.invert(hidden.mask(files["path"]))), storage)
     local = storage.address.scheme == "file"
     return Candidates(files, checksums_beside(files if local else files[:0]), (), 1)
+
+
+def _not_behind_links(files: pa.Table, storage: Storage) -> pa.Table:
+    """The files that tombstones name and that no link is on the way to: what is behind one need not be the table's."""
+    links = links_on_the_way(files["path"], storage)
+    linked = files.append_column("link", links).filter(pc.is_valid(links))
+    for link in linked["link"].unique().to_pylist():
+        named = linked.filter(pc.equal(linked["link"], link))["path"].to_pylist()
+        there = [path for path in named if storage.exists(unambiguous(path))]
+        if there:
+            deleter.tell_refused(storage, DATA_FILES, there[0], behind(link), len(there))
+    return files.filter(pc.is_null(links))
 
 
 def _inside(paths: pa.Array, sizes: pa.Array, storage: Storage) -> pa.Table:

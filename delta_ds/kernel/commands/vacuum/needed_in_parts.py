@@ -11,7 +11,7 @@ import numpy as np
 from delta_ds.kernel.commands.vacuum.command import exactly_needed
 from delta_ds.kernel.commands.vacuum.needed import Needed, NeededHashes, PathHashes
 from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed_in_checkpoint
-from delta_ds.kernel.log.checkpoint import CheckpointFiles
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import LogListing

@@ -176,6 +176,15 @@ def with_ancestors(folders: Sequence[str]) -> set[str]:
 # --- symbolic links on local disks
 
 
+def links_on_the_way(paths: pa.ChunkedArray, storage: Storage) -> pa.ChunkedArray:
+    """For each path relative to the table the first link among its folders; null where there is none."""
+    if storage.address.scheme != "file":
+        return pa.chunked_array([pa.nulls(len(paths), pa.string())])
+    folders = pc.replace_substring_regex(paths, "/?[^/]*$", "").combine_chunks().dictionary_encode()
+    found = [storage.link_on_the_way(folder) for folder in folders.dictionary.to_pylist()]
+    return pa.chunked_array([array_of_values(found, pa.string()).take(folders.indices)])
+
+
 def names_without_links(paths: pa.ChunkedArray, root: str) -> pa.ChunkedArray:
     """The paths that files have once symbolic links are resolved, where they differ.
 

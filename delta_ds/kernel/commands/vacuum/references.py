@@ -18,17 +18,11 @@ import pyarrow.compute as pc
 
 from delta_ds.events.log import CHECKPOINT_PASSED_OVER
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.arrow_buffers import fields_of, integers, texts
+from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
-from delta_ds.kernel.log.checkpoint import (
-    CheckpointFiles,
-    UnreadableCheckpointError,
-    inline_actions,
-    locate_files,
-    open_file,
-    read_columns,
-)
+from delta_ds.kernel.log.checkpoint import inline_actions, locate_files
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import deletion_vector_type
 from delta_ds.kernel.log.file_selection import select_in_checkpoint
@@ -227,8 +221,8 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
 def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructArray]:
     wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
     for path in files.paths:
-        with open_file(storage, path) as parquet:
-            schema = parquet.schema_arrow
+        with open_file(storage, files, path) as opened:
+            schema = opened.schema
             if "remove" not in schema.names:
                 continue
             present = [
@@ -236,8 +230,7 @@ def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructA
             ]
             if "path" not in present:
                 continue
-            columns = [f"remove.{name}" for name in present]
-            table = read_columns(storage, path, parquet, columns, files.groups)
+            table = opened.read([f"remove.{name}" for name in present], files.groups)
         for rows in table["remove"].chunks:
             rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
             if len(rows):
@@ -257,7 +250,7 @@ def _conform_removes(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Arr
 
 def _without_vector(rows: pa.StructArray) -> pa.StructArray:
     kept = [f for f in rows.type if f.name != "deletionVector"]
-    return pa.StructArray.from_arrays([pc.struct_field(rows, f.name) for f in kept], fields=kept)
+    return pa.StructArray.from_arrays([field_of(rows, f.name) for f in kept], fields=kept)
 
 
 # ---------------------------------------------------------------- deletion vectors

@@ -221,6 +221,9 @@ def _compile(
         return _then(lambda array: array.dictionary_decode(), inner)
     if isinstance(file_type, pa.BaseExtensionType):
         return _then(lambda array: array.storage, _compile(file_type.storage_type, wanted, rules, path, char))
+    if pa.types.is_null(file_type):  # Parquet's type of a column that never had a value
+        target = arrow_type(wanted)
+        return None if file_type == target else lambda array: pa.nulls(len(array), target)
     if wanted == VARIANT:
         return variant_shredding.variant_converter(file_type, path)
     if isinstance(wanted, StructType) and pa.types.is_struct(file_type):

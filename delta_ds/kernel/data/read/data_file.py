@@ -100,6 +100,11 @@ class DataFile:
             self._source, pre_buffer=self.remote, coerce_int96_timestamp_unit="us", **options
         )
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows the file has, deleted ones included."""
+        return int(self._file.metadata.num_rows)
+
     def columns(self, layouts: Layouts) -> FileColumns:
         """The output columns of a plan in this file.
 

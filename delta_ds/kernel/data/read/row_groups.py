@@ -14,15 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from delta_ds.kernel.data.read import char_padding, column_conversion
-from delta_ds.kernel.expressions.arrays import micros
-from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal
+from delta_ds.kernel.expressions.moments import days_of, micros_of
+from delta_ds.kernel.expressions.tree import Call, Column, Expression, Literal, fold
 from delta_ds.kernel.schema.types import DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, StructType
 from delta_ds.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_EPOCH_DAY = 719_163  # datetime.date(1970, 1, 1).toordinal()
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
 _FLOATS = (FLOAT, DOUBLE)
 
@@ -128,17 +127,26 @@ def _same_values(file_type: pa.DataType, wanted: Any, rules: column_conversion.R
 
 
 def _can_match(expression: Expression, bounds: _BoundsOf) -> bool:
+    def combine(node: Expression, answers: list[bool]) -> bool:
+        if not answers:
+            return _condition_can_match(node, bounds)
+        return all(answers) if isinstance(node, Call) and node.name == "and" else any(answers)
+
+    return fold(expression, combine, _conditions_in)
+
+
+def _conditions_in(node: Expression) -> tuple[Expression, ...]:
+    return node.args if isinstance(node, Call) and node.name in ("and", "or") else ()
+
+
+def _condition_can_match(expression: Expression, bounds: _BoundsOf) -> bool:
     if not isinstance(expression, Call):
         return not (isinstance(expression, Literal) and not expression.value)
     name, args = expression.name, expression.args
-    if name == "and":
-        return all(_can_match(arg, bounds) for arg in args)
-    if name == "or":
-        return any(_can_match(arg, bounds) for arg in args)
     if name in ("isnull", "isnotnull") and isinstance(args[0], Column):
         return _null_test(name, bounds(args[0]))
     if name == "in" and all(isinstance(arg, Literal) for arg in args[1:]):
-        return any(_can_match(Call("=", (args[0], arg)), bounds) for arg in args[1:])
+        return any(_condition_can_match(Call("=", (args[0], arg)), bounds) for arg in args[1:])
     if name not in _FLIPPED or len(args) != 2:
         return True
     left, right = args
@@ -184,7 +192,7 @@ def _raw(literal: Literal) -> Any:
     if literal.type == STRING and isinstance(value, str):
         return value.encode()
     if literal.type == DATE:
-        return value.toordinal() - _EPOCH_DAY
+        return days_of(value)
     if literal.type in (TIMESTAMP, TIMESTAMP_NTZ):
-        return micros(value)
+        return micros_of(value)
     return value

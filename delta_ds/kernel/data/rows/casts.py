@@ -14,7 +14,11 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.conditions.data import CAST_OVERFLOW_IN_TABLE_INSERT, CAST_OVERFLOW_IN_TABLE_WRITE
+from delta_ds.conditions.data import (
+    ARROW_VALUE_NOT_STORABLE,
+    CAST_OVERFLOW_IN_TABLE_INSERT,
+    CAST_OVERFLOW_IN_TABLE_WRITE,
+)
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.conditions.schema import (
     DUPLICATE_COLUMNS_IN_ROWS,
@@ -238,20 +242,39 @@ def _primitive(found: pa.DataType, wanted: DataType, casting: Casting, path: str
     source = primitive_from_arrow(found)
     if source is None or not can_store(source, wanted, casting.implicit):
         raise _unstorable(str(source or found), wanted, path)
-    if source == wanted:
-        return primitive_conversion.primitive_converter(found, wanted, Rebase(), path)
-    return _then(
-        primitive_conversion.primitive_converter(found, source, Rebase(), path),
-        _cast(source, wanted, casting, path),
-    )
+    own = _own(found, source, path)
+    return own if source == wanted else _then(own, _cast(source, wanted, casting, path))
+
+
+def _own(found: pa.DataType, source: DataType, path: str) -> Converter | None:
+    """To the Arrow type in which the table has values of this type: of dates and timestamps there are several."""
+    if pa.types.is_date64(found):
+        return _exactly(lambda array: pc.cast(array, pa.date32()), found, source, path)
+    converter = primitive_conversion.primitive_converter(found, source, Rebase(), path)
+    return None if converter is None else _exactly(converter, found, source, path)
+
+
+def _exactly(converter: Converter, found: pa.DataType, source: DataType, path: str) -> Converter:
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return converter(array)
+        except pa.ArrowInvalid as error:
+            raise ARROW_VALUE_NOT_STORABLE(
+                columnName=path, sourceType=str(found), targetType=sql_name(source), reason=error
+            ) from error
+
+    return convert
 
 
 def _cast(source: DataType, wanted: DataType, casting: Casting, path: str) -> Converter:
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return casts.cast_value(array, source, wanted, False, casting.timezone)
+            found: pa.Array = casts.cast_value(array, source, wanted, False, casting.timezone)
         except (PredicateError, OverflowError, pa.ArrowException) as error:
             raise _overflow(source, wanted, path, casting.implicit) from error
+        if found.null_count > array.null_count:  # as of NaN, for which no decimal is
+            raise _overflow(source, wanted, path, casting.implicit)
+        return found
 
     return convert
 

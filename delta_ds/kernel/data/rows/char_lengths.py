@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.data import EXCEED_CHAR_VARCHAR_LIMIT
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.read import char_padding
 from delta_ds.kernel.expressions.arrays import TRUE, scalar_of
 from delta_ds.kernel.schema.field_metadata import CHAR_VARCHAR_TYPE
@@ -104,7 +105,7 @@ def _longer(limit: int) -> _Search:
 
 def _in_fields(fields: list[tuple[str, _Search]]) -> _Search:
     def search(structs: pa.Array) -> tuple[int, str] | None:
-        found = (s(pc.struct_field(structs, name)) for name, s in fields)
+        found = (s(field_of(structs, name)) for name, s in fields)
         return min((f for f in found if f is not None), default=None)
 
     return search

@@ -22,6 +22,7 @@ from delta_ds.conditions.data import (
     UNSUPPORTED_INVARIANT_NON_STRUCT,
 )
 from delta_ds.exceptions import InvariantViolationError
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.rows.expressions import RowExpression, read_row_expression
 from delta_ds.kernel.expressions.arrays import FALSE
 from delta_ds.kernel.expressions.casts import cast_value
@@ -121,7 +122,7 @@ def first_false(passed: pa.Array) -> int:
 def value_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     """The values of a field inside structs, null where a struct around it is null."""
     for name in path:
-        array = pc.struct_field(array, name)
+        array = field_of(array, name)
     return array
 
 

@@ -16,8 +16,16 @@ from delta_ds.exceptions import DeltaError, PredicateError, UnsupportedFeatureEr
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.evaluate import evaluate, unevaluable
 from delta_ds.kernel.expressions.functions_text import regex_of
-from delta_ds.kernel.expressions.functions_time import format_time
-from delta_ds.kernel.expressions.tree import Call, Cast, Expression, Literal
+from delta_ds.kernel.expressions.time_patterns import formatter
+from delta_ds.kernel.expressions.tree import (
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    fold,
+    postorder,
+    with_parts,
+)
 from delta_ds.kernel.schema.types import DATE, TIMESTAMP, DataType, StructType
 from delta_ds.records import dataclass, replace
 
@@ -122,10 +130,10 @@ def read_row_expression(
     UnsupportedFeatureError
         The text cannot be parsed.
     """
-    from delta_ds.kernel.expressions.sql import parse_predicate
+    from delta_ds.kernel.expressions.sql import parse_definition
 
     try:
-        tree = parse_predicate(text)  # type: ignore[arg-type]
+        tree = parse_definition(text)  # type: ignore[arg-type]
     except PredicateError as error:
         raise UnsupportedFeatureError(
             f"{owner} ({text}) cannot be read: {error.text}. {remedy} Nothing was written.",
@@ -135,30 +143,25 @@ def read_row_expression(
     return RowExpression(owner, str(text), _at_timestamp(tree, now), condition, remedy)
 
 
-def _check_patterns(node: Expression) -> None:
+def _check_patterns(bound: Expression) -> None:
     """Read the constant patterns of an expression, so that one that cannot be used shows before any row."""
-    if isinstance(node, Cast):
-        _check_patterns(node.child)
-    if not isinstance(node, Call):
-        return
-    for arg in node.args:
-        _check_patterns(arg)
-    pattern = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], Literal) else None
-    if not isinstance(pattern, str):
-        return
-    if node.name in ("rlike", "regexp_replace", "regexp_extract"):
-        regex_of(pattern)
-    elif node.name == "date_format":
-        format_time(datetime.datetime(1970, 1, 1), pattern)
+    for node in postorder(bound):
+        if not isinstance(node, Call) or len(node.args) < 2 or not isinstance(node.args[1], Literal):
+            continue
+        pattern = node.args[1].value
+        if isinstance(pattern, str) and node.name in ("rlike", "regexp_replace", "regexp_extract"):
+            regex_of(pattern)
+        elif isinstance(pattern, str) and node.name == "date_format":
+            formatter(pattern)
 
 
-def _at_timestamp(node: Expression, now: datetime.datetime) -> Expression:
+def _at_timestamp(expression: Expression, now: datetime.datetime) -> Expression:
     """The tree with the current time as a constant, the same in every task and time zone."""
-    if isinstance(node, Cast):
-        return replace(node, child=_at_timestamp(node.child, now))
-    if not isinstance(node, Call):
-        return node
-    if node.name in ("current_timestamp", "current_date") and not node.args:
-        timestamp = Literal(now, TIMESTAMP)
-        return timestamp if node.name == "current_timestamp" else Cast(timestamp, DATE)
-    return replace(node, args=tuple(_at_timestamp(a, now) for a in node.args))
+
+    def combine(node: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(node, Call) and node.name in ("current_timestamp", "current_date") and not parts:
+            timestamp = Literal(now, TIMESTAMP)
+            return timestamp if node.name == "current_timestamp" else Cast(timestamp, DATE)
+        return with_parts(node, parts)
+
+    return fold(expression, combine)

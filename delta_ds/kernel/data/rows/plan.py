@@ -37,7 +37,7 @@ from delta_ds.kernel.data.rows.generated import (
     verification_condition,
 )
 from delta_ds.kernel.data.rows.identity import Identity, plan_identities
-from delta_ds.kernel.expressions.tree import Call, Cast, Column, Expression, Literal
+from delta_ds.kernel.expressions.tree import Call, Column, Literal, postorder
 from delta_ds.kernel.features import COLUMN_DEFAULTS
 from delta_ds.kernel.schema.field_metadata import CURRENT_DEFAULT
 from delta_ds.kernel.schema.types import STRING, VOID, StructField, StructType
@@ -89,6 +89,7 @@ def plan_rows(
     timezone: str = "UTC",
     columns_of: ColumnsOf | None = None,
     implicit: bool = False,
+    table: StructType | None = None,
 ) -> RowPlan:
     """Decide what is done to the rows of a write.
 
@@ -108,6 +109,8 @@ def plan_rows(
         `is_foreign`.
     implicit
         Values are cast by the rules of streams, see `can_store`.
+    table
+        What the rows become, with fewer fields in structs than the table has; None: its schema.
 
     Raises
     ------
@@ -122,7 +125,8 @@ def plan_rows(
 
     Source: protocol-checklist ID-*, GEN-*, CON-*, DEF-*.
     """
-    table, table_name, features = state.schema, state.table, state.protocol.supported
+    table = state.schema if table is None else table
+    table_name, features = state.table, state.protocol.supported
     now = datetime.datetime.now(datetime.timezone.utc)
     given = _given_columns(data, table, implicit)
     identities = plan_identities(table, given, features, table_name)
@@ -201,12 +205,7 @@ def plan_changed_rows(
 def is_foreign(clause: RowExpression) -> bool:
     """Whether the kernel cannot evaluate the expression; its tree then only names the columns it reads."""
 
-    def found(node: Expression) -> bool:
-        if isinstance(node, Cast):
-            return found(node.child)
-        return isinstance(node, Call) and (node.name == FOREIGN or any(map(found, node.args)))
-
-    return found(clause.tree)
+    return any(isinstance(node, Call) and node.name == FOREIGN for node in postorder(clause.tree))
 
 
 def _read_condition(read: Callable[[str], _Owner], text: str, columns_of: ColumnsOf | None) -> _Owner:

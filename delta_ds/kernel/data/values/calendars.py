@@ -6,9 +6,8 @@ calendar; the file's footer says so. Source: Spark, `DataSourceUtils.getRebaseSp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,9 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.conditions.data import INVALID_TIMEZONE
+from delta_ds.exceptions import PredicateError
+from delta_ds.kernel.expressions.civil import DAY_US, civil_from_days, days_from_civil
+from delta_ds.kernel.expressions.zones import instant_micros, instants_of, offset_at, zone_of
 from delta_ds.records import dataclass
 
-DAY_US = 86_400_000_000
+__all__ = [
+    "DAY_US", "Rebase", "civil_from_days", "days_from_civil", "julian_to_gregorian_days", "local_to_utc",
+    "rebase_dates", "rebase_of", "rebase_timestamps", "zone",
+]  # fmt: skip
+
 _CUTOVER_DAY = -141_427  # 1582-10-15, the first day on which both calendars agree
 _YEAR_1900_US = -2_208_988_800_000_000  # java.util.TimeZone knows no transition before it
 
@@ -28,19 +34,6 @@ _VERSION_KEY = b"org.apache.spark.version"
 _DATETIME_KEY = b"org.apache.spark.legacyDateTime"
 _INT96_KEY = b"org.apache.spark.legacyINT96"
 _TIMEZONE_KEY = b"org.apache.spark.timeZone"
-
-# java.time.ZoneId.SHORT_IDS: names that Java resolves and the time zone database spells differently.
-_SHORT_IDS = {
-    "EST": "-05:00", "HST": "-10:00", "MST": "-07:00", "ACT": "Australia/Darwin", "AET": "Australia/Sydney",
-    "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo", "AST": "America/Anchorage",
-    "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns",
-    "CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris",
-    "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia",
-    "NET": "Asia/Yerevan", "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix",
-    "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-}  # fmt: skip
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
 @lru_cache(maxsize=64)
@@ -52,38 +45,10 @@ def zone(name: str) -> tzinfo:
     InvalidOptionError
         There is no such zone.
     """
-    text = _SHORT_IDS.get(name.strip(), name.strip())
-    if text in ("Z", "UTC", "GMT", "UT", "Etc/UTC"):
-        return timezone.utc
-    match = _OFFSET.fullmatch(text)
     try:
-        if match is None:
-            return ZoneInfo(text)
-        hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
-        offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return timezone(-offset if match[1] == "-" else offset)
-    except (ValueError, OSError, KeyError) as error:
+        return zone_of(name.strip())
+    except PredicateError as error:
         raise INVALID_TIMEZONE(name=name) from error
-
-
-def days_from_civil(year: Any, month: Any, day: Any) -> Any:
-    """Days since 1970-01-01 of a proleptic Gregorian date; ints or NumPy arrays, any year."""
-    y = year - (month <= 2)
-    era = y // 400
-    year_of_era = y - era * 400
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number since 1970-01-01 in the proleptic Gregorian calendar."""
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    month_index = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * month_index + 2) // 5 + 1
-    month = month_index + 3 if month_index < 10 else month_index - 9
-    return year_of_era + era * 400 + (month <= 2), month, day
 
 
 def local_to_utc(local_us: int, where: tzinfo) -> int:
@@ -91,18 +56,7 @@ def local_to_utc(local_us: int, where: tzinfo) -> int:
 
     As java.time has it: a time in a gap moves forward by the gap's length, of two it is the earlier.
     """
-    days, rest = divmod(local_us, DAY_US)
-    return local_us - _offset_us(days, rest, where)
-
-
-def _offset_us(days: int, rest_us: int, where: tzinfo) -> int:
-    # datetime holds years 1 to 9999; zone rules repeat every 400 years, that is every 146,097 days.
-    if days > 2_932_532:
-        days -= ((days - 2_932_532) // 146_097 + 1) * 146_097
-    days = max(days, -719_160)
-    local = datetime(1970, 1, 1) + timedelta(days=days, microseconds=rest_us)
-    offset = where.utcoffset(local)
-    return 0 if offset is None else round(offset.total_seconds() * 1_000_000)
+    return instant_micros(local_us, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +143,12 @@ def _rebase_micros(micros: np.ndarray[Any, Any], where: tzinfo) -> np.ndarray[An
     local = julian_to_gregorian_days(days) * DAY_US + rest
     if not isinstance(where, ZoneInfo):
         return local - standard
-    distinct, inverse = np.unique(local, return_inverse=True)
-    return np.array([local_to_utc(int(value), where) for value in distinct], np.int64)[inverse]
+    return instants_of(local, where)
 
 
 def _standard_offset_us(where: tzinfo) -> int:
     seasons = (days_from_civil(2030, 1, 1), days_from_civil(2030, 7, 1))
-    return min(_offset_us(days, 0, where) for days in seasons)
+    return min(offset_at(days * DAY_US, where) for days in seasons)
 
 
 def _map_numbers(

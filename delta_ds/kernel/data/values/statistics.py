@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.events.reading import STATISTICS_OF_OTHER_TYPE
-from delta_ds.kernel.arrow_buffers import texts, true_rows
+from delta_ds.kernel.arrow_buffers import field_of, texts, true_rows
 from delta_ds.kernel.data.values.statistics_json import parse_lines
 from delta_ds.kernel.expressions.arrays import FALSE, TRUE, scalar_of
 from delta_ds.kernel.schema.types import BOOLEAN, LONG, DataType, DecimalType, PrimitiveType, arrow_type
@@ -220,7 +220,7 @@ def parsed_leaves(text: pa.Array, wanted: Sequence[StatisticsLeaf]) -> dict[Stat
     for leaf in wanted:
         column = table[leaf.path[0]]
         for name in leaf.path[1:]:
-            column = pc.struct_field(column, name)
+            column = field_of(column, name)
         out[leaf] = convert_leaf(_flat(column), leaf)
     return out
 

@@ -22,7 +22,6 @@ import pyarrow.json
 
 from delta_ds.events.reading import STATISTICS_UNREADABLE
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days
-from delta_ds.kernel.data.values.float_text import double_text, float_text
 from delta_ds.kernel.expressions.arrays import array_of, scalar_of
 from delta_ds.kernel.json_text import parse_json
 from delta_ds.kernel.schema.types import DOUBLE, FLOAT, STRING, DataType, DecimalType
@@ -154,11 +153,8 @@ def _text(value: Any, kind: pa.DataType) -> str | None:
 
 
 def _string(value: str) -> str | None:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return None
-    return json.dumps(value, ensure_ascii=False)
+    # Halves of surrogate pairs are U+FFFD by now, which need not be a bound of what they stand for.
+    return None if "\ufffd" in value else json.dumps(value, ensure_ascii=False)
 
 
 def _floating(value: Any) -> str | None:
@@ -239,6 +235,8 @@ def value_text(data_type: DataType) -> Callable[[Any], str | None]:
     if isinstance(data_type, DecimalType):
         return lambda value: format(value, "f")
     if data_type in (FLOAT, DOUBLE):
+        from delta_ds.kernel.expressions.float_text import double_text, float_text
+
         text = float_text if data_type == FLOAT else double_text
         return lambda value: text(value) if math.isfinite(value) else f'"{text(value)}"'
     return _BY_NAME.get(str(data_type), str)

@@ -17,7 +17,7 @@ from uuid import UUID
 from delta_ds.conditions.data import MALFORMED_VARIANT
 from delta_ds.exceptions import DataFileError
 from delta_ds.kernel.data.values.calendars import DAY_US, civil_from_days
-from delta_ds.kernel.data.values.float_text import double_text, float_text
+from delta_ds.kernel.expressions.float_text import double_text, float_text
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,

@@ -94,11 +94,7 @@ class WriteSpec:
             return True
         if MATERIALIZE_PARTITION_COLUMNS.name in self.features:
             return True
-        asked = WRITE_PARTITION_COLUMNS_TO_PARQUET.of(self.properties)
-        if asked is not None:
-            return asked
-        # Readers that look for partition values in paths would find none anywhere.
-        return self.mapping_mode == "none" and RANDOMIZE_FILE_PREFIXES.of(self.properties)
+        return WRITE_PARTITION_COLUMNS_TO_PARQUET.of(self.properties)
 
     @property
     def iceberg_version(self) -> int | None:

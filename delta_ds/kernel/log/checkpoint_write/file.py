@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from delta_ds.exceptions import CorruptLogFileError
 from delta_ds.kernel.actions import Action
-from delta_ds.kernel.arrow_buffers import integers, mask
+from delta_ds.kernel.arrow_buffers import mask
 from delta_ds.kernel.log.checkpoint_write.schema import TypedColumns, add_type, remove_type
 from delta_ds.kernel.log.checkpoint_write.state import FileRows
 from delta_ds.kernel.log.last_checkpoint import forget_hadoop_checksum
@@ -87,9 +87,6 @@ def action_rows(rows: FileRows, form: FileForm, counts: Counts) -> pa.StructArra
         counts.removes += table.num_rows
     else:
         counts.adds += table.num_rows
-        zero = integers([0])[0]
-        for name in ("size", "modificationTime"):
-            columns[name] = pc.fill_null(columns[name], zero)
         counts.live_bytes += pc.sum(columns["size"]).as_py() or 0
         _add_typed(columns, form)
     return pa.StructArray.from_arrays([columns[field.name] for field in kind], fields=list(kind))

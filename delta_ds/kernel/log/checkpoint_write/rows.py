@@ -7,14 +7,15 @@ Source: PROTOCOL.md, "Checkpoint Schema"; protocol-checklist CKP-R-06, CKP-R-11.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_ds.kernel.arrow_buffers import fields_of
-from delta_ds.kernel.log.checkpoint import CheckpointFiles, open_file, with_checkpoint_errors
+from delta_ds.kernel.arrow_buffers import field_of, fields_of
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, open_file
 from delta_ds.kernel.log.checkpoint_write.schema import ADD_FIELDS, REMOVE_FIELDS, field_type, text_map
 from delta_ds.kernel.log.nested_arrays import as_text_map, map_of_struct
 from delta_ds.kernel.storage.filesystem import Storage
@@ -50,22 +51,11 @@ def read_checkpoint_rows(
         A file cannot be read.
     """
     for path in files.paths:
-        with open_file(storage, path) as parquet:
-            parsed = parsed_statistics or _lacks_text(parquet.metadata)
-            leaves = _leaves(parquet.schema_arrow, parsed)
-            if not leaves:
-                continue
-            batches = parquet.iter_batches(_ROWS, columns=leaves)
-
-            def following(batches: Iterator[pa.RecordBatch] = batches) -> list[tuple[str, pa.Table]] | None:
-                batch = next(batches, None)
-                if batch is None:
-                    return None
-                batch.validate(full=True)  # Arrow takes any bytes of a file for text
-                return list(_split(batch, partition_keys))
-
-            while (rows := with_checkpoint_errors(storage, path, following)) is not None:
-                yield from rows
+        with open_file(storage, files, path) as opened:
+            parsed = parsed_statistics or _lacks_text(opened.metadata)
+            leaves = _leaves(opened.schema, parsed)
+            for batch in opened.batches(_ROWS, leaves) if leaves else ():
+                yield from opened.translated(functools.partial(_split, batch, partition_keys))
 
 
 def _lacks_text(metadata: pq.FileMetaData) -> bool:
@@ -101,7 +91,8 @@ def _leaves(schema: pa.Schema, parsed_statistics: bool) -> list[str]:
     return out
 
 
-def _split(batch: pa.RecordBatch, partition_keys: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+def _split(batch: pa.RecordBatch, partition_keys: Sequence[str]) -> list[tuple[str, pa.Table]]:
+    found = []
     for kind in ("add", "remove"):
         if kind not in batch.schema.names:
             continue
@@ -112,7 +103,8 @@ def _split(batch: pa.RecordBatch, partition_keys: Sequence[str]) -> Iterator[tup
         if valid.false_count:
             rows = rows.filter(valid)
         fields = (*ADD_FIELDS, "stats") if kind == "add" else REMOVE_FIELDS
-        yield kind, _conform(rows, fields, partition_keys)
+        found.append((kind, _conform(rows, fields, partition_keys)))
+    return found
 
 
 def _conform(rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequence[str]) -> pa.Table:
@@ -123,7 +115,7 @@ def _conform(rows: pa.StructArray, fields: Sequence[str], partition_keys: Sequen
             continue
         kind = field_type(name)
         if name in present:
-            columns[name] = _as(pc.struct_field(rows, name), kind)
+            columns[name] = _as(field_of(rows, name), kind)
         elif name == "partitionValues" and "partitionValues_parsed" in present:
             columns[name] = _from_parsed(pc.struct_field(rows, "partitionValues_parsed"), partition_keys)
         else:

@@ -30,22 +30,24 @@ from delta_ds.kernel.actions import (
     SetTransaction,
     without_nulls,
 )
-from delta_ds.kernel.arrow_buffers import flags, integers, mask
+from delta_ds.kernel.arrow_buffers import field_of, flags, integers, mask
 from delta_ds.kernel.log.checkpoint import (
-    CheckpointFiles,
+    damage_as_unreadable,
     inline_actions,
     locate_files,
     read_single_actions,
 )
+from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, CheckpointReplacedError
 from delta_ds.kernel.log.checkpoint_write.rows import read_checkpoint_rows
 from delta_ds.kernel.log.checkpoint_write.schema import field_type, text_map
 from delta_ds.kernel.log.commit import Commit, full_name, in_batches, read_commits, read_in_batches
 from delta_ds.kernel.log.file_actions import file_keys, keys_of_files
-from delta_ds.kernel.log.json_actions import iterate_actions, parse_file_actions
+from delta_ds.kernel.log.file_sizes import with_known_sizes
+from delta_ds.kernel.log.json_actions import iterate_bodies, parse_file_actions
 from delta_ds.kernel.log.nested_arrays import map_of_struct, plain_map, split_at_changes
 from delta_ds.kernel.log.reconcile import join_keys, keys_at, newest_rows
 from delta_ds.kernel.log.replay import SingleActions, table_state
-from delta_ds.kernel.log.segment import LogSegment
+from delta_ds.kernel.log.segment import LogSegment, with_fallback
 from delta_ds.kernel.properties import DELETED_FILE_RETENTION, SET_TRANSACTION_RETENTION
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
@@ -53,6 +55,8 @@ from delta_ds.records import dataclass, field
 
 # Commits of this many bytes together are read once and kept; longer logs are read a second time for their files.
 _KEPT_BYTES = 32 << 20
+# So often a checkpoint that is written again meanwhile is begun anew.
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,17 @@ class CheckpointState:
         self.expiry = Expiry.of(self.table.metadata, now_ms)
         self._names = tuple(reader.partition_columns)
 
+    @classmethod
+    def of_version(cls, storage: Storage, segment: LogSegment, now_ms: int) -> CheckpointState:
+        """The state of a version that was read before, of which some files of the log may be gone by now.
+
+        Raises
+        ------
+        LogError
+            As the constructor, where no other files of the log serve.
+        """
+        return with_fallback(storage, segment, lambda found: cls(storage, found, now_ms))[1]
+
     def _read_base(self) -> None:
         checkpoint = self._segment.checkpoint
         if checkpoint is None:
@@ -231,7 +246,8 @@ class CheckpointState:
         if self._manifest is not None and self._segment.checkpoint is not None:
             path = self._segment.checkpoint.files[0].path
             keys = _Keys(self._base_keys, self._base_keys)
-            yield from self._of_group([(path, self._manifest)], keys, seen)
+            with damage_as_unreadable():
+                yield from self._of_group([(path, self._manifest)], keys, seen)
         if self._base is not None:
             yield from self._of_base(self._base, seen, parsed_statistics)
 
@@ -260,14 +276,30 @@ class CheckpointState:
                 yield from self._finished(kind, _log_columns(rows, kind, always))
 
     def _of_base(self, base: CheckpointFiles, seen: _Seen, parsed_statistics: bool) -> Iterator[FileRows]:
-        wanted = read_checkpoint_rows(self._storage, base, self._base_keys, parsed_statistics)
         touched = seen.all()
-        for kind, table in wanted:
+        for kind, table in self._rows_of_base(base, parsed_statistics):
             if len(touched) and table.num_rows:
                 dead = pc.is_in(keys_of_files(table, self._storage), value_set=touched)
                 if pc.any(dead).as_py():
                     table = table.filter(pc.invert(dead))
             yield from self._finished(kind, table)
+
+    def _rows_of_base(
+        self, base: CheckpointFiles, parsed_statistics: bool, attempt: int = 1
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """The rows of the checkpoint; from its start where it was written again before the first of them was read."""
+        begun = False
+        try:
+            for rows in read_checkpoint_rows(self._storage, base, self._base_keys, parsed_statistics):
+                begun = True
+                yield rows
+            return
+        except CheckpointReplacedError:
+            checkpoint = self._segment.checkpoint
+            again = None if begun or checkpoint is None else locate_files(self._storage, checkpoint)
+            if again is None or attempt == _ATTEMPTS:
+                raise
+        yield from self._rows_of_base(again, parsed_statistics, attempt + 1)
 
     def _finished(self, kind: str, table: pa.Table) -> Iterator[FileRows]:
         if kind == "remove" and table.num_rows:
@@ -275,7 +307,7 @@ class CheckpointState:
             times = pc.fill_null(table["deletionTimestamp"], zero)
             table = table.filter(pc.greater(times, integers([self.expiry.removes])[0]))
         if table.num_rows:
-            yield FileRows(kind, table)
+            yield FileRows(kind, with_known_sizes(self._storage, table) if kind == "add" else table)
 
 
 class _Seen:
@@ -322,7 +354,7 @@ def _actions_schema(names: Sequence[str], tags: Sequence[str]) -> pa.Schema:
 
 
 def _log_columns(rows: pa.StructArray, kind: str, always: Sequence[str]) -> pa.Table:
-    columns: dict[str, Any] = {f.name: pc.struct_field(rows, f.name) for f in rows.type}
+    columns: dict[str, Any] = {f.name: field_of(rows, f.name) for f in rows.type}
     kept = frozenset(always)
     values = columns["partitionValues"]
     columns["partitionValues"] = map_of_struct(values, kept.__contains__, text_map())
@@ -350,8 +382,7 @@ def _tag_names(data: bytes, path: str) -> set[str]:
         except pa.ArrowInvalid:
             TAGS_PARSED_SLOWLY.log(path=path)
     # A tag may be any text, braces included: then only its whole line tells where its object ends.
-    actions = (action for _, action in iterate_actions(data, path))
-    return {name for action in actions for name in (action.get("add") or {}).get("tags") or ()}
+    return {name for _, add in iterate_bodies(data, path, "add") for name in add.get("tags") or ()}
 
 
 def _protocol_row(protocol: Protocol) -> ProtocolBody:

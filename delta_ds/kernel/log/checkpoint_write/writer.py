@@ -46,6 +46,7 @@ from delta_ds.kernel.properties import (
     CHECKPOINT_WRITE_STATS_AS_JSON,
     CHECKPOINT_WRITE_STATS_AS_STRUCT,
 )
+from delta_ds.kernel.storage.deleter import SIDECARS
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.staging import StagedFiles
 from delta_ds.kernel.table_state import TableState
@@ -192,7 +193,7 @@ def _ahead(rows: Iterator[FileRows]) -> Iterator[FileRows]:
 def _write_v2(storage: Storage, state: CheckpointState, form: FileForm) -> CheckpointInfo:
     counts = Counts()
     # What cannot be deleted of what nothing names, log clean-up deletes a day later.
-    with StagedFiles(storage) as staged:
+    with StagedFiles(storage, owned=SIDECARS) as staged:
         sidecars = _write_sidecars(storage, state, form, counts, staged)
         return _write_manifest(storage, state, form, counts, sidecars, staged)
 

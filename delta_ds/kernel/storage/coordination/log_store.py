@@ -20,12 +20,15 @@ from delta_ds.conditions.coordination import (
     PUBLISHED_COMMIT_DIFFERS,
     UNMANAGED_TABLE_THERE,
 )
+from delta_ds.conditions.storage import NOT_IN_TABLE
 from delta_ds.events.storage import COMMIT_LEFT_UNPUBLISHED, STAGED_COMMIT_LEFT
 from delta_ds.exceptions import DeltaError, StorageError, UncertainWriteError
 from delta_ds.kernel.json_text import parse_json
+from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.backoff import pause
 from delta_ds.kernel.storage.coordination.coordinator import CommitCoordinator
 from delta_ds.kernel.storage.coordination.records import ManagedTable, ProposedCommit, RatifiedCommits
+from delta_ds.kernel.storage.deleter import STAGED_COMMITS, behind
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.log_store import (
     ConditionalLogStore,
@@ -173,7 +176,7 @@ class CoordinatedLogStore(LogStore):
             if answer.commits:
                 stored = answer.commits[0]
                 return (stored.file_name, stored.content) == (commit.file_name, commit.content)
-            return storage.plain.read(relative_commit_path(commit.version)) == data
+            return storage.plain.read_whole(relative_commit_path(commit.version)) == data
         except (DeltaError, FileNotFoundError):
             return None
 
@@ -192,7 +195,7 @@ class CoordinatedLogStore(LogStore):
         if self._is_published_first(commit.version) or commit.file_name is None:
             return
         try:
-            self.storage.plain.delete([f"{_STAGED}/{commit.file_name}"])
+            deleter.delete(self.storage.plain, STAGED_COMMITS, [f"{_STAGED}/{commit.file_name}"])
         except StorageError as error:
             STAGED_COMMIT_LEFT.log(path=f"{_STAGED}/{commit.file_name}", reason=error)
 
@@ -216,11 +219,21 @@ class CoordinatedLogStore(LogStore):
         storage = self.storage
         waiting = storage.unpublished(version)
         for commit in waiting:
-            content = data if data is not None and commit.version == version else storage.content(commit)
+            content = data if data is not None and commit.version == version else self._staged(commit)
             self._put(commit, content)
             storage.is_published(commit.version)
         if waiting:
             storage.coordinator.published(storage.table, waiting[-1].version)
+
+    def _staged(self, commit: ProposedCommit) -> bytes:
+        """The content of a ratified commit; of a staged file that is a link it is not taken, wherever that leads."""
+        staged = f"{_STAGED}/{commit.file_name}"
+        link = self.storage.plain.link_on_the_way(staged) if commit.content is None else None
+        if link is not None:
+            raise NOT_IN_TABLE(
+                path=staged, kind=STAGED_COMMITS.name, reason=behind(link), outcome="it is not published"
+            )
+        return self.storage.content(commit)
 
     def _put(self, commit: ProposedCommit, content: bytes) -> None:
         path = relative_commit_path(commit.version)

@@ -31,7 +31,7 @@ from delta_ds.kernel.storage.coordination.records import (
     RatifiedCommits,
 )
 from delta_ds.kernel.storage.coordination.registry import coordinator_for
-from delta_ds.kernel.storage.filesystem import FileStatus, Storage
+from delta_ds.kernel.storage.filesystem import FileStatus, OpenedFile, Storage
 from delta_ds.kernel.storage.listing import Entry
 from delta_ds.kernel.storage.log_store import relative_commit_path
 from delta_ds.kernel.storage.maintenance import Maintenance
@@ -75,10 +75,13 @@ class CoordinatedStorage(Storage):
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (self.address, self.options, self._open_plain, self.known())
+
+    def known(self) -> tuple[Any, ...]:
+        """What it has learned of the table so far, for `restored`."""
         with self._lock:
             unpublished = {v: c for v, c in self._commits.items() if v > self._published}
-            known = (self._table, unpublished, self._latest, self._published, self._at)
-        return _restored, (self.address, self.options, self._open_plain, known)
+            return self._table, unpublished, self._latest, self._published, self._at
 
     # --- the coordinator
 
@@ -308,6 +311,11 @@ class CoordinatedStorage(Storage):
 
         return io.BytesIO(self.content(commit))
 
+    def open_known(self, path: str) -> OpenedFile:
+        if self._commit(path) is None:
+            return self.plain.open_known(path)
+        return super().open_known(path)
+
     def status(self, path: str) -> FileStatus:
         commit = self._commit(path)
         return self._as_before(self.plain.status(path)) if commit is None else _status(path, commit)
@@ -320,6 +328,12 @@ class CoordinatedStorage(Storage):
 
     def resolve(self, log_path: str) -> str:
         return self.plain.resolve(log_path)
+
+    def link_on_the_way(self, folder: str) -> str | None:
+        return self.plain.link_on_the_way(folder)
+
+    def place_of(self, log_path: str) -> Address:
+        return self.plain.place_of(log_path)
 
     # --- writing
 
@@ -374,9 +388,10 @@ class CoordinatedStorage(Storage):
         return self.plain.delete_empty_folders(paths)
 
 
-def _restored(
+def restored(
     address: Address, options: Mapping[str, Any], open_plain: OpenStorage, known: tuple[Any, ...]
 ) -> CoordinatedStorage:
+    """A storage that knows of its table what another one knew."""
     storage = CoordinatedStorage(address, options, open_plain)
     storage._table, storage._commits, storage._latest, storage._published, storage._at = known
     return storage

@@ -130,3 +130,22 @@ def unknown_option(name: str, known: Iterable[str], who: str) -> InvalidOptionEr
 def names_of(scheme: str) -> set[str]:
     """Every name that is known for a store, besides those of its filesystem."""
     return {*vocabulary(scheme).by_name, *STORE_OPTIONS}
+
+
+@functools.cache
+def names_of_all() -> frozenset[str]:
+    """Every name that is known for any store, those of its filesystem among them as far as they have other names."""
+    settings = [one for scheme in _MODULES for one in vocabulary(scheme).by_name.values()]
+    own = {one.target[0] for one in settings if one.python}
+    return frozenset(own.union(hdfs.LOGIN, *map(names_of, _MODULES)))
+
+
+def known_to_any(name: str) -> bool:
+    """Whether a name is known for some store, if only as one that it cannot honour."""
+    plain = plain_name(name)
+    return (
+        name in names_of_all()
+        or plain in names_of_all()
+        or hdfs.is_hdfs_setting(name)
+        or owner(name, "") is not None
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from delta_ds.kernel.actions import AddFile
+from delta_ds.kernel.arrow_buffers import field_of
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
 from delta_ds.kernel.log.file_actions import actions_schema
@@ -118,7 +119,7 @@ def _fields(actions: pa.ChunkedArray) -> pa.Table:
     import pyarrow.compute as pc
 
     there = actions.filter(pc.is_valid(actions))
-    return pa.table({f.name: pc.struct_field(there, f.name) for f in there.type})
+    return pa.table({f.name: field_of(there, f.name) for f in there.type})
 
 
 def _without(positions: Positions, others: Positions) -> Positions:

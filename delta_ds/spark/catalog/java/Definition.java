@@ -27,6 +27,8 @@ public final class Definition {
     private final List others = new ArrayList();
     final Map properties;
     private String catalog = null;
+    // Spark says it to no catalog, as delta-spark found as well.
+    private final boolean saveAsTable = isCalledBy("DataFrameWriter", "saveAsTable");
 
     Definition(String mode, Identifier ident, String path, Column[] columns, Transform[] transforms, Map properties,
             Constraint[] constraints) {
@@ -34,7 +36,7 @@ public final class Definition {
         this.ident = ident;
         this.path = path;
         this.schema = CatalogV2Util.v2ColumnsToStructType(columns).json();
-        this.properties = properties;
+        this.properties = Secrets.values(properties);
         for (int i = 0; i < columns.length; i++) {
             if (columns[i].generationExpression() != null) {
                 generated.add(new String[] {columns[i].name(), columns[i].generationExpression()});
@@ -64,6 +66,18 @@ public final class Definition {
             }
         }
     }
+
+    private static boolean isCalledBy(String of, String method) {
+        StackTraceElement[] frames = Thread.currentThread().getStackTrace();
+        for (int i = 0; i < frames.length; i++) {
+            String name = frames[i].getClassName();
+            if (frames[i].getMethodName().equals(method) && name.substring(name.lastIndexOf('.') + 1).equals(of)) return true;
+        }
+        return false;
+    }
+
+    /** Whether `df.write.saveAsTable` makes it: in mode overwrite it replaces the rows of a table, and not the table. */
+    public boolean isSaveAsTable() { return saveAsTable; }
 
     /** The same, of a catalog beside the session's. */
     Definition in(String catalog) {

@@ -24,7 +24,7 @@ import scala.collection.immutable.VectorBuilder;
 
 /**
  * A table of ours as a catalog hands it to Spark. It only describes: the rule Relations puts a scan in the place of each
- * read, and a command in the place of each write, before Spark plans either.
+ * read, and a command in the place of each write, before Spark plans either; the rule Streams does so for streams.
  */
 public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable {
     private final String name;
@@ -33,6 +33,9 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
     private final StructType schema;
     private final Transform[] partitioning;
     private final Map properties;
+    // The columns that a reader asks for, and whether Spark has looked for the table by a path: null and false but there.
+    private StructType asked = null;
+    private boolean bySource = false;
 
     /**
      * @param opened the table in Python, which lives as long as this does
@@ -69,6 +72,16 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
         return found;
     }
 
+    /** As a source hands it out, which was given a schema: the table's own, or what its user wants to read. */
+    DeltaTable fromSource(StructType given) {
+        bySource = true;
+        asked = given.equals(schema) ? null : given;
+        return this;
+    }
+
+    /** The columns to read; null: all. */
+    StructType asked() { return asked; }
+
     public String id() { return id; }
     public String name() { return name; }
     public StructType schema() { return schema; }
@@ -84,6 +97,9 @@ public class DeltaTable implements SupportsRead, SupportsWrite, TruncatableTable
         found.add(TableCapability.TRUNCATE);
         // Which columns rows may have is decided where they are written.
         found.add(TableCapability.ACCEPT_ANY_SCHEMA);
+        found.add(TableCapability.MICRO_BATCH_READ);
+        // Without it Spark tells the source all that a query into a path says, see Provider.
+        if (!bySource) found.add(TableCapability.STREAMING_WRITE);
         return found;
     }
 

@@ -25,8 +25,8 @@ public final class Install {
         Field parser = field(state.getClass(), "sqlParser");
         parser.set(state, Parser.before(session, (ParserInterface) parser.get(state)));
         Object analyzer = session.sessionState().analyzer();
-        rules(analyzer, "hintResolutionRules", new UnresolvedCommands(session));
-        rules(analyzer, "extendedResolutionRules", new Relations(session));
+        rules(analyzer, "hintResolutionRules", new Object[] {new UnresolvedCommands(session)});
+        rules(analyzer, "extendedResolutionRules", new Object[] {new Relations(session), new Streams(session)});
         INSTALLED.put(session, Boolean.TRUE);
         if (INJECTED.put(session.extensions(), Boolean.TRUE) == null) inject(session.extensions());
     }
@@ -37,8 +37,8 @@ public final class Install {
         Field parser = field(state.getClass(), "sqlParser");
         parser.set(state, Parser.behind((ParserInterface) parser.get(state)));
         Object analyzer = session.sessionState().analyzer();
-        rules(analyzer, "hintResolutionRules", null);
-        rules(analyzer, "extendedResolutionRules", null);
+        rules(analyzer, "hintResolutionRules", new Object[0]);
+        rules(analyzer, "extendedResolutionRules", new Object[0]);
         INSTALLED.remove(session);
     }
 
@@ -75,6 +75,9 @@ public final class Install {
         extensions.injectResolutionRule(new AbstractFunction1() {
             public Object apply(Object session) { return new Relations((SparkSession) session); }
         });
+        extensions.injectResolutionRule(new AbstractFunction1() {
+            public Object apply(Object session) { return new Streams((SparkSession) session); }
+        });
         extensions.injectParser(new AbstractFunction2() {
             public Object apply(Object session, Object delegate) {
                 SparkSession made = (SparkSession) session;
@@ -83,14 +86,15 @@ public final class Install {
         });
     }
 
-    private static void rules(Object analyzer, String list, Object first) throws Exception {
+    private static void rules(Object analyzer, String list, Object[] first) throws Exception {
         Field field = field(analyzer.getClass(), list);
         VectorBuilder rules = new VectorBuilder();
-        if (first != null) rules.addOne(first);
+        for (int i = 0; i < first.length; i++) rules.addOne(first[i]);
         Seq there = (Seq) field.get(analyzer);
         for (int i = 0; i < there.length(); i++) {
             Object rule = there.apply(i);
-            if (!(rule instanceof UnresolvedCommands) && !(rule instanceof Relations)) rules.addOne(rule);
+            boolean ours = rule instanceof UnresolvedCommands || rule instanceof Relations || rule instanceof Streams;
+            if (!ours) rules.addOne(rule);
         }
         field.set(analyzer, rules.result());
     }

@@ -12,7 +12,6 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.collection.immutable.VectorBuilder;
@@ -47,8 +46,26 @@ public final class Names {
     public static DeltaTable find(SparkSession any, Seq parts, boolean views) {
         org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
         if (session.sessionState().catalog().isTempView(parts)) {
-            return views ? view(session, parts) : null;
+            return views ? Views.table(session, parts) : null;
         }
+        Table found = load(session, parts);
+        if (found instanceof DeltaTable) return (DeltaTable) found;
+        return views && found != null && isView(found) ? Views.table(session, parts) : null;
+    }
+
+    /** Whether a name is that of a table which is there, and none of ours. */
+    static boolean isOfOthers(SparkSession any, Seq parts) {
+        org.apache.spark.sql.classic.SparkSession session = (org.apache.spark.sql.classic.SparkSession) any;
+        if (session.sessionState().catalog().isTempView(parts)) return false;
+        try {
+            Table found = load(session, parts);
+            return found != null && !(found instanceof DeltaTable);
+        } catch (RuntimeException error) {
+            return false; // Spark will say it.
+        }
+    }
+
+    private static Table load(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
         CatalogManager catalogs = session.sessionState().catalogManager();
         String[] names = new String[parts.length()];
         for (int i = 0; i < names.length; i++) names[i] = (String) parts.apply(i);
@@ -67,9 +84,7 @@ public final class Names {
         if (!(catalog instanceof TableCatalog)) return null;
         Identifier ident = Identifier.of(namespace, names[names.length - 1]);
         try {
-            Table found = ((TableCatalog) catalog).loadTable(ident);
-            if (found instanceof DeltaTable) return (DeltaTable) found;
-            return views && isView(found) ? view(session, parts) : null;
+            return ((TableCatalog) catalog).loadTable(ident);
         } catch (NoSuchTableException missing) {
             return null;
         } catch (Exception error) {
@@ -81,17 +96,5 @@ public final class Names {
     private static boolean isView(Table found) {
         return found instanceof org.apache.spark.sql.connector.catalog.V1Table
             && "VIEW".equals(((org.apache.spark.sql.connector.catalog.V1Table) found).v1Table().tableType().name());
-    }
-
-    /** The table whose columns, all and in order, are what a view shows without a condition. */
-    private static DeltaTable view(org.apache.spark.sql.classic.SparkSession session, Seq parts) {
-        LogicalPlan plan = session.sessionState().executePlan(
-            new UnresolvedRelation(parts, CaseInsensitiveStringMap.empty(), false),
-            org.apache.spark.sql.execution.CommandExecutionMode.SKIP()).analyzed();
-        DeltaTable shown = Relations.shown(plan);
-        if (shown == null && Relations.isOfTables(plan)) {
-            Python.ask("refuse_view", session, new Object[] {parts.mkString(".")});
-        }
-        return shown;
     }
 }

@@ -43,7 +43,8 @@ public final class Parser implements InvocationHandler {
     }
 
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-        if (method.getName().startsWith("parsePlan")) {
+        boolean plans = method.getName().startsWith("parsePlan");
+        if (plans) {
             String text = (String) arguments[0];
             if (heads.matcher(text).find()) {
                 Object found = own(text, arguments);
@@ -51,7 +52,8 @@ public final class Parser implements InvocationHandler {
             }
         }
         try {
-            return method.invoke(delegate, arguments);
+            Object found = method.invoke(delegate, arguments);
+            return plans ? Secrets.hidden(session, (String) arguments[0], found) : found;
         } catch (InvocationTargetException error) {
             throw error.getCause();
         }

@@ -9,19 +9,23 @@ import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.sources.StreamSinkProvider;
+import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
 
 /** The source of the name `delta`, for format("delta") and USING delta in whatever language. */
-public class Provider implements TableProvider, DataSourceRegister, CreatableRelationProvider {
+public class Provider implements TableProvider, DataSourceRegister, CreatableRelationProvider, StreamSinkProvider {
     public String shortName() { return "delta"; }
     public boolean supportsExternalMetadata() { return true; }
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        Table found = open(options.asCaseSensitiveMap());
+        DeltaTable found = open(options.asCaseSensitiveMap());
         if (found == null) {
             Python.ask("no_table", new Object[] {options.get("path")});
         }
@@ -29,22 +33,31 @@ public class Provider implements TableProvider, DataSourceRegister, CreatableRel
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
-        Table found = open(properties);
+        DeltaTable found = open(properties);
         // CREATE TABLE checks a schema against a table that is not there yet, and save() asks for one first.
-        return found != null ? found
-            : new DeltaTable("delta", null, null, schema.json(), new Transform[0], new HashMap());
+        if (found == null) found = new DeltaTable("delta", null, null, schema.json(), new Transform[0], new HashMap());
+        return found.fromSource(schema);
     }
 
-    private static Table open(Map options) {
-        Object found = Python.ask("open_source", new Object[] {Python.json(options)});
+    private static DeltaTable open(Map options) {
+        Object found = Python.ask("open_source", new Object[] {Python.json(Secrets.values(options))});
         return found == null ? null : DeltaTable.of((Supplier) found);
     }
 
     /** df.write.format("delta").save() in all modes: a table without BATCH_WRITE is written by this interface. */
     public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map parameters,
             Dataset rows) {
-        Python.ask("save", new Object[] {mode.name(), Options.of(parameters), rows});
+        Python.ask("save", new Object[] {mode.name(), Secrets.values(Options.of(parameters)), rows});
         return new Saved(context, rows.schema());
+    }
+
+    /** df.writeStream.format("delta").start(): asked where a table has no STREAMING_WRITE, with all that was said. */
+    public Sink createSink(SQLContext context, scala.collection.immutable.Map parameters, Seq partitionColumns,
+            OutputMode mode) {
+        String[] partitionBy = new String[partitionColumns.length()];
+        for (int i = 0; i < partitionBy.length; i++) partitionBy[i] = (String) partitionColumns.apply(i);
+        return new StreamSink(new StreamTable(null, mode,
+            StreamTable.complete(context.sparkSession(), null, Options.of(parameters), partitionBy, mode)));
     }
 
     /** What createRelation has to return, and nobody looks at. */

@@ -5,15 +5,13 @@ import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -28,7 +26,7 @@ import scala.runtime.AbstractPartialFunction;
 
 /** Our tables in analysed queries: a read becomes a scan, a write becomes a command. */
 public final class Relations extends Rule {
-    private static final TreeNodeTag TABLE = new TreeNodeTag("pydelta.table");
+    static final TreeNodeTag TABLE = new TreeNodeTag("pydelta.table");
     private final SparkSession session;
 
     Relations(SparkSession session) {
@@ -36,6 +34,7 @@ public final class Relations extends Rule {
     }
 
     public TreeNode apply(TreeNode plan) {
+        if (plan instanceof V2CreateTablePlan) Layout.check(session, (V2CreateTablePlan) plan);
         if (plan instanceof AppendData || plan instanceof OverwriteByExpression
                 || plan instanceof OverwritePartitionsDynamic) {
             Object target = ((Product) plan).productElement(0);
@@ -62,13 +61,26 @@ public final class Relations extends Rule {
         details.put("byName", field(plan, "isByName"));
         // The text of a statement has types of its own, which are those of the table after it.
         details.put("sql", Boolean.valueOf(((LogicalPlan) plan).origin().sqlText().isDefined()));
+        details.put("listed", Boolean.valueOf(isListed((LogicalPlan) plan, query)));
         details.put("evolve", field(plan, "withSchemaEvolution"));
         details.put("dynamic", Boolean.valueOf(plan instanceof OverwritePartitionsDynamic));
         Map options = Options.of((scala.collection.immutable.Map) field(plan, "writeOptions"));
         options.putAll(target.options().asCaseSensitiveMap());
         Object replaced = plan instanceof OverwriteByExpression ? field(plan, "deleteExpr") : null;
         return Command.of(plan instanceof AppendData ? "INSERT" : "INSERT OVERWRITE",
-            new Object[] {target.table(), query, replaced, details, options}, Command.NO_COLUMNS);
+            new Object[] {target.table(), query, replaced, details, Secrets.values(options)}, Command.NO_COLUMNS);
+    }
+
+    /** Whether the names of the rows are those of a list in the statement: Spark then puts them where the statement is. */
+    private static boolean isListed(LogicalPlan plan, LogicalPlan query) {
+        if (!(query instanceof Project) || !plan.origin().startIndex().isDefined()) return false;
+        Seq shown = ((Project) query).projectList();
+        for (int i = 0; i < shown.length(); i++) {
+            if (!(shown.apply(i) instanceof Alias)) return false;
+            Option at = ((Alias) shown.apply(i)).origin().startIndex();
+            if (!at.isDefined() || !at.equals(plan.origin().startIndex())) return false;
+        }
+        return true;
     }
 
     /** By its name, as the places of fields differ between versions of Spark; null where a version has none. */
@@ -77,52 +89,6 @@ public final class Relations extends Rule {
             if (plan.productElementName(i).equals(name)) return plan.productElement(i);
         }
         return null;
-    }
-
-    /** The table that an analysed plan shows as it is; null for any other plan. */
-    static DeltaTable shown(LogicalPlan plan) {
-        LogicalPlan at = plan;
-        while (true) {
-            Option table = at.getTagValue(TABLE);
-            if (table.isDefined()) return (DeltaTable) table.get();
-            if (at instanceof SubqueryAlias) {
-                at = ((SubqueryAlias) at).child();
-            } else if (at instanceof View) {
-                at = ((View) at).child();
-            } else if (at instanceof Project && isIdentity((Project) at)) {
-                at = ((Project) at).child();
-            } else {
-                return null;
-            }
-        }
-    }
-
-    /** Whether one of our tables is in an analysed plan. */
-    static boolean isOfTables(LogicalPlan plan) {
-        if (plan.getTagValue(TABLE).isDefined()) return true;
-        for (int i = 0; i < plan.children().length(); i++) {
-            if (isOfTables((LogicalPlan) plan.children().apply(i))) return true;
-        }
-        return false;
-    }
-
-    private static boolean isIdentity(Project project) {
-        Seq shown = project.projectList(), there = project.child().output();
-        if (shown.length() != there.length()) return false;
-        for (int i = 0; i < shown.length(); i++) {
-            Object column = shown.apply(i);
-            if (column instanceof Alias) {
-                Attribute below = (Attribute) there.apply(i);
-                if (!((Alias) column).name().equalsIgnoreCase(below.name())) return false;
-                column = ((Alias) column).child();
-                if (column instanceof Cast) column = ((Cast) column).child();
-            }
-            if (!(column instanceof Attribute)
-                    || !((Attribute) column).exprId().equals(((Attribute) there.apply(i)).exprId())) {
-                return false;
-            }
-        }
-        return true;
     }
 
     private static final class Scans extends AbstractPartialFunction {
@@ -141,7 +107,7 @@ public final class Relations extends Rule {
             DataSourceV2Relation relation = (DataSourceV2Relation) node;
             Map options = relation.options().asCaseSensitiveMap();
             LogicalPlan scan = (LogicalPlan) Python.ask("scan", session, new Object[] {
-                ((DeltaTable) relation.table()).id(), options.isEmpty() ? null : Python.json(options)});
+                ((DeltaTable) relation.table()).id(), options.isEmpty() ? null : Python.json(Secrets.values(options))});
             LogicalPlan found = underIds(scan, relation.output());
             found.setTagValue(TABLE, relation.table());
             return found;

@@ -30,7 +30,8 @@ public final class UnresolvedCommands extends Rule {
     }
 
     public TreeNode apply(TreeNode whole) {
-        TreeNode plan = (TreeNode) ((LogicalPlan) whole).resolveOperatorsUp(new Functions(session));
+        LogicalPlan settled = Secrets.settled(session, (LogicalPlan) whole);
+        TreeNode plan = (TreeNode) settled.resolveOperatorsUp(new Functions(session));
         if (plan instanceof DeleteFromTable) return taken("DELETE", plan, ((DeleteFromTable) plan).table());
         if (plan instanceof UpdateTable) return taken("UPDATE", plan, ((UpdateTable) plan).table());
         if (plan instanceof MergeIntoTable) return taken("MERGE", plan, ((MergeIntoTable) plan).targetTable());

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
 from delta_ds.records import replace
@@ -12,23 +13,32 @@ from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
 from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.materialize import materialized_or_cached
 from delta_ds.spark.commands.merge.run import run_merge
+from delta_ds.spark.connect_bridge import fetch
 from delta_ds.spark.engine import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 from delta_ds.spark.session.reading import read
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.kernel.schema.types import DataType
 
 Txn = tuple[str, int]
 # Whose bounds, as literals, mean the same whatever the session says.
 _BOUNDED = (SHORT, INTEGER, LONG, DATE, STRING)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _QUERY_ID = "sql.streaming.queryId"
 
 
 def specified(handle: Handle, asked: Asked, source: DataFrame) -> Spec:
     """What was asked for, checked against the table as it is; see `settled`."""
     target = from_spark(read(handle.spark, handle.options).schema)
-    return settled(asked, source, target, handle.where)
+    return settled(asked, source, target, fetch(handle.log, _partition_columns), handle.where)
+
+
+def _partition_columns(log: DeltaLog) -> list[str]:
+    return log.snapshot().partition_columns
 
 
 def apply_events(handle: Handle, asked: Asked, source: DataFrame, txn: Txn | None = None) -> DataFrame:
@@ -60,13 +70,29 @@ def _near(spec: Spec, events: DataFrame, table: DataFrame) -> DataFrame:
     ]
     if not bounded:
         return table
-    ends = [end(quoted(key)) for key in bounded for end in (F.min, F.max)]
+    ends = [_end(end(spec.own[key]), spec.types[key]) for key in bounded for end in (F.min, F.max)]
     found = events.agg(*(end.alias(f"b{at}") for at, end in enumerate(ends))).collect()[0]
     for at, key in enumerate(bounded):
-        low, high = found[2 * at], found[2 * at + 1]
+        low, high = (_bound(value, spec.types[key]) for value in found[2 * at : 2 * at + 2])
         if low is not None:
-            table = table.where(F.col(quoted(key)).between(F.lit(low), F.lit(high)))
+            table = table.where(F.col(quoted(key)) >= F.lit(low))
+        if high is not None:
+            table = table.where(F.col(quoted(key)) <= F.lit(high))
     return table
+
+
+def _end(value: Column, kind: DataType) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.unix_date(value) if kind == DATE else value
+
+
+def _bound(value: Any, kind: DataType) -> Any:
+    """A value as a literal; None for a date that Python does not have, which bounds nothing."""
+    if kind != DATE or value is None:
+        return value
+    day = _EPOCH_DAY + value
+    return date.fromordinal(day) if 1 <= day <= date.max.toordinal() else None
 
 
 def batch_function(handle: Handle, asked: Asked) -> Callable[[DataFrame, int], None]:

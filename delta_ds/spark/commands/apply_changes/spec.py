@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from delta_ds.conditions.dml import (
@@ -20,12 +21,14 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.changes.commit import CHANGE_FIELDS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from delta_ds.kernel.changes.key_codes import is_key_type
 from delta_ds.kernel.changes.net import BEFORE, DELETE
+from delta_ds.kernel.data.read.char_padding import declared_char_type
 from delta_ds.kernel.schema.column_paths import nearest_name
 from delta_ds.kernel.schema.types import BOOLEAN, STRING, DataType, DecimalType, StructField, StructType
 from delta_ds.records import dataclass, field, replace
+from delta_ds.spark.commands.apply_changes.stored_values import stored_value
 from delta_ds.spark.net_changes import comparable_value
 from delta_ds.spark.row_errors import ReportedValue, error_column
-from delta_ds.spark.schema import from_spark, quoted, to_spark
+from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,13 +36,8 @@ if TYPE_CHECKING:
 Stored = Literal[1, 2]
 
 
-# Columns of frames of events: the key, the values, the sequence, whether it deletes.
-def own_name(name: str) -> str:
-    """The name of a column of our own beside those of users."""
-    return f"_pydelta_{name}"
-
-
-SEQUENCE, DELETES = map(own_name, ("sequence", "deletes"))
+# Columns of frames of events, which hold keys and values under names that no table decides (`Spec.own`).
+SEQUENCE, DELETES = "sequence", "deletes"
 # What the column of late events says of rows that only they need.
 DELETED, UNCHANGED = "delete", "unchanged"
 # Where a dimension of type 1 keeps the sequence, unless it is a column of the table anyway.
@@ -90,12 +88,10 @@ class Spec:
         Of `values`, those whose change opens a version of type 2.
     sequence, deletes
         Expressions over the source.
-    names
-        The columns of the source for `keys` and `values`.
+    given
+        For each of `keys` and `values` what it is over the source, as the table holds it.
     types
         Of `keys` and `values` in the table.
-    widened
-        Which of them are of a narrower type in the source.
     kept_sequence, valid_from, valid_to, current, late
         Columns of the table that are kept by this; see `Asked`.
     """
@@ -107,9 +103,8 @@ class Spec:
     tracked: tuple[str, ...]
     sequence: Column
     deletes: Column | None
-    names: dict[str, str]
+    given: dict[str, Column]
     types: dict[str, DataType]
-    widened: frozenset[str]
     kept_sequence: str | None
     valid_from: str
     valid_to: str
@@ -120,6 +115,17 @@ class Spec:
     def untracked(self) -> tuple[str, ...]:
         return tuple(name for name in self.values if name not in self.tracked)
 
+    @cached_property
+    def own(self) -> dict[str, str]:
+        """The names of `keys` and `values` in frames of events, where other columns stand beside them."""
+        keys = {name: f"k{at}" for at, name in enumerate(self.keys)}
+        return keys | {name: f"v{at}" for at, name in enumerate(self.values)}
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The names of `keys` in frames of events."""
+        return [self.own[key] for key in self.keys]
+
     def events(self, source: DataFrame) -> DataFrame:
         """The rows of a source as events: `keys` and `values`, the sequence, whether it deletes.
 
@@ -127,37 +133,28 @@ class Spec:
         """
         from pyspark.sql import functions as F
 
-        columns = {name: self._column(name) for name in (*self.keys, *self.values)}
         missing = self.sequence.isNull()
         for key in self.keys:
-            missing = missing | columns[key].isNull()
-        told = F.to_json(F.struct(*(columns[name].alias(name) for name in self.keys)), _WITH_NULLS)
+            missing = missing | self.given[key].isNull()
+        told = F.to_json(F.struct(*(self.given[name].alias(name) for name in self.keys)), _WITH_NULLS)
         error = APPLY_CHANGES_NULL(table=self.table, keys=list(self.keys), value="")
         deletes = F.lit(False) if self.deletes is None else F.coalesce(self.deletes, F.lit(False))
         checked = F.when(
             missing, error_column(error, {"key": ReportedValue(told)}).cast("boolean")
         ).otherwise(deletes)
         return source.select(
-            *(columns[name].alias(name) for name in (*self.keys, *self.values)),
+            *(self.given[name].alias(own) for name, own in self.own.items()),
             self.sequence.alias(SEQUENCE),
             checked.alias(DELETES),
         )
-
-    def _column(self, name: str) -> Column:
-        from pyspark.sql import functions as F
-
-        found = F.col(quoted(self.names[name]))
-        if name not in self.widened:
-            return found
-        return found.cast(to_spark(StructType((StructField("c", self.types[name]),)))["c"].dataType)
 
     def ambiguous(self) -> Column:
         """Raises, for an event whose key and sequence another row has too."""
         from pyspark.sql import functions as F
 
         error = APPLY_CHANGES_AMBIGUOUS(table=self.table, value="")
-        found = F.to_json(F.struct(*map(quoted, self.keys), SEQUENCE))
-        return error_column(error, {"key": ReportedValue(found)})
+        keys = [F.col(self.own[key]).alias(key) for key in self.keys]
+        return error_column(error, {"key": ReportedValue(F.to_json(F.struct(*keys, SEQUENCE)))})
 
     def clashes(self) -> Column:
         """Whether events of one key and sequence put different rows there."""
@@ -165,7 +162,7 @@ class Spec:
         from pyspark.sql import functions as F
 
         upsert, row = ~F.col(DELETES), self.row(self.values)
-        same = Window.partitionBy(*map(quoted, self.keys), SEQUENCE)
+        same = Window.partitionBy(*self.key_columns, SEQUENCE)
         one = F.first(F.when(upsert, row), ignorenulls=True).over(same)
         return upsert & ~row.eqNullSafe(one)
 
@@ -173,22 +170,24 @@ class Spec:
         """Some of the values as one that Spark compares, null with null and NaN with NaN."""
         from pyspark.sql import functions as F
 
-        values = [comparable_value(F.col(quoted(name)), self.types[name]) for name in names]
+        values = [comparable_value(F.col(self.own[name]), self.types[name]) for name in names]
         return F.struct(F.lit(0).alias("v"), *(value.alias(f"v{at}") for at, value in enumerate(values)))
 
 
 _WITH_NULLS = {"ignoreNullFields": "false"}
 
 
-def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> Spec:
+def settled(
+    asked: Asked, source: DataFrame, target: StructType, partitions: Collection[str], table: str
+) -> Spec:
     """What was asked for, checked.
 
     Parameters
     ----------
     source
         A batch or a stream.
-    target
-        The schema of the table.
+    target, partitions
+        The schema of the table, and its partition columns.
     table
         For messages.
 
@@ -227,7 +226,8 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
     asked = replace(asked, sequence=sequence)
     kept_sequence = _kept_name(asked, target)
     kept = {kept_sequence, asked.late, asked.current, asked.valid_from, asked.valid_to}
-    names, types = _columns(asked, schema, target, table, kept, is_feed)
+    names, fields = _columns(asked, schema, target, table, kept, is_feed)
+    types = {name: field.type for name, field in fields.items()}
     keys = tuple(_found(key, target, table, "the table").name for key in asked.keys)
     for key in keys:
         if key not in names:
@@ -250,11 +250,13 @@ def settled(asked: Asked, source: DataFrame, target: StructType, table: str) -> 
         tracked=_tracked(asked, values, target, table),
         sequence=spelled,
         deletes=deletes,
-        names=names,
+        given={
+            name: stored_value(
+                F.col(quoted(column.name)), column.type, fields[name], partitions=name in partitions
+            )
+            for name, column in names.items()
+        },
         types=types,
-        widened=frozenset(
-            name for name in names if str(_found(names[name], schema, table, "").type) != str(types[name])
-        ),
         kept_sequence=kept_sequence,
         valid_from=asked.valid_from,
         valid_to=asked.valid_to,
@@ -271,13 +273,13 @@ def _check_feed_sequence(name: str, table: str) -> None:
 
 def _columns(
     asked: Asked, source: StructType, target: StructType, table: str, kept: set[str | None], is_feed: bool
-) -> tuple[dict[str, str], dict[str, DataType]]:
-    """The columns of the source that go to the table, and their types there, by the table's names."""
+) -> tuple[dict[str, StructField], dict[str, StructField]]:
+    """The columns of the source that go to the table, and those of the table, by the table's names."""
     excluded = {_found(name, source, table, "the source").name for name in asked.excluded}
     if is_feed:
         excluded |= {f.name for f in source if CHANGE_FIELDS.find(f.name) is not None}
-    names: dict[str, str] = {}
-    types: dict[str, DataType] = {}
+    names: dict[str, StructField] = {}
+    fields: dict[str, StructField] = {}
     folded = {name.lower() for name in kept if name}
     for column in source:
         if column.name in excluded or column.name.lower() in folded:
@@ -294,8 +296,8 @@ def _columns(
             raise APPLY_CHANGES_SOURCE_TYPE(
                 table=table, column=column.name, type=str(column.type), wanted=str(found.type)
             )
-        names[found.name], types[found.name] = column.name, found.type
-    return names, types
+        names[found.name], fields[found.name] = column, found
+    return names, fields
 
 
 _WIDER = (("byte", "short", "integer", "long"), ("float", "double"))
@@ -347,9 +349,11 @@ def _check_kept(asked: Asked, target: StructType, table: str, kind: DataType) ->
         found = target.find(name)
         if found is None:
             raise APPLY_CHANGES_KEPT_COLUMN(table=table, column=name, type=str(of), quoted=repr(name))
-        if found.type != of:
+        padded = declared_char_type(found)
+        if found.type != of or padded is not None:
+            shown = str(found.type) if padded is None else padded
             raise APPLY_CHANGES_COLUMN_TYPE(
-                table=table, column=name, type=str(found.type), wanted=f"{of}, as what it keeps"
+                table=table, column=name, type=shown, wanted=f"{of}, as what it keeps"
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Spec, own_name
+from delta_ds.spark.commands.apply_changes.spec import DELETED, DELETES, SEQUENCE, Spec
 from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.schema import quoted
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TABLE, EVENTS = "t", "s"
-_LAST, _CLASH = own_name("last"), own_name("clash")
+_LAST, _CLASH = "last", "clash"
 
 
 def last_events(spec: Spec, source: DataFrame) -> DataFrame:
@@ -21,7 +21,7 @@ def last_events(spec: Spec, source: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     upserts = F.expr(f"NOT {DELETES}")
-    order = Window.partitionBy(*map(quoted, spec.keys)).orderBy(SEQUENCE, upserts)
+    order = Window.partitionBy(*spec.key_columns).orderBy(SEQUENCE, upserts)
     found = spec.events(source).select(
         "*", F.lead(F.lit(True)).over(order).isNull().alias(_LAST), spec.clashes().alias(_CLASH)
     )
@@ -31,7 +31,7 @@ def last_events(spec: Spec, source: DataFrame) -> DataFrame:
 
 def condition(spec: Spec) -> str:
     """Which row of the table an event is about."""
-    return " AND ".join(f"{TABLE}.{quoted(key)} = {EVENTS}.{quoted(key)}" for key in spec.keys)
+    return " AND ".join(f"{TABLE}.{quoted(key)} = {EVENTS}.{spec.own[key]}" for key in spec.keys)
 
 
 def clauses(spec: Spec) -> tuple[Clause, ...]:
@@ -44,9 +44,9 @@ def clauses(spec: Spec) -> tuple[Clause, ...]:
             f" OR ({given} = {kept} AND NOT {EVENTS}.{DELETES} AND {TABLE}.{quoted(spec.late)} = '{DELETED}')"
         )
     newer += ")"
-    values = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.values}
+    values = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.values}
     sequence = {quoted(spec.kept_sequence): given}
-    keys = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.keys}
+    keys = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.keys}
     if spec.late is None:
         upserted = {**values, **sequence}
         return (

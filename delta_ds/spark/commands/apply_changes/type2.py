@@ -14,7 +14,6 @@ from delta_ds.spark.commands.apply_changes.spec import (
     SEQUENCE,
     UNCHANGED,
     Spec,
-    own_name,
 )
 from delta_ds.spark.commands.merge.clauses import Clause
 from delta_ds.spark.schema import quoted
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
 
 TABLE, EVENTS = "t", "s"
 # Of an event: what is in the table of it, and when the values that are not tracked were so.
-_STORED, _MOMENT, _CLASH, _NEW, _PLACE, _REPLACED = map(
-    own_name, ("stored", "moment", "clash", "new", "place", "replaced")
-)
-_UNTIL, _CURRENT, _LATE, _DO = map(own_name, ("until", "current", "late", "do"))
+_STORED, _MOMENT, _CLASH, _NEW, _PLACE, _REPLACED = "stored", "moment", "clash", "new", "place", "replaced"
+_UNTIL, _CURRENT, _LATE, _DO = "until", "current", "late", "do"
 # A version begins with it; it ends one.
-_OPENS, _BOUNDS, _VERSION, _NEWEST = map(own_name, ("opens", "bounds", "version", "newest"))
+_OPENS, _BOUNDS, _VERSION, _NEWEST = "opens", "bounds", "version", "newest"
 
 
 def changed_rows(spec: Spec, events: DataFrame, table: DataFrame) -> DataFrame:
@@ -49,11 +46,11 @@ def changed_rows(spec: Spec, events: DataFrame, table: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    touched = events.select(*map(quoted, spec.keys)).distinct()
-    known = table.join(touched, list(spec.keys), "left_semi")
-    parts = [events, _stored(spec, known)]
+    touched = events.select(*spec.key_columns).distinct()
+    known = _stored(spec, table).join(touched, spec.key_columns, "left_semi")
+    parts = [events, known]
     if spec.late is None:
-        parts.append(_ends(spec, known))
+        parts.append(_ends(known))
     merged = parts[0]
     for part in parts[1:]:
         merged = merged.unionByName(part)
@@ -104,7 +101,7 @@ def _stored(spec: Spec, rows: DataFrame) -> DataFrame:
         ends.alias("until"), current.alias("is_current"), late.alias("late"), moment.alias("moment")
     )
     return rows.select(
-        *map(quoted, (*spec.keys, *spec.values)),
+        *(F.col(quoted(name)).alias(own) for name, own in spec.own.items()),
         begins.alias(SEQUENCE),
         late.eqNullSafe(DELETED).alias(DELETES),
         stored.alias(_STORED),
@@ -113,12 +110,10 @@ def _stored(spec: Spec, rows: DataFrame) -> DataFrame:
     )
 
 
-def _ends(spec: Spec, rows: DataFrame) -> DataFrame:
-    """The ends of rows as deletes; where another row begins they do not count."""
+def _ends(rows: DataFrame) -> DataFrame:
+    """The ends of rows, which are events already, as deletes; where another row begins they do not count."""
     from pyspark.sql import functions as F
 
-    ended = rows.where(F.col(quoted(spec.valid_to)).isNotNull())
-    found = _stored(spec, ended)
     until = F.col(_STORED)["until"]
     nothing = {
         _STORED: F.when(F.lit(False), F.col(_STORED)),
@@ -126,7 +121,7 @@ def _ends(spec: Spec, rows: DataFrame) -> DataFrame:
         _MOMENT: until,
         DELETES: F.lit(True),
     }
-    return found.withColumns(nothing)
+    return rows.where(until.isNotNull()).withColumns(nothing)
 
 
 def _one_a_moment(spec: Spec, events: DataFrame) -> DataFrame:
@@ -134,11 +129,11 @@ def _one_a_moment(spec: Spec, events: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    moment = Window.partitionBy(*map(quoted, spec.keys), SEQUENCE)
+    moment = Window.partitionBy(*spec.key_columns, SEQUENCE)
     upsert, is_stored = ~F.col(DELETES), F.col(_STORED).isNotNull()
     order = moment.orderBy(upsert.desc(), is_stored.desc())
     found = events.select(
-        *[F.col(quoted(name)) for name in events.columns if name != _STORED],
+        *(name for name in events.columns if name != _STORED),
         F.first(_STORED, ignorenulls=True).over(moment).alias(_STORED),
         (~is_stored).alias(_NEW),
         F.row_number().over(order).alias(_PLACE),
@@ -155,16 +150,14 @@ def _versions(spec: Spec, events: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    keys = [F.col(quoted(key)) for key in spec.keys]
-    order = Window.partitionBy(*keys).orderBy(SEQUENCE)
+    order = Window.partitionBy(*spec.key_columns).orderBy(SEQUENCE)
     state = spec.row(spec.tracked)
     before, gone = F.lag(state).over(order), F.lag(DELETES).over(order)
     same = before.eqNullSafe(state) & (gone == F.lit(False))
     opens = ~F.col(DELETES) & ~F.coalesce(same, F.lit(False))
     found = events.withColumn(_OPENS, opens).withColumn(_BOUNDS, F.col(_OPENS) | F.col(DELETES))
-    later = (
-        Window.partitionBy(*keys).orderBy(F.col(SEQUENCE).desc()).rowsBetween(Window.unboundedPreceding, -1)
-    )
+    backwards = Window.partitionBy(*spec.key_columns).orderBy(F.col(SEQUENCE).desc())
+    later = backwards.rowsBetween(Window.unboundedPreceding, -1)
     following = F.last(F.when(F.col(_BOUNDS), F.col(SEQUENCE)), ignorenulls=True).over(later)
     found = found.withColumn(_UNTIL, following)
     if spec.untracked:
@@ -185,24 +178,25 @@ def _newest_untracked(spec: Spec, rows: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    order = Window.partitionBy(*map(quoted, spec.keys)).orderBy(SEQUENCE)
+    order = Window.partitionBy(*spec.key_columns).orderBy(SEQUENCE)
+    untracked = [spec.own[name] for name in spec.untracked]
     numbered = rows.withColumn(_VERSION, F.sum(F.col(_BOUNDS).cast("int")).over(order))
-    version = Window.partitionBy(*map(quoted, spec.keys), _VERSION)
-    chosen = F.max_by(F.struct(_MOMENT, *map(quoted, spec.untracked)), F.col(_MOMENT)).over(version)
+    version = Window.partitionBy(*spec.key_columns, _VERSION)
+    chosen = F.max_by(F.struct(_MOMENT, *untracked), F.col(_MOMENT)).over(version)
     found = numbered.withColumn(_NEWEST, chosen)
     newest = F.col(_NEWEST)
     return found.withColumns(
         {
             # Rows from before this kept their sequences have none.
-            name: F.when(newest.isNull(), F.col(quoted(name))).otherwise(newest.getField(name))
-            for name in (_MOMENT, *spec.untracked)
+            name: F.when(newest.isNull(), F.col(name)).otherwise(newest.getField(name))
+            for name in (_MOMENT, *untracked)
         }
     ).drop(_NEWEST, _VERSION)
 
 
 def condition(spec: Spec) -> str:
     """Which row of the table is meant."""
-    keys = [f"{TABLE}.{quoted(key)} = {EVENTS}.{quoted(key)}" for key in spec.keys]
+    keys = [f"{TABLE}.{quoted(key)} = {EVENTS}.{spec.own[key]}" for key in spec.keys]
     return " AND ".join([*keys, f"{TABLE}.{quoted(spec.valid_from)} <=> {EVENTS}.{SEQUENCE}"])
 
 
@@ -212,12 +206,12 @@ def clauses(spec: Spec) -> tuple[Clause, ...]:
     for name, column in ((spec.current, _CURRENT), (spec.late, _LATE), (spec.kept_sequence, _MOMENT)):
         if name is not None:
             kept[quoted(name)] = f"{EVENTS}.{column}"
-    values = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.values}
+    values = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.values}
     if spec.late is not None:
         values = {
             name: f"CASE WHEN NOT {EVENTS}.{_LATE} <=> '{DELETED}' THEN {v} END" for name, v in values.items()
         }
-    keys = {quoted(name): f"{EVENTS}.{quoted(name)}" for name in spec.keys}
+    keys = {quoted(name): f"{EVENTS}.{spec.own[name]}" for name in spec.keys}
     begins = {quoted(spec.valid_from): f"{EVENTS}.{SEQUENCE}"}
     return (
         Clause("matched", "delete", f"{EVENTS}.{_DO} = 'delete'", None),

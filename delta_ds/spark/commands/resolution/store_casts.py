@@ -107,7 +107,7 @@ class StoreCast:
         from pyspark.sql import functions as F
 
         if source == VOID:
-            return self.null(target)
+            return value.cast(spark_type(target))  # it may be an expression that raises
         if _shape(source) == _shape(target):
             return (
                 value

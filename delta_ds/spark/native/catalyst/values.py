@@ -10,17 +10,18 @@ Source: Spark, `Cast` and `EvalMode`.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from delta_ds.exceptions import PredicateError
-from delta_ds.kernel.expressions.arrays import from_micros
 from delta_ds.kernel.expressions.casts import narrow
+from delta_ds.kernel.expressions.civil import DAY_US
 from delta_ds.kernel.expressions.coercion import FRACTIONAL, INTEGER_BITS, INTEGRAL, TEMPORAL, as_decimal
-from delta_ds.kernel.expressions.temporal import parse_timestamp, to_local, to_utc, zone_of
+from delta_ds.kernel.expressions.moments import Timestamp, date_of, timestamp_of
+from delta_ds.kernel.expressions.temporal import parse_date, parse_timestamp
 from delta_ds.kernel.expressions.tree import Literal
+from delta_ds.kernel.expressions.zones import instant_micros, local_micros, offset_at, zone_of
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -42,7 +43,6 @@ from delta_ds.kernel.schema.types import (
 )
 from delta_ds.spark.native.catalyst.nodes import Node
 
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 # Bytes that are no UTF-8 turn into it on the way to Python; what they were cannot be told any more.
 _REPLACEMENT = "\ufffd"
 
@@ -97,16 +97,17 @@ def _constant(found: DataType, read: Callable[..., Any], *raw: Any) -> Literal |
     try:
         value = read(found, *raw)
     except (ValueError, OverflowError, InvalidOperation, PredicateError):
-        # Outside the years 1 to 9999, or a form of text that this version of Spark does not write.
+        # A form of text that this version of Spark does not write.
         return None
     return None if value is None else Literal(value, found)
 
 
 def _value(found: DataType, raw: Any, timezone: str) -> Any:
     if found == TIMESTAMP:
-        return from_micros(raw, True) if isinstance(raw, int) else _instant(str(raw), timezone)
+        return timestamp_of(raw, True) if isinstance(raw, int) else _instant(str(raw), timezone)
     if found == DATE:
-        return datetime.date.fromisoformat(raw)
+        days = parse_date(raw)
+        return None if days is None else date_of(days)
     return _raw(found, str(raw))
 
 
@@ -132,22 +133,22 @@ _READERS: dict[DataType, Callable[[str], Any]] = {
     FLOAT: lambda text: narrow(float(text), FLOAT),
     STRING: _string,
     BINARY: bytes.fromhex,
-    DATE: lambda text: datetime.date.fromordinal(int(text) + _EPOCH),
-    TIMESTAMP: lambda text: from_micros(int(text), True),
-    TIMESTAMP_NTZ: lambda text: from_micros(int(text), False),
+    DATE: lambda text: date_of(int(text)),
+    TIMESTAMP: lambda text: timestamp_of(int(text), True),
+    TIMESTAMP_NTZ: lambda text: timestamp_of(int(text), False),
 }
 
 
-def _instant(text: str, timezone: str) -> datetime.datetime | None:
+def _instant(text: str, timezone: str) -> Timestamp | None:
     """The instant of a wall clock time; None where the clock shows that time twice."""
     zone = zone_of(timezone)
     local = parse_timestamp(text, None)
     if local is None:
         return None
-    later = local.replace(tzinfo=zone, fold=1)
-    early = to_utc(local, zone)
-    twice = local - (later.utcoffset() or datetime.timedelta()) != early.replace(tzinfo=None)
-    return None if twice or to_local(early, zone) != local else early
+    early = instant_micros(local, zone)
+    later = local - offset_at(early + DAY_US, zone)
+    twice = later != early and local_micros(later, zone) == local
+    return None if twice or local_micros(early, zone) != local else timestamp_of(early, True)
 
 
 def agrees(source: DataType, target: DataType, mode: str | None, same_zone: bool) -> bool:

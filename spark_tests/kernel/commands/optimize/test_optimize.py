@@ -234,13 +234,17 @@ def test_zorder_narrows_the_ranges_of_files(
         ("land", "DELTA_ZORDERING_ON_PARTITION_COLUMN", SchemaError),
         ("idd", "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST", SchemaError),
         ("late", "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS", UnsupportedOperationError),
-        ("list", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE", UnsupportedOperationError),
+        ("list", "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS", UnsupportedOperationError),
+        ("map", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE", UnsupportedOperationError),
+        ("maps", "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE", UnsupportedOperationError),
     ],
 )
 def test_zorder_by_an_unfit_column_is_refused(
     tmp_path: Path, column: str, condition: str, kind: type[Exception]
 ) -> None:
-    part = pa.table({"id": [1], "land": ["de"], "late": [1], "list": [[1]]})
+    maps = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))
+    held = pa.StructArray.from_arrays([maps], ["m"])
+    part = pa.table({"id": [1], "land": ["de"], "late": [1], "list": [[1]], "map": maps, "maps": held})
     log = _appended(tmp_path, part, partitionBy="land", **{"delta.dataSkippingNumIndexedCols": "1"})
     with pytest.raises(kind) as error:
         optimize(log, OptimizeRequest(ZORDER, columns=(column,)))
@@ -250,6 +254,33 @@ def test_zorder_by_an_unfit_column_is_refused(
     if column == "late":
         request = OptimizeRequest(ZORDER, columns=("late",)).with_settings(check_statistics=False)
         assert optimize(log, request).version == 1
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("columns", [("s",), ("s", "id"), ("l",), ("d.s",)])
+def test_rows_are_arranged_by_structs_and_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: tuple[str, ...], in_memory: bool
+) -> None:
+    values = [(i * 7919) % 1000 for i in range(4000)]
+    structs = pa.array([{"a": v // 10, "b": f"t{v}"} if v % 7 else None for v in values])
+    table = pa.table(
+        {
+            "s": structs,
+            "l": pa.array([[v // 10, v] for v in values]),
+            "d": pa.StructArray.from_arrays([structs], ["s"]),
+            "id": list(range(4000)),
+        }
+    )
+    log = _appended(tmp_path, *(table.slice(n, 1000) for n in range(0, 4000, 1000)))
+    if not in_memory:
+        monkeypatch.setattr(clustering_sort, "IN_MEMORY_BYTES", 0)
+        monkeypatch.setattr(clustering_sort, "PIECE_BYTES", 2000)
+    size = sum(log.snapshot().live_files().table["size"].to_pylist())
+    done = optimize(log, OptimizeRequest(ZORDER, columns=columns).with_settings(max_file_size=size // 8))
+    assert rows(log) == list(range(4000))
+    if columns != ("l",):
+        field = f"{columns[0]}.a"
+        assert log.snapshot().scan(f"{field} = 50").num_files <= done.metrics["numFilesAdded"] // 2
 
 
 # ---------------------------------------------------------------- clustered tables

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.kernel.commands.optimize.zorder_curve import (
@@ -21,6 +22,7 @@ from delta_ds.kernel.commands.optimize.zorder_curve import (
     ranges_of,
     scale_to_bits,
 )
+from spark_tests.full_form import examples
 
 _DAY = datetime.date(2024, 1, 1)
 _TYPES = [
@@ -66,6 +68,56 @@ def test_boundaries_split_a_sample_evenly(values: list[int], most: int) -> None:
     assert (np.diff(ranks[order]) >= 0).all()
     commonest = max(map(values.count, values))
     assert np.bincount(ranks).max() <= -(-len(values) // most) + commonest
+
+
+_ATOMS: list[tuple[pa.DataType, st.SearchStrategy]] = [
+    (pa.int32(), st.integers(-3, 3)),
+    (pa.float64(), st.sampled_from([float("-inf"), -1.5, -0.0, 0.0, 2.0, float("nan")])),
+    (pa.string(), st.text("\x00\x01aé", max_size=3)),
+    (pa.binary(), st.binary(max_size=3)),
+    (pa.bool_(), st.booleans()),
+    (pa.date32(), st.dates(_DAY, _DAY + datetime.timedelta(3))),
+]
+
+
+def _nested(
+    inner: st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy]],
+) -> st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy]]:
+    def struct(parts: list[tuple[pa.DataType, st.SearchStrategy]]) -> tuple[pa.DataType, st.SearchStrategy]:
+        names = [f"f{number}" for number in range(len(parts))]
+        kind = pa.struct([(name, part) for name, (part, _) in zip(names, parts, strict=True)])
+        values = {name: st.one_of(st.none(), value) for name, (_, value) in zip(names, parts, strict=True)}
+        return kind, st.fixed_dictionaries(values)
+
+    lists = inner.map(lambda one: (pa.list_(one[0]), st.lists(st.one_of(st.none(), one[1]), max_size=3)))
+    return lists | st.lists(inner, min_size=1, max_size=3).map(struct)
+
+
+def _spark_key(value: object) -> object:
+    """A key that sorts as Spark does: nulls first, NaN above all numbers, texts by their bytes."""
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return (1, tuple(_spark_key(part) for part in value.values()))
+    if isinstance(value, list):
+        return (1, tuple(_spark_key(part) for part in value))
+    if isinstance(value, float):
+        return (1, (math.isnan(value), 0.0 if math.isnan(value) else value + 0.0))
+    return (1, value.encode() if isinstance(value, str) else value)
+
+
+@given(st.data())
+@settings(max_examples=examples(100))
+def test_structs_and_arrays_are_ranked_as_spark_orders_them(data: st.DataObject) -> None:
+    kind, values = data.draw(_nested(st.sampled_from(_ATOMS) | _nested(st.sampled_from(_ATOMS))))
+    found = data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=12))
+    column = pa.array(found, kind)
+    for part in (column, column.slice(len(found) // 2)):
+        keys = [_spark_key(value) for value in part.to_pylist()]
+        ranks = range_ids(part, range_boundaries(pa.chunked_array([column]), 100)).tolist()
+        assert [sorted(set(ranks)).index(rank) for rank in ranks] == [
+            sorted(set(keys)).index(key) for key in keys
+        ]
 
 
 def test_a_column_of_few_values_has_its_say_in_the_highest_bits() -> None:

@@ -149,6 +149,43 @@ def test_types_that_are_not_stored_in_each_other_are_refused(source: DataType, t
         compile_column(arrow_type(source), StructField("c", target), Casting("UTC"), "c")
 
 
+_DAYS = pa.array([0, 3 * 86_400_000, -86_400_000, None], pa.int64()).view(pa.date64())
+_DATES = [dt.date(1970, 1, 1), dt.date(1970, 1, 4), dt.date(1969, 12, 31), None]
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "expected"),
+    [
+        (_DAYS, DATE, _DATES),
+        (_DAYS, TIMESTAMP_NTZ, [day and dt.datetime(day.year, day.month, day.day) for day in _DATES]),
+        (pa.ListArray.from_arrays([0, 4], _DAYS), ArrayType(DATE), [_DATES]),
+        (pa.StructArray.from_arrays([_DAYS], ["x"]), schema(x=DATE), [{"x": day} for day in _DATES]),
+    ],
+)
+def test_days_in_milliseconds_are_dates(array: pa.Array, wanted: DataType, expected: list[Any]) -> None:
+    convert = compile_column(array.type, StructField("c", wanted), Casting("UTC"), "c")
+    assert convert is not None
+    found = convert(array)
+    assert (found.type, found.to_pylist()) == (arrow_type(wanted), expected)
+
+
+@pytest.mark.parametrize(
+    ("number", "source"),
+    [
+        (1, pa.date64()), (-1, pa.date64()), (86_400_001, pa.date64()), (2**40 * 86_400_000 % 2**62, pa.date64()),
+        (2**60, pa.timestamp("s")), (2**60, pa.timestamp("ms", "UTC")), (-(2**60), pa.timestamp("s", "Europe/Paris")),
+    ],
+)  # fmt: skip
+def test_a_time_that_no_value_of_the_table_is_equal_to_is_refused(number: int, source: pa.DataType) -> None:
+    array = pa.array([number], pa.int64()).view(source)
+    wanted = DATE if source == pa.date64() else TIMESTAMP if source.tz else TIMESTAMP_NTZ
+    convert = compile_column(source, StructField("c", wanted), Casting("UTC"), "c")
+    assert convert is not None
+    with pytest.raises(InvariantViolationError, match="column c has a value of the Arrow type") as caught:
+        convert(array)
+    assert caught.value.condition == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+
+
 IMPLICIT: list[tuple[Any, pa.DataType, DataType, Any]] = [
     ("5", pa.string(), LONG, 5),
     (" 7 ", pa.string(), INTEGER, 7),

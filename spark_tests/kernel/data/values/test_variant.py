@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import DataFileError
-from delta_ds.kernel.data.values.float_text import double_text, float_text
 from delta_ds.kernel.data.values.variant import schema_of, size, to_json
+from delta_ds.kernel.expressions.float_text import double_text, float_text
 from spark_tests.kernel.data.variants import metadata_of, value_of, variant_of
 
 JSON = st.recursive(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ from delta_ds.exceptions import (
     UncertainWriteError,
     UnsupportedOperationError,
 )
+from delta_ds.kernel.storage.local import LocalStorage
+from delta_ds.kernel.storage.log_store import relative_commit_path
+from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.store_options import without_coordinator
 from delta_ds.kernel.write.arrow import write_arrow
 from spark_tests.kernel.storage.coordination.helpers import FAULTY, FaultyCoordinator, Managed
@@ -260,6 +264,65 @@ def test_a_commit_written_past_the_coordinator_between_two_looks_is_told(
     managed.append(2)
     assert managed.published() == [0, 1, 2]
     assert managed.ids() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("when", ["ratified", "ratify", "after ratify", "published"])
+def test_no_commit_that_was_put_past_the_coordinator_is_written_over(
+    managed: Managed, when: str, version: int
+) -> None:
+    """Nor is one lost that the coordinator has ratified: whoever asks it reads that."""
+    if version:
+        managed.append(0)
+    theirs = b'{"commitInfo":{"operation":"WRITE"}}\n'
+    storage = open_storage(managed.path)
+    put: list[bool] = []
+
+    def meanwhile() -> None:
+        if not put:
+            with suppress(FileExistsError):
+                put.append(False)
+                storage.create(relative_commit_path(version), theirs)
+                put[0] = True
+
+    hooks = FaultyCoordinator.after if when.startswith("after") else FaultyCoordinator.before
+    hooks[when.removeprefix("after ")] = meanwhile
+    try:
+        managed.append(version)
+        acknowledged = list(range(version + 1))
+    except StorageError:
+        acknowledged = list(range(version))
+    FaultyCoordinator.reset()
+    assert put
+    if put[0]:
+        assert storage.read(relative_commit_path(version)) == theirs
+    if acknowledged:
+        assert managed.ids() == acknowledged
+
+
+def test_a_staged_commit_that_is_a_link_is_not_published(
+    managed: Managed, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    managed.append(0)
+    (tmp_path / "secret").write_bytes(b"PRIVATE KEY")
+    FaultyCoordinator.before["published"] = unavailable
+    real = LocalStorage.create
+
+    def only_staged(self: LocalStorage, path: str, data: bytes, **how: bool) -> None:
+        if path == relative_commit_path(1):
+            raise StorageError("down")
+        real(self, path, data, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStorage, "create", only_staged)
+        managed.append(1)
+    FaultyCoordinator.reset()
+    (staged,) = (managed.path / "_delta_log" / "_staged_commits").glob(f"{1:020}.*")
+    staged.unlink()
+    staged.symlink_to(tmp_path / "secret")
+    with pytest.raises(StorageError, match="NOT_IN_TABLE"):
+        managed.open().storage.publish_up_to(1)
+    assert managed.published() == [0]
 
 
 def test_a_table_that_is_there_already_is_not_taken_over(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from delta_ds.events.spark import PATCH_LEFT_IN_PLACE
 from delta_ds.spark.errors import delta_errors
+from delta_ds.spark.session_kind import kind_of
 
 # Takes the original, the object and the named arguments of a call.
 Handler = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
@@ -49,7 +50,7 @@ def apply(owner: type, name: str, concerns: Callable[[Any, dict[str, Any]], bool
         arguments.pop(next(iter(signature.parameters)))
         if not concerns(self, arguments):
             return original(self, *positional, **named)
-        with delta_errors():
+        with delta_errors(), kind_of(self):
             return handle(original, self, arguments)
 
     setattr(replacement, _ORIGINAL, original)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
 from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.options.parsing import is_of_store
+from delta_ds.kernel.schema.field_metadata import OWN_VALUES
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.connect_bridge import ask, open_log
@@ -33,11 +34,17 @@ class Table:
         As users see it.
     properties
         Of its metadata.
+    partition_columns
+        Their names.
+    own_values
+        The columns that get a value where rows have none: generated and identity columns, and defaults.
     """
 
     address: str
     schema: StructType
     properties: Mapping[str, str]
+    partition_columns: Sequence[str] = ()
+    own_values: frozenset[str] = frozenset()
 
 
 def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
@@ -54,7 +61,13 @@ def find_table(spark: SparkSession, options: Mapping[str, str]) -> Table | None:
     found = ask(log, describe)
     if found is None:
         return None
-    return Table(found["address"], StructType.fromJson(json.loads(found["schema"])), found["properties"])
+    return Table(
+        found["address"],
+        StructType.fromJson(json.loads(found["schema"])),
+        found["properties"],
+        tuple(found["partition_columns"]),
+        frozenset(found["own_values"]),
+    )
 
 
 def existing_table(spark: SparkSession, options: Mapping[str, str], call: str) -> Table:
@@ -85,4 +98,6 @@ def describe(log: DeltaLog) -> dict[str, Any] | None:
         "address": log.storage.url,
         "schema": schemas.to_spark(snapshot.schema).json(),
         "properties": dict(snapshot.metadata.configuration),
+        "partition_columns": list(snapshot.metadata.partition_columns),
+        "own_values": [f.name for f in snapshot.schema if not OWN_VALUES.isdisjoint(f.metadata)],
     }

@@ -1,0 +1,107 @@
+"""Writes that make their table, or put one in the place of another: CREATE and REPLACE ... AS SELECT in all forms.
+
+Source: delta-spark, `CreateDeltaTableCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from delta_ds.events.reading import OPTION_PASSED_OVER
+from delta_ds.kernel.operations import (
+    CREATE_OR_REPLACE_TABLE_AS_SELECT,
+    CREATE_TABLE_AS_SELECT,
+    REPLACE_TABLE_AS_SELECT,
+)
+from delta_ds.kernel.options.write import ERROR, NewTableOptions
+from delta_ds.records import dataclass, field
+from delta_ds.spark.writes.request import OVERWRITE, SAVE_AS_TABLE, Way, WriteRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create_or_replace"
+_OPERATIONS = {
+    CREATE: CREATE_TABLE_AS_SELECT,
+    REPLACE: REPLACE_TABLE_AS_SELECT,
+    CREATE_OR_REPLACE: CREATE_OR_REPLACE_TABLE_AS_SELECT,
+}
+_NEW_TABLE = Way("create")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a call says of the table that it makes with its rows.
+
+    Attributes
+    ----------
+    mode
+        `create`, `replace` or `create_or_replace`.
+    partitioning, clustering
+        Columns.
+    properties
+        Of the table.
+    options
+        OPTIONS of the statement: of the write, and of the filesystem.
+    comment
+        The description of the table.
+    managed
+        Whether the table's folder belongs to a catalog.
+    name
+        By which a catalog is to know the table; None: it is known by its path.
+    is_save_as_table
+        The call is `saveAsTable`: in mode overwrite it replaces rows, and the table that is there stays.
+    """
+
+    mode: str
+    partitioning: Sequence[str] = ()
+    clustering: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    managed: bool = False
+    name: str | None = None
+    is_save_as_table: bool = False
+
+
+def as_new_table(rows: DataFrame, table: Definition, options: Mapping[str, str]) -> WriteRequest:
+    """The write that makes a table with its rows.
+
+    Parameters
+    ----------
+    table
+        The table.
+    options
+        Of the writer; `path` and what the filesystem needs among them.
+    """
+    overwrites = table.mode == CREATE_OR_REPLACE and table.is_save_as_table
+    definition = NewTableOptions(
+        operation=_OPERATIONS[table.mode].name,
+        properties=dict(table.properties),
+        description=table.comment,
+        managed=table.managed,
+        name=table.name,
+        is_save_as_table_overwrite=overwrites,
+    )
+    return WriteRequest(
+        rows,
+        SAVE_AS_TABLE if table.is_save_as_table else _NEW_TABLE,
+        ERROR if table.mode == CREATE else OVERWRITE,
+        {**table.options, **_counting(table, options)},
+        table.partitioning,
+        table.clustering,
+        definition=definition,
+        replaces_table=table.mode != CREATE and not overwrites,
+    )
+
+
+def _counting(table: Definition, options: Mapping[str, str]) -> dict[str, str]:
+    """The writer's options but for `userMetadata`, which only counts where a table may be there, as in delta-spark."""
+    if table.mode == CREATE_OR_REPLACE:
+        return dict(options)
+    kept = {name: text for name, text in options.items() if name.lower() != "usermetadata"}
+    if len(kept) != len(options):
+        hint = f"set spark.databricks.delta.commitInfo.userMetadata for {_OPERATIONS[table.mode].name}"
+        OPTION_PASSED_OVER.log(option="userMetadata", kind="write", hint=hint)
+    return kept

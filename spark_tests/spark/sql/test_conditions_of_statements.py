@@ -1,0 +1,123 @@
+"""Statements are refused by the condition that delta-spark names, and their history has its parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delta_ds.exceptions import DeltaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[None]:
+    spark.sql("CREATE SCHEMA conditions_of_statements")
+    spark.sql("USE conditions_of_statements")
+    spark.sql("CREATE TABLE t (id INT, k STRING) USING delta PARTITIONED BY (k)")
+    spark.sql("CREATE TABLE u SHALLOW CLONE t")
+    yield
+    spark.sql("USE default")
+    spark.sql("DROP SCHEMA conditions_of_statements CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        (
+            "CREATE TABLE n (a INT) USING delta CLUSTER BY (zz)",
+            "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
+        ),
+        (
+            "CREATE TABLE n USING delta CLUSTER BY (zz) AS SELECT 1 AS a",
+            "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
+        ),
+        (
+            "CREATE TABLE n (a STRUCT<x: INT>) USING delta CLUSTER BY (a.y)",
+            "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
+        ),
+        ("CREATE TABLE n (a INT) USING delta CLUSTER BY (a, A)", "DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY"),
+        ("CREATE TABLE n (a INT) USING delta PARTITIONED BY (a)", "ALL_PARTITION_COLUMNS_NOT_ALLOWED"),
+        (
+            "CREATE TABLE n USING delta PARTITIONED BY (a) AS SELECT 1 AS a",
+            "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
+        ),
+        (
+            "CREATE TABLE n USING delta AS SELECT NULL AS x",
+            "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
+        ),
+        (
+            "CREATE OR REPLACE TABLE t USING delta AS SELECT NULL AS x",
+            "DELTA_CANNOT_WRITE_EMPTY_SCHEMA.TABLE_ALL_VOID_COLUMNS",
+        ),
+        (
+            "CREATE TABLE n (a INT) USING delta TBLPROPERTIES ('delta.feature.clustering' = 'supported')",
+            "DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        ),
+        (
+            "ALTER TABLE t ADD CONSTRAINT c CHECK (id IN (SELECT 1))",
+            "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
+        ),
+        (
+            "ALTER TABLE t ADD CONSTRAINT c CHECK (row_number() OVER (ORDER BY id) > 1)",
+            "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
+        ),
+        ("ALTER TABLE t ADD CONSTRAINT c CHECK (id > )", "PARSE_SYNTAX_ERROR"),
+        ("CREATE TABLE u SHALLOW CLONE t", "DELTA_TABLE_ALREADY_EXISTS"),
+        ("INSERT INTO t BY NAME SELECT 1 AS nope", "DELTA_METADATA_MISMATCH"),
+    ],
+)
+def test_a_statement_is_refused_by_the_condition(
+    spark: SparkSession, tables: None, statement: str, condition: str
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        spark.sql(statement).collect()
+    error: Any = caught.value
+    assert (error.condition if isinstance(error, DeltaError) else error.getCondition()) == condition
+    assert spark.sql("SHOW TABLES LIKE 'n'").count() == 0
+
+
+def test_rows_that_break_a_subquery_in_a_check_are_told_first(spark: SparkSession, tables: None) -> None:
+    spark.sql("CREATE TABLE q USING delta AS SELECT 7 AS id")
+    for condition in ("id IN (SELECT 1)", "id < (SELECT 3)"):
+        with pytest.raises(Exception, match="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"):
+            spark.sql(f"ALTER TABLE q ADD CONSTRAINT c CHECK ({condition})")
+    with pytest.raises(Exception, match="DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"):
+        spark.sql("ALTER TABLE q ADD CONSTRAINT c CHECK (id IN (SELECT 7))")
+    assert len(_history(spark, "q")) == 1
+
+
+def _history(spark: SparkSession, table: str) -> list[tuple[str, dict[str, Any]]]:
+    rows = spark.sql(f"DESCRIBE HISTORY {table}").orderBy("version").collect()
+    return [(row["operation"], row["operationParameters"]) for row in rows]
+
+
+def test_dropping_row_tracking_says_all_that_it_sets(spark: SparkSession, tables: None) -> None:
+    spark.sql("CREATE TABLE r (id INT) USING delta TBLPROPERTIES ('delta.feature.rowTracking' = 'supported')")
+    spark.sql("ALTER TABLE r DROP FEATURE rowTracking")
+    ((_, set_),) = [entry for entry in _history(spark, "r") if entry[0] == "SET TBLPROPERTIES"]
+    assert json.loads(set_["properties"]) == {
+        "delta.enableRowTracking": "false",
+        "delta.rowTrackingSuspended": "true",
+    }
+
+
+def test_an_update_without_a_condition_says_that_it_has_none(spark: SparkSession, tables: None) -> None:
+    spark.sql("CREATE TABLE a (id INT) USING delta")
+    spark.sql("INSERT INTO a VALUES (1)")
+    spark.sql("UPDATE a SET id = 2")
+    assert _history(spark, "a")[-1] == ("UPDATE", {"predicate": "[]"})
+
+
+def test_fields_of_structs_go_by_place_in_an_insert_by_name(spark: SparkSession, tables: None) -> None:
+    spark.sql("CREATE TABLE s (id INT, s STRUCT<a: INT, b: STRING>) USING delta")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.sql("INSERT INTO s BY NAME SELECT named_struct('b', 'x', 'a', 1) AS s, 1 AS id").collect()
+    spark.sql("INSERT INTO s BY NAME SELECT named_struct('b', 1, 'a', 'x') AS s, 1 AS id")
+    assert spark.table("s").first() == (1, (1, "x"))

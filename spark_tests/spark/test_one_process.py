@@ -1,0 +1,64 @@
+"""Server and client of Spark Connect in one process, as in notebooks: each has columns of its own kind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.connect, pytest.mark.slow]
+
+_PROGRAM = """
+import os, sys
+from pyspark.sql import SparkSession
+import delta_ds
+from delta_ds import DeltaTable
+from delta_ds.spark.connect_server import connect_server
+from pyspark.sql.functions import col, expr
+
+folder = sys.argv[1]
+settings = {
+    "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": folder + "/warehouse",
+}
+with connect_server(0, settings=settings) as url:
+    spark = SparkSession.builder.remote(url).create()
+    for registered in (False, True):
+        if registered:
+            delta_ds.register(spark)
+        name = f"t{int(registered)}"
+        spark.sql(f"CREATE TABLE {name} (a INT NOT NULL, b INT GENERATED ALWAYS AS (a + 10), c STRING) USING delta "
+                  "PARTITIONED BY (a) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+        spark.sql(f"INSERT INTO {name} (a, b, c) VALUES (1, 11, 'x')")
+        spark.sql(f"INSERT INTO {name} (a) VALUES (5)")
+        spark.sql(f"UPDATE {name} SET a = 2 WHERE b = 11")
+        spark.sql(f"MERGE INTO {name} t USING (SELECT 5 AS a UNION ALL SELECT 7) s ON t.a = s.a "
+                  "WHEN MATCHED THEN UPDATE SET c = 'm' WHEN NOT MATCHED THEN INSERT (a) VALUES (s.a)")
+        spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT positive CHECK (a > 0)")
+        spark.sql(f"OPTIMIZE {name}")
+        spark.range(3).selectExpr("cast(id + 20 AS INT) AS a").write.format("delta").mode("append").saveAsTable(name)
+        rows = spark.table(name).where(col("a") < 21).orderBy("a").collect()
+        changes = spark.sql(f"SELECT count(*) FROM table_changes('{name}', 0)").collect()
+        print("ROWS", [tuple(row) for row in rows], changes[0][0] > 5, spark.table(name).count(), flush=True)
+    table = DeltaTable.forName(spark, "t1")
+    table.update(expr("a = 2"), {"c": expr("'u'")})
+    table.delete(col("a") > 6)
+    print("TABLE", sorted(map(tuple, table.toDF().collect())), flush=True)
+    spark.stop()
+os._exit(0)
+"""
+_ROWS = "ROWS [(2, 12, 'x'), (5, 15, 'm'), (7, 17, None), (20, 30, None)] True 6"
+
+
+def test_tables_are_changed_as_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    told = [line for line in done.stdout.splitlines() if line.startswith(("ROWS", "TABLE"))]
+    assert told == [_ROWS, _ROWS, "TABLE [(2, 12, 'u'), (5, 15, 'm')]"], done.stderr[-4000:]
