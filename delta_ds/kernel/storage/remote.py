@@ -321,11 +321,12 @@ class RemoteStorage(Storage):
 
     def _file_status(self, path: str, info: Mapping[str, Any]) -> FileStatus:
         timestamp = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), None)
+        tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
         if self.address.scheme == "memory":  # its listing tells only when an object was created
             timestamp = self._fs.modified(info["name"])
+            tag = timestamp.isoformat()  # two objects may be of one millisecond
         if self.address.scheme == "webhdfs":
             timestamp = info.get("modificationTime", 0) / 1000
-        tag = next((info[key] for key in _TAG_KEYS if info.get(key)), None)
         etag = None if tag is None else str(tag).strip('"')
         return FileStatus(path, int(info["size"]), _milliseconds(timestamp), etag)
 
