@@ -82,8 +82,8 @@ class _Matching:
                 raise self._too_few(None, len(given), len(wanted))
             pairs = list(zip(given, wanted, strict=False))
             return all(g.name == w.name and _fits(g.dataType, w.dataType) for g, w in pairs)
-        if self.way.is_statement:
-            return False  # the fields of its structs go by place
+        if self.way.is_listed:
+            return False
         by_name = {field.name.lower(): field for field in wanted}
         found = [(g, by_name.get(g.name.lower())) for g in given]
         return all(w is None or _fits(g.dataType, w.dataType) for g, w in found)

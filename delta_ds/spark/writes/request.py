@@ -50,6 +50,8 @@ class Way:
         Whether columns that the rows lack are null before anything is checked.
     is_statement
         Whether it is one of SQL, which names what it does not give a value to.
+    is_listed
+        Whether it lists the columns: fields of structs then go by place, though their names would find them too.
     """
 
     call: str
@@ -58,6 +60,7 @@ class Way:
     casts: bool = False
     fills: bool = False
     is_statement: bool = False
+    is_listed: bool = False
 
     @property
     def is_aligned(self) -> bool:
@@ -74,7 +77,7 @@ WRITE_PARTITIONS = Way("writeTo(...).overwritePartitions", casts=True)
 # Statements: of columns by their places, by their names, and of a list of columns.
 INSERT = Way("INSERT", columns=BY_PLACE, fields=BY_PLACE, casts=True, is_statement=True)
 INSERT_BY_NAME = Way("INSERT BY NAME", fields=BY_PLACE, casts=True, fills=True, is_statement=True)
-INSERT_LISTED = Way("INSERT", fields=BY_PLACE, casts=True, fills=True, is_statement=True)
+INSERT_LISTED = Way("INSERT", fields=BY_PLACE, casts=True, fills=True, is_statement=True, is_listed=True)
 
 
 @dataclass(frozen=True, slots=True)

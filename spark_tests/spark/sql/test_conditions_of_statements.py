@@ -115,9 +115,27 @@ def test_an_update_without_a_condition_says_that_it_has_none(spark: SparkSession
     assert _history(spark, "a")[-1] == ("UPDATE", {"predicate": "[]"})
 
 
-def test_fields_of_structs_go_by_place_in_an_insert_by_name(spark: SparkSession, tables: None) -> None:
-    spark.sql("CREATE TABLE s (id INT, s STRUCT<a: INT, b: STRING>) USING delta")
-    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        spark.sql("INSERT INTO s BY NAME SELECT named_struct('b', 'x', 'a', 1) AS s, 1 AS id").collect()
-    spark.sql("INSERT INTO s BY NAME SELECT named_struct('b', 1, 'a', 'x') AS s, 1 AS id")
-    assert spark.table("s").first() == (1, (1, "x"))
+@pytest.mark.parametrize("columns", ["{id} AS id, {s} AS s", "{s} AS s, {id} AS id"])
+def test_fields_of_structs_go_by_place_where_anything_is_cast_or_columns_are_listed(
+    spark: SparkSession, tables: None, columns: str
+) -> None:
+    spark.sql("CREATE OR REPLACE TABLE s (id INT, s STRUCT<a: INT, b: STRING>) USING delta")
+    listed = "id, s" if columns.startswith("{id}") else "s, id"
+
+    def insert(how: str, number: str, struct: str) -> tuple[Any, ...]:
+        rows = columns.format(id=number, s=f"named_struct({struct})")
+        spark.sql(f"INSERT OVERWRITE s {how} SELECT {rows}").collect()
+        (found,) = spark.table("s").collect()
+        return (found["id"], tuple(found["s"]))
+
+    assert insert("BY NAME", "1", "'b', 'x', 'a', 1") == (1, (1, "x"))
+    assert insert("BY NAME", "2L", "'b', 1, 'a', 'y'") == (2, (1, "y"))
+    assert insert("BY NAME", "3", "'b', 1, 'a', 'z'") == (3, (1, "z"))
+    assert insert(f"({listed})", "4", "'b', 1, 'a', 'w'") == (4, (1, "w"))
+    for how, number, struct in (
+        ("BY NAME", "1L", "'b', 'x', 'a', 1"),
+        ("BY NAME", "1", "'b', 'x', 'a', 1L"),
+        (f"({listed})", "1", "'b', 'x', 'a', 1"),
+    ):
+        with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+            insert(how, number, struct)
