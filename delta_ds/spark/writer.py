@@ -17,9 +17,8 @@ from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard
 from delta_ds.kernel.transaction.origin import carried
-from delta_ds.kernel.write.finish import finish_write
+from delta_ds.kernel.write.finish import finish_write, keeps_existing_table
 from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapshot
-from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.reporting.mailbox import leave_reports

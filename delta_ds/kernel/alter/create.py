@@ -27,8 +27,8 @@ from delta_ds.kernel import iceberg_compatibility as compatibility
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN, Metadata
 from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.definitions import check_columns, check_constraint
-from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.place import check_place_is_free
+from delta_ds.kernel.alter.properties import PropertyInputs, parse_properties
 from delta_ds.kernel.alter.protocol import minimal_protocol, weakest_protocol
 from delta_ds.kernel.alter.table_metadata import finalize_metadata
 from delta_ds.kernel.operations import CREATE_OR_REPLACE_TABLE, CREATE_TABLE, REPLACE_TABLE

@@ -10,26 +10,128 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_ds.conditions.protocol import ENGINE_PROPERTY_NOT_UNSET, FEATURE_PROPERTY_NOT_UNSET
-from delta_ds.conditions.tables import ADD_CONSTRAINTS, DROP_CONSTRAINTS
+from delta_ds.conditions.tables import (
+    ADD_CONSTRAINTS,
+    ALTER_TABLE_SET_CLUSTERING,
+    CREATE_TABLE_SET_CLUSTERING,
+    DROP_CONSTRAINTS,
+    UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY,
+    UNSUPPORTED_FEATURE_STATUS,
+)
 from delta_ds.kernel.alter import row_tracking
-from delta_ds.kernel.alter.inputs import PropertyInputs, parse_properties
-from delta_ds.kernel.alter.protocol import check_versions, implied_features
+from delta_ds.kernel.alter.protocol import check_versions, implied_features, known_feature
 from delta_ds.kernel.alter.table_metadata import finalize_metadata, with_metadata
+from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.operations import SET_TBLPROPERTIES, UNSET_TBLPROPERTIES
 from delta_ds.kernel.properties import (
     CONSTRAINT_PREFIX,
     ENABLE_ROW_TRACKING,
     FEATURE_PREFIX,
+    IGNORE_PROTOCOL_DEFAULTS,
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     PROPERTIES,
     canonical_name,
+    check_property,
 )
-from delta_ds.records import replace
+from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.table_log import TableLog
     from delta_ds.kernel.transaction.transaction import Transaction
+
+
+# --- table properties as users give them, split into those to store and those that only ask for a protocol
+# Source: protocol-checklist MD-RW-05, MD-W-06.
+
+_VERSIONS = (MIN_READER_VERSION.name, MIN_WRITER_VERSION.name)
+_ON = ("supported", "enabled")
+
+# Spark keeps these for itself: they say where and what a table is, not how it behaves.
+_RESERVED = ("location", "provider", "owner", "external", "is_managed_location")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyInputs:
+    """Checked properties of one command.
+
+    Attributes
+    ----------
+    given
+        All of them, `delta.` names in their canonical spelling: what the history records.
+    stored
+        Those that go into the table's `configuration`.
+    features
+        Features asked for by `delta.feature.<name>`.
+    reader, writer
+        Protocol versions asked for; None: not said.
+    """
+
+    given: Mapping[str, str]
+    stored: Mapping[str, str]
+    features: frozenset[str]
+    reader: int | None
+    writer: int | None
+
+
+def parse_properties(
+    properties: Mapping[str, str], *, unknown: bool = False, creates: bool = False
+) -> PropertyInputs:
+    """Check the properties that a user gives.
+
+    Parameters
+    ----------
+    properties
+        Names to texts.
+    unknown
+        Whether `delta.` names may be some that there are not.
+    creates
+        Whether they are of a table that comes to be, for messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        An unknown `delta.` name (with the nearest known one), a wrong value, or one that cannot be set.
+    UnsupportedFeatureError
+        `delta.feature.<name>` for a feature that is unknown or cannot be written.
+    """
+    given: dict[str, str] = {}
+    stored: dict[str, str] = {}
+    features: set[str] = set()
+    versions: dict[str, int] = {}
+    for name, value in properties.items():
+        key, text = check_property(name, value, unknown=unknown), str(value)
+        folded = key.lower()
+        if folded in _RESERVED:
+            raise UNSUPPORTED_FEATURE_SET_TABLE_PROPERTY(property=name)
+        if folded.startswith(FEATURE_PREFIX):
+            feature = known_feature(key[len(FEATURE_PREFIX) :])
+            _check_status(key, text, feature.name, creates)
+            key = FEATURE_PREFIX + feature.name.lower()
+            features.add(feature.name)
+        elif folded.startswith(CONSTRAINT_PREFIX):
+            stored[key := CONSTRAINT_PREFIX + folded[len(CONSTRAINT_PREFIX) :]] = text
+        elif key in _VERSIONS:
+            versions[key] = int(text)
+        elif key != IGNORE_PROTOCOL_DEFAULTS.name:
+            stored[key] = text
+        given[key] = text
+    return PropertyInputs(
+        given,
+        stored,
+        frozenset(features),
+        versions.get(MIN_READER_VERSION.name),
+        versions.get(MIN_WRITER_VERSION.name),
+    )
+
+
+def _check_status(key: str, text: str, feature: str, creates: bool) -> None:
+    if feature == CLUSTERING.name:
+        refused = CREATE_TABLE_SET_CLUSTERING if creates else ALTER_TABLE_SET_CLUSTERING
+        raise refused(key=key, tableFeature=feature)
+    if text.strip().lower() not in _ON:
+        raise UNSUPPORTED_FEATURE_STATUS(property=key, status=text)
+
 
 _COMMENT = "comment"  # stored as the table's description
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_ds.exceptions import InvalidOptionError
-from delta_ds.kernel.layout.lookups import depth
+from delta_ds.kernel.layout.column import depth
 from delta_ds.kernel.layout.positions import positions
 from delta_ds.kernel.plot.drawing import (
     FIRST_DAY,

@@ -13,8 +13,7 @@ from delta_ds.exceptions import CommitFailedError
 from delta_ds.kernel.actions import CommitInfo, without_nulls
 from delta_ds.kernel.json_text import to_json
 from delta_ds.kernel.transaction import origin
-from delta_ds.kernel.transaction.isolation import IsolationLevel
-from delta_ds.kernel.transaction.pending import Pending
+from delta_ds.kernel.transaction.pending import IsolationLevel, Pending
 
 
 def default_engine() -> str:

@@ -35,8 +35,7 @@ from delta_ds.kernel.transaction import in_commit_time, metadata_changes, row_id
 from delta_ds.kernel.transaction.append_conflicts import first_of_interest
 from delta_ds.kernel.transaction.conflict_errors import conflict, file_conflict
 from delta_ds.kernel.transaction.feature_removal import removed_features, trace_of
-from delta_ds.kernel.transaction.isolation import IsolationLevel
-from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, Pending
+from delta_ds.kernel.transaction.pending import ROW_TRACKING_DOMAIN, IsolationLevel, Pending
 from delta_ds.kernel.transaction.reads import ReadPredicate, partition_values
 from delta_ds.kernel.transaction.row_level.rebase import check_and_rebase_rows, goes_by_rows
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of

@@ -6,9 +6,11 @@ every attempt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING
 
+from delta_ds.conditions.transaction import INVALID_ISOLATION_LEVEL
 from delta_ds.kernel.actions import (
     Action,
     AddCDCFile,
@@ -21,17 +23,72 @@ from delta_ds.kernel.actions import (
     SetTransaction,
     without_nulls,
 )
+from delta_ds.kernel.features import DELETION_VECTORS, ROW_TRACKING
 from delta_ds.kernel.operations import ROW_TRACKING_BACKFILL, ROW_TRACKING_UNBACKFILL, Operation
+from delta_ds.kernel.properties import ISOLATION_LEVEL
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction.isolation import IsolationLevel
+from delta_ds.kernel.transaction.reads import ReadPredicate
 from delta_ds.records import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from delta_ds.kernel.data.values.deletion_vector import Positions
     from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.storage.staging import StagedFiles
     from delta_ds.kernel.transaction.live_removes import LiveRemoves
     from delta_ds.kernel.transaction.reads import Reads
-    from delta_ds.kernel.transaction.row_changes import RowChanges
+
+
+# --- the isolation level a commit is checked at, and whether it is a blind append
+# The default level is Serializable, as delta-spark's is; the documentation of the format names WriteSerializable.
+# Source: conflict-matrix section 1.
+
+
+class IsolationLevel(Enum):
+    """The isolation levels: which commits in between conflict."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT = "SnapshotIsolation"
+
+
+def table_level(configuration: Mapping[str, str], table: str) -> IsolationLevel:
+    """The isolation level of a table; a stored `SnapshotIsolation` counts although it cannot be set.
+
+    Raises
+    ------
+    InvalidOptionError
+        The table holds a text that is no level.
+    """
+    text = configuration.get(ISOLATION_LEVEL.name) or ISOLATION_LEVEL.default or ""
+    for level in IsolationLevel:
+        if level.value.lower() == text.strip().lower():
+            return level
+    raise INVALID_ISOLATION_LEVEL(
+        table=table, isolationLevel=text, levels=", ".join(level.value for level in IsolationLevel)
+    )
+
+
+def commit_level(level: IsolationLevel, *, only_rearranges: bool, changes_data: bool) -> IsolationLevel:
+    """The level that one commit is checked at.
+
+    Parameters
+    ----------
+    level
+        The table's.
+    only_rearranges
+        Whether every action is a file action with `dataChange` false, or the row tracking domain; holds for
+        a commit without actions.
+    changes_data
+        Whether the operation counts as one that changes rows.
+    """
+    if not only_rearranges:
+        return level
+    if level is IsolationLevel.SERIALIZABLE or (
+        level is IsolationLevel.WRITE_SERIALIZABLE and not changes_data
+    ):
+        return IsolationLevel.SNAPSHOT
+    return level
 
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
@@ -175,3 +232,39 @@ def high_water_mark_domain(mark: int) -> DomainMetadata:
     """The `domainMetadata` that records the highest row id, spelled as delta-spark spells it."""
     configuration = f'{{"rowIdHighWaterMark":{mark},"domainName":"{ROW_TRACKING_DOMAIN}"}}'
     return {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}
+
+
+# --- `RowChanges`: what a command has done, row by row, and which rows of others would have changed that
+# Source: conflict-matrix section 11.
+
+
+def tracks_rows(state: TableState) -> bool:
+    """Whether rows of a table can be told apart in a commit: by deletion vectors, and by ids where they are moved."""
+    return state.enabled(DELETION_VECTORS) and state.enabled(ROW_TRACKING)
+
+
+@dataclass(slots=True)
+class RowChanges:
+    """The rows that a command has deleted or replaced, and those that it looked for.
+
+    Attributes
+    ----------
+    deleted
+        By `path` as the log spells it, the uint64 positions of rows that no longer count because of this command.
+        Follows the rows where other commits have moved them to.
+    wanted
+        What every row meets that the outcome depends on: the condition of a DELETE or UPDATE, what the condition of
+        a MERGE demands of the table.
+    misses_count
+        Whether it matters too that a row is not there: a MERGE inserts what it found no match for.
+    staged
+        The owner of new deletion vectors.
+    superseded
+        Files of deletion vectors that others have taken the place of, for the owner to delete once the commit is there.
+    """
+
+    deleted: Mapping[str, Positions]
+    wanted: ReadPredicate
+    misses_count: bool
+    staged: StagedFiles
+    superseded: set[str] = field(default_factory=set)

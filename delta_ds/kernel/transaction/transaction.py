@@ -35,14 +35,13 @@ from delta_ds.kernel.transaction import (
     commit_course,
     commit_info,
     in_commit_time,
-    isolation,
     row_ids,
     validation,
 )
 from delta_ds.kernel.transaction.commit_course import CommitCourse
 from delta_ds.kernel.transaction.commit_loop import publish
 from delta_ds.kernel.transaction.live_removes import LiveRemoves
-from delta_ds.kernel.transaction.pending import Pending
+from delta_ds.kernel.transaction.pending import IsolationLevel, Pending, commit_level, table_level
 from delta_ds.kernel.transaction.reads import PartitionValues, Reads, bound_predicate
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.scan.scan import Scan
     from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.transaction.current import Current
-    from delta_ds.kernel.transaction.row_changes import RowChanges
+    from delta_ds.kernel.transaction.pending import RowChanges
 
 # With pauses in between, about a quarter of an hour of being too late every time.
 MAX_ATTEMPTS = 4000
@@ -665,13 +664,13 @@ class Transaction:
     def _choose_isolation_level(self, pending: Pending, changes_data: bool | None) -> None:
         """The level and the blindness that the first attempt has, every later one keeps."""
         pending.blind = pending.only_adds and self.reads.nothing
-        pending.level = isolation.commit_level(
-            isolation.table_level(pending.metadata.configuration, pending.table),
+        pending.level = commit_level(
+            table_level(pending.metadata.configuration, pending.table),
             only_rearranges=pending.only_rearranges,
             changes_data=pending.operation.changes_data if changes_data is None else changes_data,
         )
         if pending.serializable:
-            pending.level = isolation.IsolationLevel.SERIALIZABLE
+            pending.level = IsolationLevel.SERIALIZABLE
 
 
 def _now() -> int:

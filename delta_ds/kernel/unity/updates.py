@@ -12,7 +12,6 @@ from typing import Any
 from delta_ds.kernel.actions import CLUSTERING_DOMAIN
 from delta_ds.kernel.features import CATALOG_MANAGED
 from delta_ds.kernel.properties import FEATURE_PREFIX, MIN_READER_VERSION, MIN_WRITER_VERSION
-from delta_ds.kernel.unity.columns import columns_of
 
 MANAGED = f"{FEATURE_PREFIX}{CATALOG_MANAGED.name}"
 # Domains that the API has; all others stay in the log.
@@ -146,3 +145,39 @@ def _of_metadata(known: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[
     if gone:
         found.append({"action": "remove-properties", "removals": gone})
     return found
+
+
+# --- columns as the API spells them: the table's schema, but for the names of what arrays and maps have
+
+_SPELLED = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+
+
+def columns_of(schema: str) -> dict[str, Any]:
+    """The columns of a `schemaString`."""
+    return _spelled(json.loads(schema))  # type: ignore[no-any-return]
+
+
+def _spelled(node: Any) -> Any:
+    if not isinstance(node, Mapping):
+        return node
+    if "fields" in node:
+        return {"type": "struct", "fields": [_field(field) for field in node["fields"]]}
+    return {
+        _SPELLED.get(name, name): _spelled(value) if name.endswith("Type") else value
+        for name, value in node.items()
+    }
+
+
+def _field(field: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": field["name"],
+        "type": _spelled(field["type"]),
+        "nullable": field.get("nullable", True),
+        "metadata": field.get("metadata") or {},
+    }

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from delta_ds.conditions.commands import CREATE_TABLE_OVER_TABLE
+from delta_ds.conditions.write import PATH_EXISTS
 from delta_ds.exceptions import DeltaConcurrentModificationException
 from delta_ds.kernel.actions import AddFile, Metadata
 from delta_ds.kernel.alter.create import creation_parameters, set_domains
+from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
+from delta_ds.kernel.data.write.writer import FileWriter
 from delta_ds.kernel.operations import (
     CREATE_OR_REPLACE_TABLE_AS_SELECT,
     CREATE_TABLE_AS_SELECT,
     WRITE,
 )
-from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions
+from delta_ds.kernel.options.write import ERROR, IGNORE, NewTableOptions, WriteOptions
+from delta_ds.kernel.properties import OPTIMIZE_WRITE
 from delta_ds.kernel.schema.field_metadata import IDENTITY_HIGH_WATER_MARK
 from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
-from delta_ds.kernel.storage.staging import StagedFiles
+from delta_ds.kernel.storage.staging import StagedFiles, discard
 from delta_ds.kernel.transaction import origin
 from delta_ds.kernel.transaction.transaction import Transaction
-from delta_ds.kernel.write.optimized_write import join_small_files
 from delta_ds.kernel.write.overwrite import RemovedFiles, remove_replaced
 from delta_ds.kernel.write.overwrite_scope import MATCHING
 from delta_ds.kernel.write.plan import WritePlan
-from delta_ds.kernel.write.save_mode import keeps_existing_table
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
 from delta_ds.reporting.mailbox import leave_reports
@@ -278,3 +282,102 @@ def _metrics(
             metrics |= {"numCopiedRows": removed.copied or 0, "numDeletedRows": removed.deleted}
     metrics["numOutputBytes"] = sum(int(add["size"]) for add in new)
     return metrics
+
+
+# --- optimized writes: join small files of one partition, written by different tasks, before the commit
+# delta-spark shuffles the rows before it writes them; a data source cannot, as Spark has split them when it is
+# asked. The outcome is the same: few files of good size.
+
+_TARGET_BYTES = 128 << 20
+
+
+def join_small_files(plan: WritePlan, adds: Sequence[AddFile], staged: StagedFiles) -> list[AddFile]:
+    """The files of a write, joined where the write or the table asks for it.
+
+    Parameters
+    ----------
+    plan
+        The write.
+    adds
+        What its tasks wrote: the bodies of `add` actions. Files that are joined are deleted.
+    staged
+        Their owner, and that of the new ones.
+
+    Returns
+    -------
+    list of dict
+        The bodies of the files to commit.
+    """
+    wanted = plan.options.optimize_write
+    if wanted is None:
+        wanted = OPTIMIZE_WRITE.of(plan.state.properties)
+    if not wanted:
+        return list(adds)
+    out: list[AddFile] = []
+    for group in _groups(adds, plan.files.target_file_size or _TARGET_BYTES):
+        out += group if len(group) == 1 else _join(plan, group, staged)
+    return out
+
+
+def _groups(adds: Sequence[AddFile], target: int) -> Iterator[list[AddFile]]:
+    """Files of one partition, so many at a time as fit into one file of the target size."""
+    by_partition: dict[tuple[Any, ...], list[AddFile]] = {}
+    for add in adds:
+        by_partition.setdefault(tuple(sorted(add["partitionValues"].items())), []).append(add)
+    for files in by_partition.values():
+        group: list[AddFile] = []
+        size = 0
+        for add in sorted(files, key=lambda body: int(body["size"])):
+            if group and size + add["size"] > target:
+                yield group
+                group, size = [], 0
+            group.append(add)
+            size += add["size"]
+        yield group
+
+
+def _join(plan: WritePlan, group: Sequence[AddFile], staged: StagedFiles) -> list[AddFile]:
+    names = plan.state.physical_partition_columns
+    reading = ReadPlan.of(plan.state, timezone=plan.files.timezone)
+    slices = [
+        FileSlice(add["path"], add["size"], partition_values=tuple(add["partitionValues"][n] for n in names))
+        for add in group
+    ]
+    writer = FileWriter(plan.storage, plan.files_of_whole_rows)
+    try:
+        for batch in read_slices(plan.storage, reading, slices):
+            writer.write(batch)
+        joined = writer.close()
+        staged.add(add["path"] for add in joined)
+    except BaseException:
+        writer.abort()
+        raise
+    discard(plan.storage, [add["path"] for add in group])
+    return joined
+
+
+# --- the save modes `errorifexists` and `ignore` where the table exists
+
+
+def keeps_existing_table(options: WriteOptions, version: int, table: str) -> bool:
+    """Whether a write leaves the table that it found as it is.
+
+    Parameters
+    ----------
+    options
+        Of the write.
+    version
+        Of the table that is there.
+    table
+        Its address, for messages.
+
+    Raises
+    ------
+    TableExistsError
+        `ifExists` is `error`.
+    """
+    if options.if_exists == ERROR and options.definition is not None and options.definition.name is not None:
+        raise CREATE_TABLE_OVER_TABLE(tableId=options.definition.name, tableLocation=table, version=version)
+    if options.if_exists == ERROR:
+        raise PATH_EXISTS(path=table, version=version)
+    return options.if_exists == IGNORE

@@ -27,7 +27,7 @@ from delta_ds.kernel.options.session_settings import (
 )
 from delta_ds.kernel.scan.scan import file_slices
 from delta_ds.kernel.schema.types import LONG, StructField
-from delta_ds.kernel.transaction.row_changes import tracks_rows
+from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.write.change_files import ChangeWriter
 from delta_ds.kernel.write.overwrite_scope import EVERYTHING, MATCHING, PARTITIONS
 from delta_ds.records import dataclass, field, replace

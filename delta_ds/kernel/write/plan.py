@@ -6,7 +6,7 @@ table (`RowPlan`) and how they are laid into files (`WriteSpec`). What cannot be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from delta_ds.conditions.write import (
     CLUSTERING_COLUMNS_MISMATCH,
@@ -20,21 +20,21 @@ from delta_ds.kernel.alter import clustering
 from delta_ds.kernel.alter.create import new_table, with_defaults
 from delta_ds.kernel.alter.table_metadata import with_metadata
 from delta_ds.kernel.data.rows.casts import can_store
+from delta_ds.kernel.data.rows.checks import Condition
 from delta_ds.kernel.data.rows.plan import ColumnsOf, RowPlan, plan_rows
 from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
+from delta_ds.kernel.expressions.tree import columns
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import FEATURE_PREFIX, TARGET_FILE_SIZE, check_property
-from delta_ds.kernel.schema.types import StructField, StructType, schema_to_json
+from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_to_json
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove
-from delta_ds.kernel.write.absent_fields import without_absent
-from delta_ds.kernel.write.kept_files import check_kept_files
-from delta_ds.kernel.write.overwrite_scope import MATCHING, OverwriteScope, plan_overwrite
+from delta_ds.kernel.write.overwrite_scope import MATCHING, OverwriteScope, check_kept_files, plan_overwrite
 from delta_ds.kernel.write.schema_enforcement import (
     check_first_write,
     check_write,
@@ -341,3 +341,57 @@ def _clustering_columns(outcome: _Outcome, is_new: bool) -> tuple[tuple[str, ...
         return ()
     before = None if is_new or CLUSTERING_DOMAIN in outcome.domains else outcome.before
     return clustering_paths(outcome.domains if before is None else before.domains)
+
+
+# --- fields of structs that the rows of a write do not have: data files leave them out, and readers take null for them
+# As with delta-spark, whose files hold what the rows hold: nobody writes columns of nulls.
+# Source: delta-spark, `TransactionalWrite.normalizeData`.
+
+
+def without_absent(table: StructType, data: StructType, rows: RowPlan, scope: OverwriteScope) -> StructType:
+    """The columns of a table with the fields that rows bring, and those that something asks for.
+
+    Parameters
+    ----------
+    table
+        The table's schema.
+    data
+        The schema of the rows, whose columns and fields are found ignoring case.
+    rows, scope
+        The plan of the same write for whole rows. Columns that its expressions read stay as they are.
+    """
+    read = _read_columns(rows, scope)
+    fields = []
+    for column in table:
+        given = data.find(column.name)
+        if given is not None and column.name.lower() not in read:
+            column = replace(column, type=_narrowed(column.type, given.type))
+        fields.append(column)
+    return StructType(tuple(fields))
+
+
+def _read_columns(rows: RowPlan, scope: OverwriteScope) -> Collection[str]:
+    clauses = [check.clause for check in rows.checks if isinstance(check, Condition)]
+    clauses += [generated.clause for generated in rows.generated]
+    if scope.condition is not None:
+        clauses.append(scope.condition.clause)
+    return {column.path[0].lower() for clause in clauses for column in columns(clause.tree)}
+
+
+def _narrowed(table: DataType, data: DataType) -> DataType:
+    if isinstance(table, StructType) and isinstance(data, StructType):
+        kept = []
+        for column in table:
+            given = data.find(column.name)
+            if given is not None:
+                kept.append(replace(column, type=_narrowed(column.type, given.type)))
+            elif not column.nullable:
+                kept.append(column)
+        # A struct without fields cannot be written.
+        return StructType(tuple(kept)) if kept else table
+    if isinstance(table, ArrayType) and isinstance(data, ArrayType):
+        return replace(table, element=_narrowed(table.element, data.element))
+    if isinstance(table, MapType) and isinstance(data, MapType):
+        key, value = _narrowed(table.key, data.key), _narrowed(table.value, data.value)
+        return replace(table, key=key, value=value)
+    return table

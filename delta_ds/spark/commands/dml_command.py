@@ -27,7 +27,7 @@ from delta_ds.kernel.options.session_settings import (
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
-from delta_ds.kernel.transaction.row_changes import tracks_rows
+from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import replace

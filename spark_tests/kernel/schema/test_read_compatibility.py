@@ -7,8 +7,8 @@ import re
 import pytest
 
 from delta_ds.kernel.schema.char_varchar import schema_of
-from delta_ds.kernel.schema.read_compatibility import columns_as_before
 from delta_ds.kernel.schema.types import StructType
+from delta_ds.kernel.schema.version_changes import columns_as_before
 
 
 def field(name: str, kind: object, nullable: bool = True, **metadata: object) -> dict[str, object]:

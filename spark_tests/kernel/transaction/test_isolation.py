@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delta_ds.kernel.operations import operation_named
-from delta_ds.kernel.transaction.isolation import IsolationLevel, commit_level, table_level
+from delta_ds.kernel.transaction.pending import IsolationLevel, commit_level, table_level
 
 
 @pytest.mark.parametrize(

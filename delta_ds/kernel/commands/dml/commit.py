@@ -24,8 +24,8 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import FOLDERS_OF_WRITES
 from delta_ds.kernel.storage.staging import StagedFiles, discard
+from delta_ds.kernel.transaction.pending import RowChanges
 from delta_ds.kernel.transaction.reads import bound_predicate
-from delta_ds.kernel.transaction.row_changes import RowChanges
 from delta_ds.kernel.transaction.transaction import Transaction
 from delta_ds.kernel.write.change_files import FOLDER
 from delta_ds.kernel.write.finish import set_table

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from delta_ds.exceptions import DeltaError, NotADeltaTableError, UnsupportedFeatureError
-from delta_ds.kernel.commands.fsck.contents import check_contents
+from delta_ds.conditions.data import (
+    CANNOT_RECONSTRUCT_PATH_FROM_URI,
+    DELETION_VECTOR_CHECKSUM_MISMATCH,
+    FAILED_READ_FILE_FILE_NOT_EXIST,
+)
+from delta_ds.exceptions import DeltaError, InvalidOptionError, NotADeltaTableError, UnsupportedFeatureError
+from delta_ds.kernel.actions import counted_rows
 from delta_ds.kernel.commands.fsck.data_files import check_files, check_vectors
 from delta_ds.kernel.commands.fsck.findings import (
+    DAMAGED_VECTOR,
     MISSING_FILE,
     MISSING_VECTOR,
+    NO_STATISTICS,
+    UNREADABLE_FILE,
     UNREADABLE_VERSION,
     WRONG_FILE_ACTION,
+    WRONG_STATISTICS,
     Finding,
 )
 from delta_ds.kernel.commands.fsck.log_files import check_log, check_newest
-from delta_ds.kernel.work import Work
+from delta_ds.kernel.data.read.data_file import open_data_file
+from delta_ds.kernel.data.read.file_columns import Layouts
+from delta_ds.kernel.data.read.plan import FileSlice
+from delta_ds.kernel.features import ROW_TRACKING
+from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.storage.filesystem import Storage
+from delta_ds.kernel.work import Phase, Work
 
 if TYPE_CHECKING:
     from delta_ds.kernel.delta_log import DeltaLog
@@ -73,3 +90,61 @@ def _findings(log: DeltaLog, contents: bool, work: Work) -> Iterator[Finding]:
     if contents and not any(finding.kind is WRONG_FILE_ACTION for finding in wrong):
         with work.phase("reading rows", total=snapshot.live_files().num_rows) as phase:
             yield from check_contents(snapshot, phase, missing)
+
+
+# --- checks of what data files and deletion vectors hold: every row of the newest version is read, as a scan reads it
+
+_AT_ONCE = min(4, os.cpu_count() or 1)
+_OF_VECTORS = (DELETION_VECTOR_CHECKSUM_MISMATCH.name, CANNOT_RECONSTRUCT_PATH_FROM_URI.name)
+
+
+def check_contents(snapshot: Snapshot, phase: Phase, missing: Collection[str]) -> Iterator[Finding]:
+    """Live files that a scan cannot read to their ends, and those that count other rows than their statistics.
+
+    Parameters
+    ----------
+    missing
+        The data files and deletion vectors that are known not to be there.
+    """
+    try:
+        rows_have_ids = snapshot.table_state.enabled(ROW_TRACKING)
+    except InvalidOptionError as error:
+        yield Finding(UNREADABLE_VERSION, "", error.text)
+        rows_have_ids = False
+    scan = snapshot.scan(metadata_columns=("row_id", "row_commit_version") if rows_have_ids else ())
+    texts = snapshot.live_files().stats_json().to_pylist()
+    layouts, pieces = Layouts(scan.plan), scan.slices()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        looked = pool.map(lambda piece: _look(snapshot.storage, layouts, piece), pieces)
+        for piece, text, found in phase.each(zip(pieces, texts, looked, strict=True)):
+            if isinstance(found, DeltaError):
+                if not _is_told(found, piece, missing):
+                    yield Finding(
+                        DAMAGED_VECTOR if found.condition in _OF_VECTORS else UNREADABLE_FILE,
+                        piece.path,
+                        found.text,
+                    )
+            elif (stated := counted_rows(text)) is None:
+                yield Finding(NO_STATISTICS, piece.path, "the log does not count its rows")
+            elif stated != found:
+                yield Finding(WRONG_STATISTICS, piece.path, f"{found} rows, and the log says {stated}")
+
+
+def _look(storage: Storage, layouts: Layouts, piece: FileSlice) -> int | DeltaError:
+    """How many rows a file holds, deleted ones included; or why it cannot be read to its end."""
+    try:
+        with open_data_file(storage, layouts.plan, piece) as file:
+            columns = file.columns(layouts)
+            for groups in file.row_groups(columns):
+                for _ in file.read(columns, groups, None, False):
+                    pass
+            return file.num_rows
+    except DeltaError as error:
+        return error
+
+
+def _is_told(error: DeltaError, piece: FileSlice, missing: Collection[str]) -> bool:
+    """Whether an error only says that a file is not there which is known to be missing."""
+    vector = piece.deletion_vector
+    names = {piece.path} if vector is None or vector.path is None else {piece.path, vector.path}
+    return error.condition == FAILED_READ_FILE_FILE_NOT_EXIST.name and not names.isdisjoint(missing)

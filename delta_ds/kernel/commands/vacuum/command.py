@@ -8,14 +8,20 @@ Source: PROTOCOL.md, "VACUUM Protocol Check"; protocol-checklist section 23.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_ds.conditions.maintenance import (
+    VACUUM_RETENTION_PERIOD_NEGATIVE,
+    VACUUM_RETENTION_PERIOD_TOO_SHORT,
+)
 from delta_ds.events.commands import VACUUM_END_NOT_RECORDED
 from delta_ds.exceptions import DeltaError, InvalidOptionError
 from delta_ds.kernel.commands.vacuum import lite
@@ -24,9 +30,9 @@ from delta_ds.kernel.commands.vacuum.inventory import Inventory, read_inventory
 from delta_ds.kernel.commands.vacuum.needed import Needed, NeededPaths, exclude_paths
 from delta_ds.kernel.commands.vacuum.paths import Hidden
 from delta_ds.kernel.commands.vacuum.references import needed_paths, paths_added_since
-from delta_ds.kernel.commands.vacuum.retention import Horizon, horizon_of
 from delta_ds.kernel.log.segment import LogListing, list_log
 from delta_ds.kernel.operations import VACUUM_END, VACUUM_START
+from delta_ds.kernel.properties import DELETED_FILE_RETENTION
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage import deleter
 from delta_ds.kernel.storage.deleter import DATA_FILES
@@ -308,3 +314,78 @@ def delete_files(storage: Storage, paths: pa.ChunkedArray, phase: Phase | None =
                 phase.advance(future.result())
     if problem is not None:
         raise problem
+
+
+# --- the retention of files that were removed, and the check that a shorter one is safe
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """The cut-off of a VACUUM: files older than `cutoff_ms` may be deleted.
+
+    Attributes
+    ----------
+    cutoff_ms
+        ms since 1970; a file of exactly this time stays.
+    default_ms, specified_ms
+        The retention by the table's property, and the one that was asked for (None: not said).
+    checked
+        Whether a retention shorter than the property's is refused.
+    """
+
+    cutoff_ms: int
+    default_ms: int
+    specified_ms: int | None
+    checked: bool
+
+    def parameters(self) -> dict[str, bool | int]:
+        """The parameters of VACUUM START."""
+        named: dict[str, bool | int] = {
+            "retentionCheckEnabled": self.checked,
+            "defaultRetentionMillis": self.default_ms,
+        }
+        return (
+            named if self.specified_ms is None else {**named, "specifiedRetentionMillis": self.specified_ms}
+        )
+
+
+def horizon_of(
+    configuration: Mapping[str, str], table: str, hours: float | None, *, checked: bool, now_ms: int
+) -> Horizon:
+    """The horizon of one VACUUM.
+
+    Parameters
+    ----------
+    configuration
+        The table's properties.
+    table
+        Its address, for messages.
+    hours
+        The retention asked for; None: the table's own. Differs: delta-spark rounds it to whole hours.
+
+    Raises
+    ------
+    InvalidOptionError
+        A negative retention, or one shorter than the table's while that is checked.
+    """
+    default_ms = DELETED_FILE_RETENTION.of(configuration) // timedelta(milliseconds=1)
+    if hours is None:
+        return Horizon(now_ms - default_ms, default_ms, None, checked)
+    if not math.isfinite(hours):
+        raise InvalidOptionError(
+            f"retentionHours is {hours}, which is no number of hours; table {table} was not touched",
+            parameters={"retentionHours": hours},
+        )
+    if hours < 0:
+        raise VACUUM_RETENTION_PERIOD_NEGATIVE(retentionHours=hours, table=table)
+    specified_ms = math.ceil(hours * _HOUR_MS)
+    if checked and specified_ms < default_ms:
+        wanted = -(-default_ms // _HOUR_MS)
+        raise VACUUM_RETENTION_PERIOD_TOO_SHORT(
+            retentionHours=hours,
+            table=table,
+            configuredRetentionHours=wanted,
+        )
+    return Horizon(now_ms - specified_ms, default_ms, specified_ms, checked)

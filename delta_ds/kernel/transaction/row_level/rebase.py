@@ -28,20 +28,16 @@ from delta_ds.kernel.data.write.deletion_vectors import as_action, merge_positio
 from delta_ds.kernel.log.paths import canonical_path
 from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.transaction.conflict_errors import file_conflict
-from delta_ds.kernel.transaction.isolation import IsolationLevel
+from delta_ds.kernel.transaction.pending import IsolationLevel, tracks_rows
 from delta_ds.kernel.transaction.reads import partition_values
-from delta_ds.kernel.transaction.row_changes import tracks_rows
 from delta_ds.kernel.transaction.row_ids import num_records
-from delta_ds.kernel.transaction.row_level.file_metrics import recount_files
-from delta_ds.kernel.transaction.row_level.moved_rows import find_moved
 from delta_ds.kernel.transaction.row_level.wanted_rows import WantedRows, pieces_of, selected
-from delta_ds.kernel.transaction.row_level.winning_rows import WinningRows
+from delta_ds.kernel.transaction.row_level.winning_rows import WinningRows, find_moved
 
 if TYPE_CHECKING:
     from delta_ds.exceptions import DeltaConcurrentModificationException
     from delta_ds.kernel.data.values.deletion_vector import Positions
-    from delta_ds.kernel.transaction.pending import Pending
-    from delta_ds.kernel.transaction.row_changes import RowChanges
+    from delta_ds.kernel.transaction.pending import Pending, RowChanges
     from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 
@@ -317,3 +313,36 @@ def _rows(count: int) -> str:
 
 def _some_rows(count: int) -> str:
     return "rows" if count < 0 else _rows(count)
+
+
+# --- the metrics of files and deletion vectors, of a commit that follows others: what it does to the files as they are
+# Source: delta-spark, `DMLWithDeletionVectorsHelper` (which vectors count as updated).
+
+# The metrics of DELETE and UPDATE, and of MERGE.
+_REMOVED = ("numRemovedFiles", "numTargetFilesRemoved")
+_REMOVED_BYTES = ("numRemovedBytes", "numTargetBytesRemoved")
+_VECTORS_ADDED = ("numDeletionVectorsAdded", "numTargetDeletionVectorsAdded")
+_VECTORS_REMOVED = ("numDeletionVectorsRemoved", "numTargetDeletionVectorsRemoved")
+_VECTORS_UPDATED = ("numDeletionVectorsUpdated", "numTargetDeletionVectorsUpdated")
+
+
+def recount_files(pending: Pending) -> None:
+    """Count anew which files go, and which get another deletion vector; rows and new files stay what they were."""
+    added = {canonical_path(str(body.get("path")), pending.storage) for body in pending.adds}
+    marked: list[RemoveFile] = []
+    gone: list[RemoveFile] = []
+    for body in pending.removes:
+        stays = canonical_path(str(body.get("path")), pending.storage) in added
+        (marked if stays else gone).append(body)
+    updated = sum(body.get("deletionVector") is not None for body in marked)
+    dropped = sum(body.get("deletionVector") is not None for body in gone)
+    counts = {
+        _REMOVED: len(gone),
+        _REMOVED_BYTES: sum(int(body.get("size") or 0) for body in gone),
+        _VECTORS_ADDED: len(marked),
+        _VECTORS_REMOVED: dropped + updated,
+        _VECTORS_UPDATED: updated,
+    }
+    before = pending.commit_info.get("operationMetrics") or {}
+    after = {name: str(count) for names, count in counts.items() for name in names if name in before}
+    pending.commit_info["operationMetrics"] = {**before, **after}

@@ -5,6 +5,7 @@ Source: PROTOCOL.md, "Add File and Remove File" (`dataChange`), "Deletion Vector
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,11 +13,14 @@ import numpy as np
 
 from delta_ds.kernel.actions import AddFile
 from delta_ds.kernel.arrow_buffers import field_of
+from delta_ds.kernel.data.read.plan import ReadPlan
+from delta_ds.kernel.data.read.reader import read_slices
 from delta_ds.kernel.data.values.deletion_vector import read_positions
 from delta_ds.kernel.log.commit import parse_commits
 from delta_ds.kernel.log.file_actions import actions_schema
 from delta_ds.kernel.log.paths import canonical_paths
 from delta_ds.kernel.scan.scan import file_slices, vector_descriptor
+from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import dataclass, replace
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from delta_ds.kernel.data.read.plan import FileSlice
     from delta_ds.kernel.data.values.deletion_vector import Positions
     from delta_ds.kernel.storage.filesystem import Storage
+    from delta_ds.kernel.table_state import TableState
     from delta_ds.kernel.transaction.winning_commit import WinningCommit
 
 
@@ -125,3 +130,53 @@ def _fields(actions: pa.ChunkedArray) -> pa.Table:
 def _without(positions: Positions, others: Positions) -> Positions:
     found: Any = np.setdiff1d(positions, others, assume_unique=True)
     return cast("Positions", found)
+
+
+# --- where rows are after their files were rewritten as they were: found by their row ids
+# Source: PROTOCOL.md, "Row Tracking".
+
+
+def find_moved(
+    storage: Storage, state: TableState, rows: Iterable[FileSlice], targets: Iterable[FileSlice]
+) -> Mapping[str, Positions] | None:
+    """The places of some rows in other files.
+
+    Parameters
+    ----------
+    storage, state
+        The table, and how its files are read.
+    rows
+        Files with the rows selected.
+    targets
+        The files to look into.
+
+    Returns
+    -------
+    dict or None
+        By path of the target, uint64 positions, ascending; None where not each row is there exactly once.
+    """
+    plan = ReadPlan.of(state, schema=StructType(), metadata_columns=("row_id", "row_index"))
+    wanted = [ids for piece in rows for ids, _ in _ids(storage, plan, piece)]
+    ids = np.sort(np.concatenate([np.empty(0, np.int64), *wanted]))
+    found: dict[str, Positions] = {}
+    missing = len(ids)
+    for piece in targets:
+        places = [places[np.isin(row_ids, ids)] for row_ids, places in _ids(storage, plan, piece)]
+        positions = np.concatenate([np.empty(0, np.int64), *places])
+        if len(positions):
+            found[piece.path] = positions.astype(np.uint64)
+            missing -= len(positions)
+    return found if missing == 0 and len(np.unique(ids)) == len(ids) and _all_known(ids) else None
+
+
+def _all_known(ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+    return not len(ids) or int(ids[0]) >= 0
+
+
+def _ids(
+    storage: Storage, plan: ReadPlan, piece: FileSlice
+) -> Iterable[tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+    """Row ids and positions of the rows of a slice, batch by batch; a row without an id has -1."""
+    for batch in read_slices(storage, plan, [piece]):
+        row_ids, places = batch.column(0).flatten()
+        yield np.asarray(row_ids.fill_null(-1)), np.asarray(places)

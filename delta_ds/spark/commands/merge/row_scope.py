@@ -12,7 +12,7 @@ from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.expressions.tree import Column as KernelColumn
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
-from delta_ds.kernel.transaction.row_changes import tracks_rows
+from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
 from delta_ds.spark.native.jvm import Jvm
 

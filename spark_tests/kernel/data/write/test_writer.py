@@ -23,8 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_ds.exceptions import InvalidOptionError, SchemaError, StorageError
-from delta_ds.kernel.data.write.partition_buffer import PartitionBuffer
-from delta_ds.kernel.data.write.writer import FileWriter
+from delta_ds.kernel.data.write.writer import FileWriter, PartitionBuffer
 from delta_ds.kernel.schema.types import (
     BINARY,
     BOOLEAN,
@@ -279,7 +278,7 @@ class CountingStorage(LocalStorage):
 def test_many_partitions_make_one_file_each_and_few_are_open_at_once(
     tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delta_ds.kernel.data.write.partition_buffer.BUDGET_BYTES", 1 << 20)
+    monkeypatch.setattr("delta_ds.kernel.data.write.writer.BUDGET_BYTES", 1 << 20)
     storage = CountingStorage(tmp_path)
     schema = struct(x=LONG, p=LONG)
     writer = FileWriter(storage, plan_of(tmp_path, schema, ["p"]))
