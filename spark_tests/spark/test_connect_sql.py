@@ -219,6 +219,41 @@ class TestRows:
         client(run, f"INSERT OVERWRITE {name} VALUES (1, 1, 'x', false)")
         assert ids(table) == [1]
 
+    @pytest.mark.parametrize(
+        ("form", "by_name"),
+        [
+            ("SELECT 1 AS id, {s} AS s, 1 AS p", True),
+            ("PARTITION (p = 1) SELECT 1 AS id, {s} AS s", True),
+            ("PARTITION (p) SELECT 1 AS id, {s} AS s, 1 AS p", True),
+            ("BY NAME SELECT 1 AS p, {s} AS s, 1 AS id", True),
+            ("PARTITION (p = 1) SELECT 1 AS other, {s} AS s", False),
+            ("PARTITION (p = 1) SELECT 1L AS id, {s} AS s", False),
+            ("PARTITION (p = 1) (id, s) SELECT 1 AS id, {s} AS s", False),
+        ],
+    )
+    def test_fields_of_structs_go_by_place_where_anything_is_cast_or_columns_are_listed(
+        self, client: Client, tmp_path: Path, form: str, by_name: bool
+    ) -> None:
+        """Recorded on delta-spark 4.4."""
+        path = str(tmp_path / "t")
+
+        def inserted(spark: SparkSession) -> Any:
+            builder = DeltaTable.create(spark).location(path).addColumn("id", "int")
+            builder.addColumn("s", "struct<a: int, b: string>").addColumn("p", "int").partitionedBy(
+                "p"
+            ).execute()
+            spark.sql(
+                f"INSERT INTO delta.`{path}` " + form.format(s="named_struct('b', 'x', 'a', 1)")
+            ).collect()
+
+        if by_name:
+            client(inserted)
+            assert rows_of(path) == [{"id": 1, "s": {"a": 1, "b": "x"}, "p": 1}]
+        else:
+            with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+                client(inserted)
+            assert rows_of(path) == []
+
     def test_null_is_a_partition_like_any_other(self, client: Client, table: str) -> None:
         name = f"delta.`{table}`"
         client(

@@ -32,6 +32,7 @@ from delta_ds.spark.writes.request import (
     INSERT_BY_NAME,
     INSERT_LISTED,
     OVERWRITE,
+    Way,
     WriteRequest,
 )
 from delta_ds.spark.writes.target import Table, existing_table
@@ -84,12 +85,11 @@ class _Insert:
             return WriteRequest(rows, INSERT, OVERWRITE, options, replaced=str(statement.replace_where))
         if not (statement.partition or statement.columns or statement.by_name):
             return WriteRequest(self._rows(self._table.schema.fields), INSERT, mode, options)
-        rows = self._with_constants(self._named_rows())
-        way = INSERT_BY_NAME if statement.by_name else INSERT_LISTED
+        rows, way = self._named_rows()
         replaced = None
         if statement.overwrite and self._fixed and not facts_of(self._call.spark).dynamic_overwrite:
             replaced = " AND ".join(self._is_partition(name) for name in self._fixed)
-        return WriteRequest(rows, way, mode, options, replaced=replaced)
+        return WriteRequest(self._with_constants(rows), way, mode, options, replaced=replaced)
 
     # --- PARTITION
 
@@ -125,10 +125,10 @@ class _Insert:
 
     # --- rows
 
-    def _named_rows(self) -> DataFrame:
-        """The rows under names of the table's columns, without those of constants."""
+    def _named_rows(self) -> tuple[DataFrame, Way]:
+        """The rows under names of the table's columns, without those of constants, and how these were given."""
         if self._statement.by_name:
-            return self._rows([])
+            return self._rows([]), INSERT_BY_NAME
         if self._statement.columns:
             names = [column[-1] for column in self._statement.columns]
             self._check_list(names)
@@ -140,7 +140,9 @@ class _Insert:
             raise INSERT_LIST_ARITY_MISMATCH(
                 table=self._table.address, columns=len(names), given=len(rows.columns), names=names
             )
-        return rows.toDF(*names)
+        # By place too rows are stored as they are where all names are the table's, those in structs in any order.
+        is_named = not self._statement.columns and rows.columns == names
+        return rows.toDF(*names), INSERT_BY_NAME if is_named else INSERT_LISTED
 
     def _check_list(self, names: Sequence[str]) -> None:
         seen: set[str] = set()
