@@ -32,7 +32,7 @@ class Deprecation:
     Attributes
     ----------
     name
-        As it is used: `DeltaTable.optimise`, `option optimiseWrite`, `pydelta show --rows`.
+        As it is used: `option optimiseWrite`, `pydelta show --rows`, or class and method as below.
     since
         The version that warned first, as `0.3`.
     until

@@ -1,4 +1,4 @@
-"""The examples in docstrings: what they say is what happens.
+"""Docstrings: what their examples say is what happens, and what they name exists.
 
 Those that name `spark` get the session of the tests, the others run without a JVM. All run in the repository's root.
 `/data/` in an example stands for a folder of its own, with a fresh table `orders` in it; `DeltaTable` and `DeltaLog`
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 from delta_ds import DeltaLog, DeltaTable
+from spark_tests.cited_names import Names, missing, sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,6 +90,52 @@ def test_every_example_is_found(name: str) -> None:
     module = importlib.import_module(name)
     text = Path(str(module.__file__)).read_text(encoding="utf-8")
     assert sum(len(test.examples) for test in _examples(module)) == text.count(PROMPT)
+
+
+@pytest.fixture(scope="module")
+def names() -> Names:
+    return Names.of_package()
+
+
+def test_names_in_docstrings_and_comments_exist(names: Names) -> None:
+    stale = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file in sources()
+        for line, name in missing(file, names)
+    ]
+    assert not stale, "names of nothing in this package:\n" + "\n".join(stale)
+
+
+@pytest.mark.parametrize(
+    ("text", "stale"),
+    [
+        ('"""See `kernel/gone.py`."""', (1, "kernel/gone.py")),
+        ('"""Of `Gone.java`."""', (1, "Gone.java")),
+        ('"""First.\n\nAs `snapshot.gone` does."""', (3, "snapshot.gone")),
+        ("x = 1\n# See `Snapshot.gone`.", (2, "Snapshot.gone")),
+        ('"""`log.snapshots.gone.Part`"""', (1, "log.snapshots.gone.Part")),
+        ('"""`gone_module.function`"""', (1, "gone_module.function")),
+        ('"""`gone.SOME_CONSTANT`"""', (1, "gone.SOME_CONSTANT")),
+        ('"""`gone_function()`"""', (1, "gone_function()")),
+        (
+            '"""`kernel/snapshot.py`, `snapshot.Snapshot.scan`, `Snapshot.scan`, `DeltaTable.forPath(spark, path)`"""',
+            None,
+        ),
+        (
+            '"""`delta.appendOnly`, `spark.sql`, `metaData.id`, `merge.materializeSource.maxAttempts`, `a.b`"""',
+            None,
+        ),
+        ('"""`current_timestamp()`, `len()`, `SELECT x.y`, `__init__()`"""', None),
+        ('"""First.\n\nSource: Spark, `Cast.canCast` and\n`StructType.gone`.\n"""', None),
+        ("def f(files):\n    # `files.table` is as it was.\n    pass", None),
+    ],
+)
+def test_a_name_that_is_nowhere_is_found(
+    names: Names, tmp_path: Path, text: str, stale: tuple[int, str] | None
+) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(text + "\n", encoding="utf-8")
+    assert list(missing(file, names)) == ([] if stale is None else [stale])
 
 
 def _examples(module: ModuleType) -> Iterator[DocTest]:

@@ -1,7 +1,7 @@
 """Which kind of session pyspark makes columns, types and frames for: here that of the session at hand.
 
-pyspark goes by the process: once it has been a client of Spark Connect, `functions.col` makes columns of a client for
-everybody. But a process may be client and server at once, as notebooks and tests are with
+pyspark goes by the process: once it has been a client of Spark Connect, `pyspark.sql.functions.col` makes columns of a
+client for everybody. But a process may be client and server at once, as notebooks and tests are with
 `SparkSession.builder.remote("local[*]")`, and what the server's JVM asks there is about classic sessions.
 """
 

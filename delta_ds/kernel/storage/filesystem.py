@@ -231,7 +231,7 @@ class Storage(ABC):
     def create(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole object where there is none: atomic against every other writer, and durable.
 
-        To publish commits use `log_store.log_store_for`, which also settles what is left open here.
+        To publish commits use `open.log_store_for`, which also settles what is left open here.
 
         Parameters
         ----------

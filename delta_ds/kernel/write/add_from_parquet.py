@@ -176,5 +176,5 @@ class _Column:
 
 
 def unescape(text: str) -> str:
-    """A column name or value from a part of a folder's name, the opposite of `partition_paths.escape`."""
+    """A column name or value from a part of a folder's name, the opposite of `paths.escape`."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

@@ -199,7 +199,7 @@ class DmlTarget:
     # --- predicates
 
     def understood(self, parts: Sequence[Expression]) -> Expression | None:
-        """See `candidates.understood`."""
+        """See `candidates.usable_predicate`."""
         found: Expression | None = self.ask(usable_predicate, list(parts), self.timezone)
         return found
 

@@ -1,6 +1,6 @@
 """Cast the columns of a DataFrame to the types of a table, as Spark expressions.
 
-The twin of `kernel/data/row_casts.py`: fields are found by name ignoring case, missing ones become null, and a value
+The twin of `kernel/data/rows/casts.py`: fields are found by name ignoring case, missing ones become null, and a value
 that its column cannot hold is an error with the same text, whatever the session's ANSI setting.
 """
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OPTION_PREFIX = "option."
-# See `Definition.partitions`.
+# See `partitions` in `Definition.java`.
 _NO_COLUMN = "\0"
 _BUCKETS = re.compile(r"(sorted_)?bucket\(")
 

@@ -60,7 +60,7 @@ def optimize(
         What to do; by default small files are joined, and clustered tables clustered.
     threads
         How many bins are rewritten at a time; by default as many as there are processors. Each holds a part of its
-        rows, or, where they are arranged along a curve, up to `arranging.IN_MEMORY_BYTES` of files.
+        rows, or, where they are arranged along a curve, up to `clustering_sort.IN_MEMORY_BYTES` of files.
     engine_info
         Who writes, for the history.
 

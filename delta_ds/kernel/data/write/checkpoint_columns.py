@@ -1,6 +1,6 @@
 """Typed columns of a checkpoint: `stats_parsed` and `partitionValues_parsed` from text, and back.
 
-Implements `log.checkpoint_schema.TypedColumns` with what this room knows of both.
+Implements `log.checkpoint_write.schema.TypedColumns` with what this room knows of both.
 
 Source: PROTOCOL.md, "Checkpoint Schema", "Per-file Statistics"; protocol-checklist CKP-W-09, CKP-R-10, ST-*.
 """
@@ -207,7 +207,7 @@ def _quote(text: pa.StringArray) -> pa.StringArray:
 
 
 def _readable(dates: pa.StringArray) -> pa.StringArray:
-    """Dates and times of the years that every reader understands, as in `statistics_text.value_text`."""
+    """Dates and times of the years that every reader understands, as in `statistics_json.value_text`."""
     return pc.if_else(pc.match_substring_regex(dates, r"^\d{4}-"), dates, _NULL_TEXT)
 
 

@@ -42,7 +42,7 @@ def read_checkpoint_rows(
     Yields
     ------
     kind, table
-        `add` or `remove`, and its fields as `checkpoint_schema.field_type` has them; of adds also `stats`, and
+        `add` or `remove`, and its fields as `schema.field_type` has them; of adds also `stats`, and
         `stats_parsed` in the file's own type where it is read.
 
     Raises
