@@ -17,10 +17,10 @@ from typing import Any, TypeVar, Union, cast
 from delta_ds.exceptions import InvalidArgumentError
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.redaction import redacted
+from delta_ds.spark.engines.origin import of_session
+from delta_ds.spark.engines.session_kind import kind_of
 from delta_ds.spark.errors import delta_errors, each_method
 from delta_ds.spark.job_failures import failed_jobs
-from delta_ds.spark.origin import of_session
-from delta_ds.spark.session_kind import kind_of
 
 _C = TypeVar("_C", bound=type)
 _F = TypeVar("_F", bound=Callable[..., Any])

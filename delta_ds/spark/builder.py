@@ -26,12 +26,12 @@ from delta_ds.kernel.schema.field_metadata import (
 )
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.records import dataclass, replace
-from delta_ds.spark import settings
 from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines import settings
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.writing import as_existing_name
 from delta_ds.spark.session_conf import has_catalog

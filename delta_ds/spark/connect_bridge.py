@@ -22,11 +22,18 @@ from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.spark import wire
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.origin import origin_of
+from delta_ds.spark.engines.sealed import (
+    Sealed,
+    is_registered,
+    open_value,
+    register_source,
+    seal,
+    seal_argument,
+)
 from delta_ds.spark.errors import delta_errors, with_error_parameters
-from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.origin import origin_of
-from delta_ds.spark.sealed import Sealed, is_registered, open_value, register_source, seal, seal_argument
 from delta_ds.spark.timezone import machine_time_zone
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from delta_ds.events.spark import PATCH_LEFT_IN_PLACE
+from delta_ds.spark.engines.session_kind import kind_of
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.session_kind import kind_of
 
 # Takes the original, the object and the named arguments of a call.
 Handler = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]

@@ -12,11 +12,11 @@ from delta_ds.kernel.card import Card, Shown, table_of
 from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.environment import foreign_workers
+from delta_ds.spark.engines.environment import foreign_workers
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import register_source
+from delta_ds.spark.engines.settings import session_settings, without_effect
 from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
-from delta_ds.spark.sealed import register_source
-from delta_ds.spark.settings import session_settings, without_effect
 from delta_ds.spark.source import DeltaSource, PushdownSource
 from delta_ds.spark.table_names import FORMAT
 from delta_ds.spark.writes.write import insert_rows

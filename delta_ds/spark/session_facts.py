@@ -18,8 +18,8 @@ from delta_ds.kernel.options.session_facts import (
     SessionFacts,
 )
 from delta_ds.kernel.options.session_settings import SETTINGS_OPTION
-from delta_ds.spark.origin import origin_of
-from delta_ds.spark.settings import all_settings, session_settings
+from delta_ds.spark.engines.origin import origin_of
+from delta_ds.spark.engines.settings import all_settings, session_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from delta_ds._version import __version__
 from delta_ds.conditions.session import PACKAGE_CANNOT_BE_SHIPPED
 from delta_ds.events.spark import SHIP_NOT_ENOUGH
 from delta_ds.spark.arguments import public
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.environment import PACKAGE, forget_answers, tasks_problem
+from delta_ds.spark.engines.environment import PACKAGE, forget_answers, tasks_problem
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.register import Capability, register_source_again
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from delta_ds.kernel.options.read import ReadOptions, parse_read_options, with_p
 from delta_ds.kernel.options.write import parse_write_options
 from delta_ds.kernel.schema.char_varchar import schema_of
 from delta_ds.spark import schema as schemas
+from delta_ds.spark.engines.sealed import Sealed
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.filters import in_pushdown_worker, plans_each_scan
 from delta_ds.spark.package_location import brings_package
-from delta_ds.spark.sealed import Sealed
 from delta_ds.spark.table_names import FORMAT, check_path
 from delta_ds.spark.timezone import machine_time_zone
 

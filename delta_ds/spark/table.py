@@ -18,7 +18,7 @@ from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.reading import read

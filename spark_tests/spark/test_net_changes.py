@@ -20,7 +20,7 @@ from delta_ds import (
     net_changes,
 )
 from delta_ds.kernel.changes.net_memory import net_batches
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.frames import frame_of
 
 NESTED = pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("l", pa.list_(pa.float64()))])
 SCHEMA = pa.schema(

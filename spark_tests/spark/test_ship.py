@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark import environment, same_version
-from delta_ds.spark.environment import tasks_problem
+from delta_ds.spark import same_version
+from delta_ds.spark.engines import environment
+from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.same_version import OfThisVersion
 from delta_ds.spark.ship import package_archive

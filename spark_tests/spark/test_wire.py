@@ -31,8 +31,9 @@ from delta_ds.kernel.expressions.sql import parse_predicate
 from delta_ds.kernel.plot import asked
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.remote import RemoteStorage
-from delta_ds.spark import connect_bridge, log_calls, sealed, wire
+from delta_ds.spark import connect_bridge, log_calls, wire
 from delta_ds.spark.connect_bridge import ServerLog, fetch
+from delta_ds.spark.engines import sealed
 from spark_tests.full_form import examples
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import ARBITRARY_PROPERTIES
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.records import dataclass, field
-from delta_ds.spark import settings
 from delta_ds.spark.catalog.places import CREATE, CREATE_OR_REPLACE, REPLACE, Place
 from delta_ds.spark.connect_bridge import open_log
+from delta_ds.spark.engines import settings
 from delta_ds.spark.session_conf import is_set
 
 if TYPE_CHECKING:

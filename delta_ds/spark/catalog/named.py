@@ -32,8 +32,8 @@ from delta_ds.kernel.storage.store_options import (
     COORDINATOR_URL,
 )
 from delta_ds.records import dataclass, field
+from delta_ds.spark.engines.settings import all_settings
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.settings import all_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_ds.spark.catalog.classes import static
 from delta_ds.spark.catalog.entries import Entry, Metastore
 from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import is_ours

@@ -13,11 +13,11 @@ from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.predicates import columns_of, predicate_of
 from delta_ds.spark.connect_bridge import ask
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
-from delta_ds.spark import sealed, wire
+from delta_ds.spark import wire
+from delta_ds.spark.engines import sealed
+from delta_ds.spark.engines.sealed import Sealed
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
-from delta_ds.spark.sealed import Sealed
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:

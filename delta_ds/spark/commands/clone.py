@@ -13,7 +13,7 @@ from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.spark import log_calls
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import ask, open_log, run
-from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.session_conf import time_zone
 from delta_ds.spark.table_names import without_path
 

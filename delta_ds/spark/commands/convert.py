@@ -23,16 +23,16 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.settings import COLLECT_STATISTICS
 from delta_ds.records import replace
-from delta_ds.spark import settings
 from delta_ds.spark.catalog.entries import Metastore
 from delta_ds.spark.catalog.names import find_entry, name_parts
 from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.environment import tasks_problem
+from delta_ds.spark.engines import settings
+from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.engines.frames import frame_of, map_in_arrow
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import frame_of, map_in_arrow
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.progress import progress_of
 from delta_ds.spark.session_conf import has_catalog, is_set, time_zone

@@ -8,7 +8,7 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.log.history import History, datetime_of
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask
-from delta_ds.spark.frames import frame
+from delta_ds.spark.engines.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -37,8 +37,8 @@ from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.rows import session_metadata, staging, write_rows
-from delta_ds.spark.environment import tasks_problem
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.progress import work_of
 
 if TYPE_CHECKING:

@@ -25,14 +25,14 @@ from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_so
 from delta_ds.spark.commands.handle import Handle
 from delta_ds.spark.commands.resolution.expression_resolution import Resolved
 from delta_ds.spark.connect_bridge import fetch, run
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.frames import frame_of
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import frame_of
-from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from delta_ds.kernel.commands.dml.task import FILE, ROW
 from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.positions import count_by_file
-from delta_ds.spark.frames import map_in_arrow
+from delta_ds.spark.engines.frames import map_in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,9 @@ from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
-from delta_ds.spark import sealed, wire
-from delta_ds.spark.sealed import Sealed
+from delta_ds.spark import wire
+from delta_ds.spark.engines import sealed
+from delta_ds.spark.engines.sealed import Sealed
 from delta_ds.spark.timezone import machine_time_zone, task_time_zone
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from delta_ds.conditions.session import MISSING_DELTA_TABLE_NAME, MISSING_DELTA_TABLE_OF_OTHERS
 from delta_ds.records import dataclass, field, replace
-from delta_ds.spark import log_calls, settings
+from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import fetch, open_log
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines import settings
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 

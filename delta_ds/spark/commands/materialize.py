@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

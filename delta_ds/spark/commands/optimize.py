@@ -35,9 +35,9 @@ from delta_ds.spark.arguments import public_methods
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.connect_bridge import fetch, run
-from delta_ds.spark.engine import engine_info, is_connect
-from delta_ds.spark.environment import tasks_problem
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.engines.frames import frame_of
+from delta_ds.spark.engines.kind import engine_info, is_connect
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.progress import work_of
 from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone

@@ -19,7 +19,7 @@ from delta_ds.kernel.commands.optimize.command import rewrite_bin
 from delta_ds.kernel.commands.optimize.planning import OptimizePlan
 from delta_ds.kernel.commands.optimize.rewriting import Bin, RewritePlan
 from delta_ds.spark import wire
-from delta_ds.spark.frames import map_in_arrow
+from delta_ds.spark.engines.frames import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

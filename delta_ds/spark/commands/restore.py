@@ -10,7 +10,7 @@ from delta_ds.kernel.commands.restore import RESULT_COLUMNS, restore
 from delta_ds.kernel.options.settings import RESTORE_PROTOCOL_DOWNGRADE
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run
-from delta_ds.spark.frames import frame, nothing
+from delta_ds.spark.engines.frames import frame, nothing
 from delta_ds.spark.session_conf import is_set, time_zone
 
 if TYPE_CHECKING:

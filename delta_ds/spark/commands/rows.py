@@ -14,8 +14,8 @@ from delta_ds.kernel.storage.staging import Staging
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark import wire
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
+from delta_ds.spark.engines.frames import map_in_arrow
 from delta_ds.spark.errors import as_delta_error
-from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 
@@ -120,7 +120,7 @@ def staging(table: str) -> Iterator[Staging]:
 
 def session_metadata(target: DmlTarget) -> Mapping[str, str | None]:
     """`user_metadata` and `engine_info` of the session's commits."""
-    from delta_ds.spark.engine import engine_info
+    from delta_ds.spark.engines.kind import engine_info
 
     return {
         "user_metadata": target.spark.conf.get(USER_METADATA.full_name, None),

@@ -11,8 +11,8 @@ from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import RETENTION_CHECK, VACUUM_LOGGING
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import ask, run
+from delta_ds.spark.engines.frames import frame, nothing
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import frame, nothing
 from delta_ds.spark.large_tables.needed_files import find_needed_files
 from delta_ds.spark.progress import progress_of
 from delta_ds.spark.schema import quoted

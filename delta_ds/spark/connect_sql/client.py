@@ -18,7 +18,7 @@ from delta_ds.spark import monkeypatch
 from delta_ds.spark.connect_sql.query import Call
 from delta_ds.spark.connect_sql.references import find_references
 from delta_ds.spark.connect_sql.rows import execute_rows
-from delta_ds.spark.frames import frame_of, nothing
+from delta_ds.spark.engines.frames import frame_of, nothing
 from delta_ds.spark.session import integration
 from delta_ds.spark.session_conf import CATALOG_CONF
 from delta_ds.spark.sql.statements import columns_of, execute

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from delta_ds.spark.connect_sql.insert import insert
 from delta_ds.spark.connect_sql.query import Call, with_ctes
-from delta_ds.spark.frames import nothing
+from delta_ds.spark.engines.frames import nothing
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.sql_grammar.dml_statements import Delete, Insert, Merge, MergeClause, RowStatement, Update
 from delta_ds.spark.sql_grammar.statements import SqlText

@@ -10,8 +10,8 @@ from delta_ds.kernel.features import V2_CHECKPOINT
 from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError
 from delta_ds.kernel.log.checkpoint_parts import holds_actions
 from delta_ds.kernel.partial_snapshot import PartialSnapshot
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.environment import tasks_problem
+from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.session_conf import LARGE_TABLE_CONF, LARGE_TABLE_FILES
 
 if TYPE_CHECKING:

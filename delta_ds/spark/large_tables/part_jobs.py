@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from delta_ds.exceptions import DeltaError
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
 from delta_ds.kernel.log.segment import LogFileGoneError
-from delta_ds.spark.environment import explain_failure
+from delta_ds.spark.engines.environment import explain_failure
+from delta_ds.spark.engines.frames import map_in_arrow
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.large_tables.bound import driver_plans
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ from delta_ds.kernel.scan.scan import vector_descriptor
 from delta_ds.kernel.scan.skipping import prune, row_numbers
 from delta_ds.kernel.schema.types import BINARY, INTEGER, StructField
 from delta_ds.records import dataclass
+from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.native.columns import ScanColumns, spark_schema
@@ -39,7 +40,6 @@ from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
-from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     import numpy.typing as npt

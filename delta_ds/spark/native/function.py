@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 from delta_ds.events.spark import NATIVE_SCAN_NOT_USED
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.records import dataclass
+from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, java_exception
 from delta_ds.spark.native.latest_version import InsertRows
 from delta_ds.spark.native.load import load
-from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

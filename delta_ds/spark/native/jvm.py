@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 from delta_ds.exceptions import DeltaError
 from delta_ds.redaction import redacted
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.frames import frame_of
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.errors import report_text
-from delta_ds.spark.frames import frame_of
 from delta_ds.spark.native.class_cache import compiled
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from delta_ds.exceptions import NotADeltaTableError, SchemaError, UnsupportedOpe
 from delta_ds.kernel.schema.version_changes import columns_as_before
 from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.transaction.current import Current
+from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.native.columns import scan_columns, spark_schema
 from delta_ds.spark.native.hadoop import check_names, local_root
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class, errors_to_jvm, java_exception
 from delta_ds.spark.native.scan import READER_OPTIONS, scan
 from delta_ds.spark.native.snapshot_isolation import address_of, made_ms, snapshot_of_command
 from delta_ds.spark.schema import public_field
-from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

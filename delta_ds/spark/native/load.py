@@ -10,7 +10,7 @@ from delta_ds.kernel.storage.hadoop_options import is_hadoop_setting
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.batch import Changes, Rows
-from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.native.hadoop import hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative
 from delta_ds.spark.native.latest_version import InsertRows, latest_relation

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from delta_ds.events.spark import AGGREGATES_FROM_LOG, AGGREGATES_NOT_ANSWERED
 from delta_ds.kernel.scan.aggregates import Aggregate, exact_aggregates
+from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class
-from delta_ds.spark.session_kind import answers_jvm
 
 if TYPE_CHECKING:
     import pyarrow as pa

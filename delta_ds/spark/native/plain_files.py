@@ -24,9 +24,9 @@ from delta_ds.kernel.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT
 from delta_ds.kernel.write.parquet_source import NotPlainError, ParquetColumns, Split, SplitRows
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
-from delta_ds.spark.environment import tasks_problem
+from delta_ds.spark.engines.environment import tasks_problem
+from delta_ds.spark.engines.frames import map_in_arrow
 from delta_ds.spark.errors import as_delta_error
-from delta_ds.spark.frames import map_in_arrow
 from delta_ds.spark.native.jvm import Jvm, NotNative, compile_class
 from delta_ds.spark.schema import from_spark
 from delta_ds.spark.session_conf import ARROW_WRITE_CONF, is_off

@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 
 from delta_ds.conditions.classes import PARTITION_BY_EXPRESSION_NOT_ALLOWED
 from delta_ds.conditions.expressions import CONDITION_WITHOUT_SQL
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.frames import frame_of
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.native.jvm import Jvm, compile_class
 
 if TYPE_CHECKING:

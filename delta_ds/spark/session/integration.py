@@ -23,8 +23,8 @@ from delta_ds.conditions.session import (
 )
 from delta_ds.kernel.options.parsing import is_of_store
 from delta_ds.spark import monkeypatch
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.sealed import seal
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.session import reports, state, streams
 from delta_ds.spark.session.names import options_named
 from delta_ds.spark.session.reading import read

@@ -20,7 +20,7 @@ from delta_ds.kernel.data.values.partition_values import comparable_values, pars
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark.batch import Changes
-from delta_ds.spark.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.native.load import open_reading
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns, to_spark
 from delta_ds.spark.session_conf import time_zone

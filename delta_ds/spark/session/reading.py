@@ -10,13 +10,13 @@ from delta_ds.exceptions import NotADeltaTableError
 from delta_ds.kernel.changes.net import check_net
 from delta_ds.kernel.options.read import ReadOptions, parse_read_options
 from delta_ds.spark.batch import Changes
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.monkeypatch import call_original
 from delta_ds.spark.net_changes import net_of_table
 from delta_ds.spark.schema import find_columns, from_spark, quoted, select_columns
-from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off, time_zone
 from delta_ds.spark.session_facts import with_facts_of_reads
 from delta_ds.spark.source import open_read

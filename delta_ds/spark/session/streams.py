@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from delta_ds.conditions.classes import WRITTEN_BY_OTHER_FORMAT
 from delta_ds.kernel.options.stream_write import parse_stream_write_options
 from delta_ds.spark import monkeypatch
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.frames import active_in_jvm
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.frames import active_in_jvm
-from delta_ds.spark.hadoop_settings import with_session_settings
-from delta_ds.spark.sealed import seal
 from delta_ds.spark.session import state
 from delta_ds.spark.session.names import catalog_of, options_named
 from delta_ds.spark.session_conf import has_catalog

@@ -33,10 +33,10 @@ from delta_ds.spark.catalog.tables import (
 )
 from delta_ds.spark.commands.delete import run_truncate
 from delta_ds.spark.commands.handle import open_handle
+from delta_ds.spark.engines.session_kind import answers_jvm
 from delta_ds.spark.errors import as_delta_error, report_text
 from delta_ds.spark.native.jvm import Jvm, java_error
 from delta_ds.spark.session import writing
-from delta_ds.spark.session_kind import answers_jvm
 from delta_ds.spark.sql import dml
 from delta_ds.spark.sql.alter import alter_table
 from delta_ds.spark.sql.create import create_table

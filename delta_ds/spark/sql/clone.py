@@ -14,8 +14,8 @@ from delta_ds.spark.catalog.places import CREATE, Place, place_of
 from delta_ds.spark.commands.clone import clone_parquet, clone_table
 from delta_ds.spark.commands.handle import open_name
 from delta_ds.spark.ddl_types import to_kernel
-from delta_ds.spark.engine import is_connect
-from delta_ds.spark.frames import frame, nothing
+from delta_ds.spark.engines.frames import frame, nothing
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.sql_grammar.statements import Clone
 from delta_ds.spark.table_names import format_and_path, path_of_parts, unknown_to_catalogs

@@ -16,7 +16,7 @@ from delta_ds.conditions.catalog import (
 from delta_ds.kernel.commands.dml.candidates import distinct_partitions
 from delta_ds.spark import schema as schemas
 from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import time_zone

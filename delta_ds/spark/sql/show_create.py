@@ -21,7 +21,7 @@ from delta_ds.kernel.schema.field_metadata import (
 )
 from delta_ds.kernel.schema.types import StructField, StructType
 from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.frames import frame
+from delta_ds.spark.engines.frames import frame
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.schema import dotted, quoted, to_spark
 

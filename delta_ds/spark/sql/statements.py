@@ -24,7 +24,7 @@ from delta_ds.spark.catalog import names
 from delta_ds.spark.catalog.names import foreign_entry
 from delta_ds.spark.commands import describe, optimize
 from delta_ds.spark.connect_bridge import ask, run
-from delta_ds.spark.frames import frame
+from delta_ds.spark.engines.frames import frame
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.session_conf import is_set
 from delta_ds.spark.sql.clone import clone

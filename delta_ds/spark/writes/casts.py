@@ -31,7 +31,7 @@ from delta_ds.conditions.data import CANNOT_UP_CAST_DATATYPE, CAST_OVERFLOW_IN_T
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.options.session_facts import ANSI_POLICY, STRICT, SessionFacts
 from delta_ds.records import dataclass
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,12 +13,12 @@ from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION, TASKS_OPTION
 from delta_ds.reporting.mailbox import take_reports
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
-from delta_ds.spark.hadoop_settings import with_session_settings
 from delta_ds.spark.job_failures import failed_jobs
 from delta_ds.spark.monkeypatch import call_original
-from delta_ds.spark.sealed import seal
 from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 from delta_ds.spark.session_facts import facts_of
 from delta_ds.spark.table_names import FORMAT, path_option

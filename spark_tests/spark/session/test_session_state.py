@@ -22,8 +22,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from delta_ds import DeltaTable, register, unregister
 from delta_ds.exceptions import DeltaError
+from delta_ds.spark.engines.hadoop_settings import with_session_settings
 from delta_ds.spark.filters import PUSHDOWN_CONF
-from delta_ds.spark.hadoop_settings import with_session_settings
 
 Operation = Callable[[SparkSession, Path], Any]
 

@@ -14,7 +14,7 @@ from delta_ds.spark.commands.handle import Handle, open_handle
 from delta_ds.spark.commands.materialize import materialized_or_cached
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.connect_bridge import fetch
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 from delta_ds.spark.session.reading import read
 

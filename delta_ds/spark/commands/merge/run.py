@@ -50,7 +50,7 @@ from delta_ds.spark.commands.merge.sides import (
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
 from delta_ds.spark.commands.resolution.expression_resolution import ResolutionCache, check_names
 from delta_ds.spark.commands.retries import run_command
-from delta_ds.spark.frames import frame_of
+from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.schema import quoted
 from delta_ds.spark.session_conf import is_set
 

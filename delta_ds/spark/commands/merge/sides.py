@@ -18,7 +18,7 @@ from delta_ds.kernel.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 _C = TypeVar("_C", bound=type)
 

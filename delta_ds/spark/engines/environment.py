@@ -22,7 +22,7 @@ from delta_ds.events.spark import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.exceptions import UnsupportedOperationError
 from delta_ds.records import dataclass
 from delta_ds.redaction import redacted
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -24,9 +24,9 @@ from delta_ds.kernel.transaction.origin import (
     of_process,
 )
 from delta_ds.records import replace
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.settings import all_settings, texts_of
 from delta_ds.spark.session_conf import ORIGIN_CONF, USER_NAME_CONF
-from delta_ds.spark.settings import all_settings, texts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from delta_ds.kernel.options.machinery_settings import MACHINERY
 from delta_ds.kernel.options.session_settings import CONFLICT_DETECTION, DEFAULTS_PREFIX, is_default
 from delta_ds.kernel.options.settings import PROPERTY_DEFAULTS, SETTING_PREFIX
 from delta_ds.kernel.properties import PREFIX, PROPERTIES
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import delta_ds
 from delta_ds.exceptions import UnsupportedOperationError
-from delta_ds.spark.environment import explain_failure, foreign_workers
+from delta_ds.spark.engines.environment import explain_failure, foreign_workers
 from delta_ds.spark.errors import as_delta_error
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.same_version import OfThisVersion
 from delta_ds.spark.schema import quoted
 

@@ -23,8 +23,8 @@ from delta_ds.kernel.options.settings import (
     OPTIMIZE_WRITE,
     SETTING_PREFIX,
 )
-from delta_ds.spark import settings
-from delta_ds.spark.settings import without_effect
+from delta_ds.spark.engines import settings
+from delta_ds.spark.engines.settings import without_effect
 
 FEED = "delta.enableChangeDataFeed"
 

@@ -17,7 +17,7 @@ from delta_ds.kernel.options.parsing import hidden_name, is_of_store
 from delta_ds.kernel.storage.store_options import SecretOptions
 from delta_ds.records import dataclass, field
 from delta_ds.redaction import safe_addresses
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

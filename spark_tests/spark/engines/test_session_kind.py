@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession, utils
 from pyspark.sql import functions as F
 
 from delta_ds.spark.arguments import public
-from delta_ds.spark.session_kind import answers_jvm, kind_of
+from delta_ds.spark.engines.session_kind import answers_jvm, kind_of
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio: install delta-ds[connect]")
 

@@ -14,10 +14,11 @@ from pyspark.sql.datasource import DataSource
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.storage.store_options import SecretOptions
-from delta_ds.spark import connect_bridge, sealed
+from delta_ds.spark import connect_bridge
 from delta_ds.spark.commands.blame_source import BlameSource
 from delta_ds.spark.commands.file_scan_source import TargetSource
-from delta_ds.spark.sealed import MARK, Sealed, open_value, register_source, seal, seal_argument
+from delta_ds.spark.engines import sealed
+from delta_ds.spark.engines.sealed import MARK, Sealed, open_value, register_source, seal, seal_argument
 from delta_ds.spark.source import DeltaSource, PushdownSource
 
 SECRET = "MarkedSecretValue"

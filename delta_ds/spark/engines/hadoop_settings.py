@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.options.parsing import is_of_store, storage_value, store_name
 from delta_ds.kernel.storage.uri import has_scheme, parse_address
-from delta_ds.spark.engine import is_connect
+from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.table_names import path_option
 
 if TYPE_CHECKING:
