@@ -16,7 +16,7 @@ from delta_ds.kernel.commands.optimize.auto_compact import (
 from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engines import settings
-from delta_ds.spark.engines.kind import engine_info
+from delta_ds.spark.engines.origin import engine_info
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

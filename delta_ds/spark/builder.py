@@ -31,10 +31,9 @@ from delta_ds.spark.commands.handle import Handle, open_handle, open_name
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import spark_type, to_kernel
 from delta_ds.spark.engines import settings
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.catalogs import knows_names
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.writing import as_existing_name
-from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class DeltaTableBuilder(Generic[_Table]):
         source, path = format_and_path(_text("Table name", identifier))
         if source in (FORMAT, DELTA):
             self._location = path
-        elif is_connect(self._spark) or not has_catalog(self._spark):
+        elif not knows_names(self._spark):
             raise CREATE_BY_NAME_NOT_ALLOWED(identifier=identifier)
         else:
             self._name = identifier

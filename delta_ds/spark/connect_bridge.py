@@ -23,7 +23,7 @@ from delta_ds.kernel.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried
 from delta_ds.spark import wire
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import of_kind
 from delta_ds.spark.engines.origin import origin_of
 from delta_ds.spark.engines.sealed import (
     Sealed,
@@ -128,9 +128,15 @@ def open_log(spark: SparkSession | None, path: str, options: Mapping[str, str]) 
     options
         `storage.*` and `fs.*` settings.
     """
-    if is_connect(spark):
-        assert spark is not None
-        return ServerLog(spark, str(path), options)
+    return of_kind(spark, classic=_log_here, connect=_log_there)(spark, path, options)
+
+
+def _log_there(spark: SparkSession | None, path: str, options: Mapping[str, str]) -> Log:
+    assert spark is not None
+    return ServerLog(spark, str(path), options)
+
+
+def _log_here(spark: SparkSession | None, path: str, options: Mapping[str, str]) -> Log:
     return _open({**with_session_settings(spark, {**options, "path": str(path)}), "path": path})
 
 

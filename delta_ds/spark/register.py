@@ -13,7 +13,7 @@ from delta_ds.records import dataclass, field
 from delta_ds.spark import session
 from delta_ds.spark.arguments import public
 from delta_ds.spark.engines.environment import foreign_workers
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import jvm_problem, of_kind
 from delta_ds.spark.engines.sealed import register_source
 from delta_ds.spark.engines.settings import session_settings, without_effect
 from delta_ds.spark.filters import PUSHDOWN_CONF, plans_each_scan
@@ -172,14 +172,11 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
     if chosen:
         _allow_pushdown(spark)
     session.install(spark)
-    if is_connect(spark):
-        from delta_ds.spark.connect_sql import client
-
-        client.install()
+    of_kind(spark, classic=_nothing, connect=_install_client)()
     native = _attempt(lambda: _native(spark))
     return Registration(
         format=FORMAT,
-        session="connect" if is_connect(spark) else "classic",
+        session=of_kind(spark, classic="classic", connect="connect"),
         spark_version=spark.version,
         source=Capability(True, f"spark.read.format({FORMAT!r})"),
         pushdown=chosen,
@@ -188,12 +185,8 @@ def register(spark: SparkSession, *, pushdown: bool | None = None) -> Registrati
         native_write=_unless_off(spark, session.NATIVE_WRITE_CONF, native),
         log_aggregates=_attempt(lambda: _aggregates(spark)) if native else native,
         sql_function=_attempt(lambda: _function(spark)) if native else native,
-        sql=_sql_of_client(spark)
-        if is_connect(spark)
-        else _attempt(lambda: _sql(spark))
-        if native
-        else native,
-        workers=_workers(spark),
+        sql=of_kind(spark, classic=_sql_of_jvm, connect=_sql_of_client)(spark, native),
+        workers=of_kind(spark, classic=_workers, connect=_workers_of_server)(spark),
         settings_without_effect=without_effect(session_settings(spark)),
     )
 
@@ -218,10 +211,7 @@ def unregister(spark: SparkSession) -> None:
     >>> active = delta_ds.register(spark)
     """
     session.uninstall(spark)
-    if is_connect(spark):
-        from delta_ds.spark.connect_sql import client
-
-        client.uninstall()
+    of_kind(spark, classic=_nothing, connect=_uninstall_client)()
     if spark in _set_before:
         # The source that takes filters fails where Spark does not allow it.
         _sources[spark] = DeltaSource
@@ -231,26 +221,46 @@ def unregister(spark: SparkSession) -> None:
             spark.conf.unset(PUSHDOWN_CONF)
         else:
             spark.conf.set(PUSHDOWN_CONF, before)
-    if not is_connect(spark):
-        from delta_ds.spark.native import function, log_aggregates
-        from delta_ds.spark.native.jvm import NotNative
-        from delta_ds.spark.sql.install import uninstall
+    if not jvm_problem(spark):
+        _uninstall_native(spark)
 
-        try:
-            uninstall(spark)
-            log_aggregates.uninstall(spark)
-            function.unregister_function(spark)
-        except NotNative as why:
-            # Then there was nothing to take out.
-            UNREGISTER_NATIVE_SKIPPED.log(reason=why.reason)
+
+def _uninstall_native(spark: SparkSession) -> None:
+    from delta_ds.spark.native import function, log_aggregates
+    from delta_ds.spark.native.jvm import NotNative
+    from delta_ds.spark.sql.install import uninstall
+
+    try:
+        uninstall(spark)
+        log_aggregates.uninstall(spark)
+        function.unregister_function(spark)
+    except NotNative as why:
+        # Then there was nothing to take out.
+        UNREGISTER_NATIVE_SKIPPED.log(reason=why.reason)
+
+
+def _nothing() -> None:
+    """A classic session has no client of its own to change."""
+
+
+def _install_client() -> None:
+    from delta_ds.spark.connect_sql import client
+
+    client.install()
+
+
+def _uninstall_client() -> None:
+    from delta_ds.spark.connect_sql import client
+
+    client.uninstall()
 
 
 def register_source_again(spark: SparkSession) -> None:
     """Let the data source know what workers import from by now: Spark keeps what there was when it was registered."""
     others: list[SparkSession] = []
-    if not is_connect(spark):  # of which each session has files of its own
+    if not jvm_problem(spark):  # of a server's each session has files of its own
         context = spark.sparkContext
-        others = [known for known in _sources if not is_connect(known) and known.sparkContext is context]
+        others = [known for known in _sources if not jvm_problem(known) and known.sparkContext is context]
     for one in {spark, *others}:
         register_source(one, _sources.get(one, DeltaSource))
 
@@ -331,7 +341,11 @@ def _sql(spark: SparkSession) -> str:
     return f"Delta's statements; {tables}; sources {names}"
 
 
-def _sql_of_client(spark: SparkSession) -> Capability:
+def _sql_of_jvm(spark: SparkSession, native: Capability) -> Capability:
+    return _attempt(lambda: _sql(spark)) if native else native
+
+
+def _sql_of_client(spark: SparkSession, native: Capability) -> Capability:
     from delta_ds.spark.connect_sql.client import server_knows_delta
 
     if server_knows_delta(spark):
@@ -341,9 +355,11 @@ def _sql_of_client(spark: SparkSession) -> Capability:
     )
 
 
+def _workers_of_server(spark: SparkSession) -> Capability:
+    return Capability(True, "the server's, which are not looked at")
+
+
 def _workers(spark: SparkSession) -> Capability:
-    if is_connect(spark):
-        return Capability(True, "the server's, which are not looked at")
     problem = foreign_workers(spark)
     if problem is None:
         return Capability(True, f"{spark.sparkContext.pythonExec}")

@@ -18,7 +18,7 @@ from delta_ds.spark.builder import DeltaTableBuilder
 from delta_ds.spark.commands.handle import open_handle, open_name
 from delta_ds.spark.connect_bridge import ask, fetch, open_log, run
 from delta_ds.spark.description import TableDescription
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import of_kind
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.session.reading import read
@@ -965,7 +965,10 @@ class DeltaTable(TableDescription, Shown):
         """As the table was when this object was made: to be shown must not ask its store, or start a job."""
         handle = self._handle
         known = handle.opened or Card(f"Delta table {handle.where}")
-        facts = [("catalog", handle.name), ("session", "Spark Connect" if is_connect(handle.spark) else None)]
+        facts = [
+            ("catalog", handle.name),
+            ("session", of_kind(handle.spark, classic=None, connect="Spark Connect")),
+        ]
         note = "As it was when this DeltaTable was made; detail() and history() tell of the newest version."
         return replace(known, facts=[*facts, *known.facts], note=note)
 

@@ -22,7 +22,7 @@ from delta_ds.kernel.write.plan import WritePlan, has_transaction, newest_snapsh
 from delta_ds.kernel.write.task import TaskResult, write_rows
 from delta_ds.records import dataclass
 from delta_ds.reporting.mailbox import leave_reports
-from delta_ds.spark.engines.kind import engine_info
+from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.errors import with_error_parameters
 from delta_ds.spark.same_version import same_version
 from delta_ds.spark.timezone import task_time_zone

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING
 from delta_ds.spark.catalog.classes import static
 from delta_ds.spark.catalog.entries import Entry, Metastore
 from delta_ds.spark.catalog.tables import OpenTable, opened
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.catalogs import knows_names
 from delta_ds.spark.native.jvm import Jvm
-from delta_ds.spark.session_conf import has_catalog
 from delta_ds.spark.table_names import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
-
-
-def knows(spark: SparkSession) -> bool:
-    """Whether our tables are in a session's catalog, where this process can look them up."""
-    return not is_connect(spark) and has_catalog(spark)
 
 
 def name_parts(spark: SparkSession, name: str) -> list[str]:
@@ -68,7 +62,7 @@ def is_view(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 def foreign_entry(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
     """The entry of a table of another source; None for ours, for views, for paths and for names that are not there."""
-    if not knows(spark):
+    if not knows_names(spark):
         return None
     if len(parts) == 2 and is_ours(parts[0]):
         return None

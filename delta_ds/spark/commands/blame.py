@@ -14,7 +14,6 @@ from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.predicates import columns_of, predicate_of
 from delta_ds.spark.connect_bridge import ask
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.schema import quoted
@@ -23,8 +22,8 @@ from delta_ds.spark.session_conf import time_zone
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from delta_ds.spark.commands.engines.engine import Resolved
     from delta_ds.spark.commands.handle import Handle
-    from delta_ds.spark.commands.resolution.expression_resolution import Resolved
 
 _WHAT = "BLAME"
 
@@ -47,10 +46,7 @@ def run_blame(
     resolved = resolve_condition(target, sample, condition, _WHAT)
     read = _columns_read(target, resolved, names)
     found = _frame(handle, Asked(at, predicate_of(target, resolved), read, zone))
-    if not is_connect(handle.spark):
-        from delta_ds.spark.native.resolution import under_ids
-
-        found = under_ids(found, sample)
+    found = target.engine.with_ids_of(found, sample)
     rows = (found.alias(handle.alias) if handle.alias else found).where(resolved.column)
     if len(read) > len(names):
         rows = rows.select(*(quoted(name) for name in (*names, *BLAME_FIELDS.names)))

@@ -29,13 +29,13 @@ from delta_ds.spark.commands.handle import open_handle
 from delta_ds.spark.connect_bridge import open_log, run
 from delta_ds.spark.ddl_types import to_kernel
 from delta_ds.spark.engines import settings
+from delta_ds.spark.engines.catalogs import knows_names
 from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.engines.frames import frame_of, map_in_arrow
-from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.native.jvm import Jvm
 from delta_ds.spark.progress import progress_of
-from delta_ds.spark.session_conf import has_catalog, is_set, time_zone
+from delta_ds.spark.session_conf import is_set, time_zone
 from delta_ds.spark.table_names import format_and_path, is_ours
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _source(spark: SparkSession, identifier: str) -> tuple[str, str, Entry | Non
     from pyspark.errors import ParseException
 
     source, path = format_and_path(identifier)
-    if source or is_connect(spark) or not has_catalog(spark):
+    if source or not knows_names(spark):
         return source, path, None
     try:
         found = find_entry(spark, name_parts(spark, identifier))

@@ -13,11 +13,12 @@ from delta_ds.kernel.commands.dml.candidates import CandidateFiles
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE, ROW
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
+from delta_ds.spark.commands.engines.engine import Resolved
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
-from delta_ds.spark.commands.resolution.expression_resolution import Resolved, Scope
+from delta_ds.spark.commands.resolution.expression_resolution import Scope
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.commands.rows import before_columns
 
@@ -48,7 +49,7 @@ def run_delete(handle: Handle, condition: str | Column | None) -> DataFrame:
 
     def work(change: DmlExecution) -> int | None:
         target = change.target
-        change.is_function_of_rows = not target.is_connect or are_functions_of_rows(target, [condition])
+        change.is_function_of_rows = are_functions_of_rows(target, [condition])
         change.repeatable = change.is_function_of_rows  # a condition holds no subquery
         change.plan_rows()
         if condition is None:

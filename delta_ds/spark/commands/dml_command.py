@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.spark.native.snapshot_isolation import CommandSnapshots
+    from delta_ds.spark.commands.engines.engine import TablesRead
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -72,8 +72,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     done
         Whether the table has the transaction already that the command counts as: there is nothing to do.
     is_function_of_rows
-        On Spark Connect: whether its expressions depend on nothing but the row they are computed for. The command says
-        so.
+        Whether its expressions depend on nothing but the row they are computed for, as far as they tell. The command
+        says so. Where queries are seen to read tables, that counts instead.
     repeatable
         Whether the command is a pure function of the table, so that it may be done again after a conflict; see
         `retries`. The command says so.
@@ -103,7 +103,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self._writes = self._committed = False
         self._guard = staging(handle.where)
         self._pinned_snapshots, self._reported = ExitStack(), ExitStack()
-        self._versions: CommandSnapshots | None = None
+        self._tables_read: TablesRead | None = None
 
     def plan_rows(
         self,
@@ -117,17 +117,11 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             "computed": tuple(computed), "generates": tuple(generates), "after": after,
             "timezone": self.target.timezone,
         }  # fmt: skip
-        self.plan = self._make_plan(native=not self.target.is_connect)
+        self._row_columns = self.target.engine.row_columns()
+        self.plan = self._make_plan(columns_of=self._row_columns)
 
-    def _make_plan(self, *, native: bool) -> DmlPlan:
-        how = dict(self._how)
-        if native:
-            from delta_ds.spark.native.jvm import NotNative
-            from delta_ds.spark.native.row_columns import columns_of
-
-            with suppress(NotNative):  # the tasks then evaluate them
-                how["columns_of"] = columns_of(self.target.spark)
-        plan: DmlPlan = self.target.ask(partial(plan_dml, **how))
+    def _make_plan(self, **evaluated: Any) -> DmlPlan:
+        plan: DmlPlan = self.target.ask(partial(plan_dml, **self._how, **evaluated))
         return plan
 
     def __enter__(self) -> DmlExecution:
@@ -135,11 +129,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             work_of(self.target.spark, self.operation, self.target.handle.where)
         )
         self._staged = self._guard.__enter__()
-        if not self.target.is_connect:
-            from delta_ds.spark.native.snapshot_isolation import pin_snapshots
-
-            pinned = pin_snapshots(self.target.spark, self.target.snapshot)
-            self._versions = self._pinned_snapshots.enter_context(pinned)
+        pinned = self.target.engine.pinned(self.target.snapshot)
+        self._tables_read = self._pinned_snapshots.enter_context(pinned)
         return self
 
     def __exit__(
@@ -153,10 +144,8 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         finally:
             self._pinned_snapshots.close()
             self._reported.__exit__(kind, error, trace)
-        if self._committed and not self.target.is_connect:
-            from delta_ds.spark.native.writer import refresh_cached_rows
-
-            refresh_cached_rows(self.target.spark, self.target.handle.where)
+        if self._committed:
+            self.target.engine.refresh(self.target.handle.where)
         return handled
 
     # --- rows
@@ -211,9 +200,9 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @cached_property
     def _portable_plan(self) -> DmlPlan:
         """The plan for tasks that evaluate the table's expressions themselves."""
-        if self.target.is_connect:
+        if self._row_columns is None:
             return self.plan
-        return replace(self._make_plan(native=False), folder=self.plan.folder)
+        return replace(self._make_plan(), folder=self.plan.folder)
 
     # --- commit
 
@@ -230,10 +219,10 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @property
     def _reads_more(self) -> bool:
         """Whether the command may have read more of the table than the rows it looks for."""
-        if self.target.is_connect:
+        seen, snapshot = self._tables_read, self.target.snapshot
+        if seen is None or snapshot is None:
             return not self.is_function_of_rows
-        versions, snapshot = self._versions, self.target.snapshot
-        return versions is None or snapshot is None or versions.reads(snapshot.storage)
+        return seen.reads(snapshot.storage)
 
     def _scope(self, rows: RowScope | None) -> RowScope | None:
         """What others must leave alone; None where that is files, or the command read more of the table."""

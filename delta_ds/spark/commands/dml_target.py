@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.events.spark import PORTABLE_SCAN
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import (
     CandidateFiles,
@@ -21,19 +20,18 @@ from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark import wire
+from delta_ds.spark.commands.engines.choice import engine_of
+from delta_ds.spark.commands.engines.engine import Resolved
 from delta_ds.spark.commands.file_scan_source import FORMAT, HIDDEN, register_source
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.resolution.expression_resolution import Resolved
 from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, is_off
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -65,6 +63,8 @@ class DmlTarget:
 
     Attributes
     ----------
+    engine
+        The session as commands see it.
     state
         The version: its protocol and metadata.
     timezone
@@ -74,6 +74,7 @@ class DmlTarget:
     def __init__(self, handle: Handle, version: int | None = None) -> None:
         self.handle = handle
         self.spark = handle.spark
+        self.engine = engine_of(handle.spark)
         self.timezone = str(handle.spark.conf.get("spark.sql.session.timeZone"))
         self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
@@ -108,10 +109,6 @@ class DmlTarget:
     # --- rows
 
     @property
-    def is_connect(self) -> bool:
-        return is_connect(self.spark)
-
-    @property
     def tracked(self) -> bool:
         """Whether rows have ids that a change must preserve."""
         return bool(self.state.row_tracking_columns)
@@ -126,7 +123,11 @@ class DmlTarget:
             tracks rows, `ROW_ID` and `ROW_VERSION` (bigint). In classic sessions all frames of a target have the
             same columns: what was resolved on one of them can be evaluated on every other.
         """
-        found = None if self.tracked else self._native(files)
+        found = None
+        if not self.tracked:
+            found = self.engine.numbered_rows(
+                self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
+            )
         if found is None:
             found = self._portable(files)
         if self._first is None:
@@ -134,40 +135,17 @@ class DmlTarget:
         return self._with_alias(self._in_same_columns(found))
 
     def _in_same_columns(self, frame: DataFrame) -> DataFrame:
-        if self.is_connect or self._first is None or frame is self._first:
+        if self._first is None or frame is self._first:
             return frame
-        from delta_ds.spark.native.resolution import under_ids
-
-        return under_ids(frame, self._first)
+        return self.engine.with_ids_of(frame, self._first)
 
     @cached_property
     def context(self) -> ExpressionContext | None:
-        """The fixed values of `current_timestamp()` and its like, and columns of `toDF()`; None on Spark Connect.
-
-        There, what may differ is computed once, and kept.
-        """
-        if self.is_connect:
-            return None
-        from delta_ds.spark.native.resolution import ExpressionContext
-
-        return ExpressionContext(self._first or self.frame(self.no_files), self.handle.given)
+        """See `Engine.context`."""
+        return self.engine.context(self._first or self.frame(self.no_files), self.handle.given)
 
     def _with_alias(self, frame: DataFrame) -> DataFrame:
         return frame.alias(self.handle.alias) if self.handle.alias else frame
-
-    def _native(self, files: CandidateFiles) -> DataFrame | None:
-        if self._snapshot is None or is_off(self.spark, NATIVE_SCAN_CONF):
-            return None
-        from delta_ds.spark.native.jvm import NotNative
-        from delta_ds.spark.native.scan import numbered_rows
-
-        try:
-            return numbered_rows(
-                self.spark, self._snapshot, self.handle.options, files.numbers, self.timezone, (FILE, ROW)
-            )
-        except NotNative as why:
-            PORTABLE_SCAN.log(reason=why.reason)
-            return None
 
     def _portable(self, files: CandidateFiles) -> DataFrame:
         register_source(self.spark)

@@ -30,7 +30,7 @@ _MOST_FILES = 20_000
 _TASK_BYTES = 128 << 20
 # Tasks for each core, so that one with more to do than others does not keep all waiting.
 _TASKS_PER_CORE = 4
-_CONNECT_TASKS = 32
+_TASKS_OF_UNKNOWN_CORES = 32
 
 
 def rewrite_files(
@@ -64,7 +64,7 @@ def rewrite_files(
         A row breaks a constraint.
     """
     rows = rows_of(files)
-    if len(files) > _MOST_FILES and not target.is_connect:
+    if len(files) > _MOST_FILES and target.engine.fixes_values:
         files = files.only(list(count_by_file(rows)))
         rows = rows_of(files)
     if not len(files):
@@ -85,12 +85,8 @@ def _plan(
 
 def _tasks(target: DmlTarget, rewrite: FileRewrite) -> int:
     size = sum(piece.size for piece in rewrite.files.values())
-    cores = (
-        _CONNECT_TASKS
-        if target.is_connect
-        else _TASKS_PER_CORE * target.spark.sparkContext.defaultParallelism
-    )
-    return min(len(rewrite.files), max(cores, -(-size // _TASK_BYTES)))
+    tasks = target.engine.tasks(_TASKS_PER_CORE, otherwise=_TASKS_OF_UNKNOWN_CORES)
+    return min(len(rewrite.files), max(tasks, -(-size // _TASK_BYTES)))
 
 
 def _spread(rows: DataFrame, files: CandidateFiles, tasks: int) -> DataFrame:

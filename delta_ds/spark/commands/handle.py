@@ -12,8 +12,7 @@ from delta_ds.records import dataclass, field, replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.connect_bridge import fetch, open_log
 from delta_ds.spark.engines import settings
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.session_conf import has_catalog
+from delta_ds.spark.engines.catalogs import knows_names, server_knows_names
 from delta_ds.spark.table_names import DELTA, FORMAT, format_and_path
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
     source, path = format_and_path(name)
     if source in _OURS:
         return open_handle(spark, path, {})
-    if not is_connect(spark) and has_catalog(spark):
+    if knows_names(spark):
         from delta_ds.spark.catalog.names import find_entry, find_table, is_view, name_parts
 
         parts = name_parts(spark, name)
@@ -112,7 +111,7 @@ def open_name(spark: SparkSession, name: str) -> Handle:
             handle = open_handle(spark, found.path, found.store)
             shown = found.entry.full_name if found.entry is not None else found.catalog_name
             return handle if shown is None else replace(handle, name=shown)
-    if is_connect(spark) and has_catalog(spark):
+    if server_knows_names(spark):
         # The server knows its names.
         (table,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
         if table.format == DELTA:

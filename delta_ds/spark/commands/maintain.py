@@ -20,7 +20,7 @@ from delta_ds.spark import log_calls
 from delta_ds.spark.commands.optimize import optimize_files, session_request
 from delta_ds.spark.commands.vacuum import run_vacuum
 from delta_ds.spark.connect_bridge import ask, fetch, run
-from delta_ds.spark.engines.kind import engine_info
+from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.progress import progress_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ Connect cannot do that: the server resolves expressions anew for each query, wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.commands.engines.choice import engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,7 +30,7 @@ def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
     False in classic sessions, where their values are fixed. On Spark Connect the server is asked for the plan, in which
     functions of users are spelled out; a column that is called like a timestamp counts as one.
     """
-    if not is_connect(frame.sparkSession):
+    if engine_of(frame.sparkSession).fixes_values:
         return False
     asked: Any = frame.select(*(value.alias(f"v{at}") for at, value in enumerate(expressions)))
     return _CHANGING.search(asked._explain_string(mode="extended")) is not None
@@ -55,19 +54,3 @@ def materialize(frame: DataFrame, *, replicated: bool = False) -> DataFrame:
 def lost_rows(error: BaseException) -> bool:
     """Whether a query failed because materialized rows went with their executor: all has to begin anew."""
     return _LOST in str(error)
-
-
-@contextmanager
-def materialized_or_cached(frame: DataFrame) -> Iterator[DataFrame]:
-    """The rows of a frame, stored for two reads within the block."""
-    from pyspark import StorageLevel
-
-    if is_connect(frame.sparkSession):
-        # What is only cached is computed again where the server does not know the plan for the same.
-        yield materialize(frame)
-        return
-    frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield frame
-    finally:
-        frame.unpersist()

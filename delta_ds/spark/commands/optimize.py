@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -32,12 +31,13 @@ from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import replace
 from delta_ds.spark.arguments import public_methods
+from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.optimize_tasks import arrange, rewrite_small
 from delta_ds.spark.commands.rows import staging
 from delta_ds.spark.connect_bridge import fetch, run
 from delta_ds.spark.engines.environment import tasks_problem
 from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.kind import engine_info, is_connect
+from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.misuse import NotExecuted, missing_attribute
 from delta_ds.spark.progress import work_of
 from delta_ds.spark.session_conf import LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE, size, time_zone
@@ -84,7 +84,6 @@ METRICS = {
 }
 SCHEMA = f"path string, metrics struct<{','.join(f'{name}:{kind}' for name, kind in METRICS.items())}>"
 
-_DESCRIPTION = "spark.job.description"
 # What opening a file counts for.
 _OPEN_BYTES = 64 << 10
 _ORDERED_IN_MEMORY = 4
@@ -264,13 +263,14 @@ def _carry_out(
 ) -> tuple[int, list[AddFile]]:
     """Rewrite and commit; how many tasks can run at a time, and the new files."""
     spark, log = handle.spark, handle.log
-    cores = server_cores if is_connect(spark) else spark.sparkContext.defaultParallelism
+    engine = engine_of(spark)
+    cores = engine.cores(server_cores)
     adds: list[AddFile] = []
     if plan.bins or plan.description is not None:
         plan = replace(plan, rewrite=replace(plan.rewrite, folder=str(uuid.uuid4())))
         with staging(handle.where) as staged:
             staged.deleted_by(partial(run, log, discard_staged, plan.rewrite.folder))
-            described = _job_description(spark, f"OPTIMIZE {handle.where}: {len(plan.bins)} bins")
+            described = engine.described(f"OPTIMIZE {handle.where}: {len(plan.bins)} bins")
             with described, work.phase("rewriting", total=len(plan.bins), unit="bins") as phase:
                 adds = _rewrite(spark, plan, cores, phase) if plan.bins else []
             user_metadata = spark.conf.get(USER_METADATA.full_name, None)
@@ -305,7 +305,7 @@ def _rewrite(spark: SparkSession, plan: OptimizePlan, cores: int, phase: Phase) 
 
 def _is_local(spark: SparkSession, plan: OptimizePlan) -> bool:
     """Whether so little is to be rewritten that a job costs more than it brings; see `LOCAL_OPTIMIZE_CONF`."""
-    if is_connect(spark):
+    if not engine_of(spark).runs_small_jobs():
         return False
     most = size(spark, LOCAL_OPTIMIZE_CONF, LOCAL_OPTIMIZE_SIZE)
     if plan.curve is not None:  # all rows of a bin are in memory then
@@ -319,18 +319,3 @@ def _can_tasks(spark: SparkSession, plan: OptimizePlan) -> bool:
     if problem is not None:
         OPTIMIZE_BY_DRIVER.log(table=plan.rewrite.storage.url, reason=problem)
     return problem is None
-
-
-@contextmanager
-def _job_description(spark: SparkSession, text: str) -> Iterator[None]:
-    """Describe the jobs of the block in Spark's UI."""
-    if is_connect(spark):
-        yield
-        return
-    context = spark.sparkContext
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setJobDescription(text)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away

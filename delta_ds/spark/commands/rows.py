@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from delta_ds.events.spark import PORTABLE_WRITE
 from delta_ds.kernel.commands.dml.plan import DmlPlan
 from delta_ds.kernel.commands.dml.task import ACTION, BEFORE, DELETE, write_changed_rows
 from delta_ds.kernel.options.settings import USER_METADATA
@@ -17,7 +16,6 @@ from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.engines.frames import map_in_arrow
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.schema import quoted
-from delta_ds.spark.session_conf import NATIVE_WRITE_CONF, is_off
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,25 +58,18 @@ def write_rows(
 
 
 def _native(frame: DataFrame, plan: DmlPlan, target: DmlTarget) -> TaskResult | None:
-    if target.is_connect or is_off(target.spark, NATIVE_WRITE_CONF):
-        return None
-    from delta_ds.spark.native.jvm import NotNative
-    from delta_ds.spark.native.writer import stage
+    """By Spark's own writer; None where that cannot."""
+    problem = None
+    if plan.records_changes:
+        problem = "rows of the change data feed are written along with the rows"
+    elif plan.tracked:
+        problem = "rows keep their ids"
+    if ACTION in frame.columns:
+        from pyspark.sql import functions as F
 
-    try:
-        if plan.records_changes:
-            raise NotNative("rows of the change data feed are written along with the rows")
-        if plan.tracked:
-            raise NotNative("rows keep their ids")
-        if ACTION in frame.columns:
-            from pyspark.sql import functions as F
-
-            frame = frame.where(frame[ACTION] != F.lit(DELETE))
-        rows = frame.select(*[frame[quoted(name)] for name in frame.columns if not is_hidden(name)])
-        return stage(rows, plan.write, target.handle.options, plan.folder)
-    except NotNative as why:
-        PORTABLE_WRITE.log(reason=why.reason)
-        return None
+        frame = frame.where(frame[ACTION] != F.lit(DELETE))
+    rows = frame.select(*[frame[quoted(name)] for name in frame.columns if not is_hidden(name)])
+    return target.engine.write(rows, plan.write, target.handle.options, plan.folder, problem)
 
 
 def before_columns(target: DmlTarget, frame: DataFrame) -> list[Column]:
@@ -120,7 +111,7 @@ def staging(table: str) -> Iterator[Staging]:
 
 def session_metadata(target: DmlTarget) -> Mapping[str, str | None]:
     """`user_metadata` and `engine_info` of the session's commits."""
-    from delta_ds.spark.engines.kind import engine_info
+    from delta_ds.spark.engines.origin import engine_info
 
     return {
         "user_metadata": target.spark.conf.get(USER_METADATA.full_name, None),

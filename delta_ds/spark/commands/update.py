@@ -185,7 +185,7 @@ class _Update:
         assignments = with_defaults(target.schema, self._assignments, alias=alias)
         values = scope.resolve_all(list(assignments.values()), "SET clause")
         self._has_subquery = any(value.subquery for value in values)
-        self._change.is_function_of_rows = not target.is_connect or are_functions_of_rows(
+        self._change.is_function_of_rows = are_functions_of_rows(
             target, (self._condition, *assignments.values())
         )
         self._change.repeatable = self._change.is_function_of_rows and not self._has_subquery

@@ -1,4 +1,4 @@
-"""Where the commits of a session are made: its application, and what the session and the process say beside that.
+"""Where the commits of a session are made, and by what: its application, what the session and the process say."""
 
 Source: delta-spark, `CommitInfo` (what it takes from Databricks); Spark, "Monitoring and Instrumentation".
 """
@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from delta_ds._version import __version__
 from delta_ds.conditions.options import INVALID_CONF_VALUE
 from delta_ds.kernel.options import values
 from delta_ds.kernel.transaction.origin import (
@@ -39,6 +40,13 @@ _HISTORY_SERVER = "spark.yarn.historyServer.address"
 
 # Id, name and page of the applications of this process, which do not change.
 _applications: WeakKeyDictionary[Any, tuple[str, str, str | None]] = WeakKeyDictionary()
+
+
+def engine_info() -> str:
+    """The `engineInfo` of a commit: the version of Spark, and of this package."""
+    import pyspark
+
+    return f"Apache-Spark/{pyspark.__version__} delta_ds/{__version__}"
 
 
 def origin_of(spark: SparkSession, settings: Mapping[str, str | None] | None = None) -> Origin:

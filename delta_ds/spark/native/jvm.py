@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from delta_ds.exceptions import DeltaError
 from delta_ds.redaction import redacted
 from delta_ds.spark.engines.frames import frame_of
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import jvm_problem
 from delta_ds.spark.errors import report_text
 from delta_ds.spark.native.class_cache import compiled
 
@@ -136,8 +136,8 @@ class Jvm(_Internals):
         return cls(spark)
 
     def __init__(self, spark: SparkSession) -> None:
-        if is_connect(spark):
-            raise NotNative("a Spark Connect session has no access to the server's JVM")
+        if (problem := jvm_problem(spark)) is not None:
+            raise NotNative(problem)
         from py4j.protocol import Py4JError
 
         try:

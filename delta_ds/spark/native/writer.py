@@ -32,7 +32,7 @@ from delta_ds.kernel.write.plan import plan_write
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import engine_info
+from delta_ds.spark.engines.origin import engine_info
 from delta_ds.spark.errors import as_delta_error
 from delta_ds.spark.native.hadoop import file_system, hadoop_root
 from delta_ds.spark.native.jvm import Jvm, NotNative

@@ -24,6 +24,7 @@ from delta_ds.spark.catalog import names
 from delta_ds.spark.catalog.names import foreign_entry
 from delta_ds.spark.commands import describe, optimize
 from delta_ds.spark.connect_bridge import ask, run
+from delta_ds.spark.engines.catalogs import knows_names
 from delta_ds.spark.engines.frames import frame
 from delta_ds.spark.schema import dotted
 from delta_ds.spark.session_conf import is_set
@@ -83,7 +84,7 @@ def _table(spark: SparkSession, said: _OfTable) -> DeltaTable:
     try:
         return DeltaTable.forName(spark, dotted(said.table))
     except DeltaError as error:
-        if error.condition != MISSING_DELTA_TABLE.name or not names.knows(spark):
+        if error.condition != MISSING_DELTA_TABLE.name or not knows_names(spark):
             raise
         _refuse_others(spark, said)
         # In Spark's words, which tools look for: a table or view of that name cannot be found.

@@ -6,7 +6,7 @@ Source: Spark, `TableOutputResolver`, `UpCastRule` and `CheckOverflowInTableInse
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -31,7 +31,7 @@ from delta_ds.conditions.data import CANNOT_UP_CAST_DATATYPE, CAST_OVERFLOW_IN_T
 from delta_ds.conditions.expressions import CAST_INVALID_INPUT
 from delta_ds.kernel.options.session_facts import ANSI_POLICY, STRICT, SessionFacts
 from delta_ds.records import dataclass
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import of_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -81,12 +81,10 @@ def cast_columns(rows: DataFrame, columns: Sequence[Matched], facts: SessionFact
         for column in columns:
             if column.place is not None:
                 _check_upcast(given[column.place].dataType, column.kind, column.name)
-    if is_connect(rows.sparkSession):
-        return _cast_by_api(rows, columns, policy, facts)
-    return _cast_in_jvm(rows, columns, ansi=policy == ANSI_POLICY)
+    return of_kind(rows, classic=_cast_in_jvm, connect=_cast_by_api)(rows, columns, policy, facts)
 
 
-def _cast_in_jvm(rows: DataFrame, columns: Sequence[Matched], *, ansi: bool) -> DataFrame:
+def _cast_in_jvm(rows: DataFrame, columns: Sequence[Matched], policy: str, facts: SessionFacts) -> DataFrame:
     from delta_ds.spark.native.jvm import Jvm
     from delta_ds.spark.native.projection import ColumnAt, InsertedAt, Projected, project
 
@@ -99,7 +97,7 @@ def _cast_in_jvm(rows: DataFrame, columns: Sequence[Matched], *, ansi: bool) -> 
             field = given[column.place]
             selected.append(ColumnAt(column.place, column.name, field.metadata or {}))
         else:
-            selected.append(InsertedAt(column.place, column.name, column.kind.json(), ansi))
+            selected.append(InsertedAt(column.place, column.name, column.kind.json(), policy == ANSI_POLICY))
     return project(Jvm.of(rows.sparkSession), rows, selected)
 
 
@@ -148,12 +146,13 @@ def _null(column: Matched) -> Column:
     return F.lit(None).cast(column.kind).alias(column.name)
 
 
+def overflow_of_inserts(rows: DataFrame) -> AbstractContextManager[None]:
+    """Raise the overflow of a cast of `cast_rows` as the one of an insert; in the JVM its casts do so themselves."""
+    return of_kind(rows, classic=nullcontext(), connect=_overflow_of_public_casts())
+
+
 @contextmanager
-def overflow_of_inserts(rows: DataFrame) -> Iterator[None]:
-    """Raise the overflow of a cast that a client of Spark Connect has asked for as the one of an insert."""
-    if not is_connect(rows.sparkSession):
-        yield
-        return
+def _overflow_of_public_casts() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:

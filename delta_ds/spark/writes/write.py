@@ -6,7 +6,7 @@ Source: delta-spark, `WriteIntoDelta`, and its answers to the same calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from delta_ds.events.spark import PORTABLE_WRITE
@@ -14,7 +14,7 @@ from delta_ds.exceptions import SchemaError
 from delta_ds.kernel.options.write import IGNORE, REPORT_FOLDER_OPTION, TASKS_OPTION
 from delta_ds.reporting.mailbox import take_reports
 from delta_ds.spark.engines.hadoop_settings import with_session_settings
-from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.engines.kind import jvm_problem, of_kind
 from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.job_failures import failed_jobs
@@ -62,7 +62,7 @@ def write(request: WriteRequest) -> None:
         with overflow_of_inserts(rows):
             _carry_out(rows, options, overwrite=request.mode == OVERWRITE)
     except SchemaError:
-        if rows is not request.rows and not is_connect(spark):
+        if rows is not request.rows and not jvm_problem(spark):
             # Constants that no column can hold are told first, as Spark computes them before anything is checked.
             rows._jdf.queryExecution().optimizedPlan()
         raise
@@ -84,7 +84,7 @@ def insert_rows(df: DataFrame, options: Mapping[str, str], overwrite: bool) -> N
 def _carry_out(rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) -> None:
     """Write by Spark's own writer where that is possible, else by the data source."""
     spark = rows.sparkSession
-    if not is_connect(spark) and not is_off(spark, NATIVE_WRITE_CONF):
+    if not jvm_problem(spark) and not is_off(spark, NATIVE_WRITE_CONF):
         from delta_ds.spark.native import writer as native
         from delta_ds.spark.native.jvm import GeneratesNumbers, NotNative
 
@@ -99,7 +99,9 @@ def _carry_out(rows: DataFrame, options: Mapping[str, str], *, overwrite: bool) 
     options = seal(spark, with_session_settings(spark, options), FORMAT)
     writer = rows.write.format(FORMAT).mode(OVERWRITE if overwrite else APPEND).options(**options)
     # The commit is made in a process of its own; on Spark Connect on another machine, with listeners of its own.
-    with nullcontext() if is_connect(spark) else take_reports() as folder, delta_errors():
+    reports: AbstractContextManager[str | None]
+    reports = of_kind(spark, classic=take_reports(), connect=nullcontext())
+    with reports as folder, delta_errors():
         if folder is not None:
             writer = writer.option(REPORT_FOLDER_OPTION, folder)
         call_original(writer, "save")

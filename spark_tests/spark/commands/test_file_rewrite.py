@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from delta_ds import DeltaLog, DeltaTable
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.spark.commands import dml_command, file_rewrite
-from delta_ds.spark.commands.merge import run
+from delta_ds.spark.commands.engines import classic
 
 LAYOUTS: dict[str, dict[str, str]] = {
     "files are replaced": {},
@@ -117,7 +117,7 @@ def test_many_files_are_narrowed_first_and_large_sources_are_joined_by_shuffles(
     usual, unusual = (_table(tmp_path / name, LAYOUTS[layout]) for name in ("usual", "unusual"))
     COMMANDS[command](DeltaTable.forPath(spark, usual))
     monkeypatch.setattr(file_rewrite, "_MOST_FILES", 1)
-    monkeypatch.setattr(run, "BROADCAST_BYTES", 0)
+    monkeypatch.setattr(classic, "BROADCAST_BYTES", 0)
     COMMANDS[command](DeltaTable.forPath(spark, unusual))
     assert _state(usual) == _state(unusual)
 

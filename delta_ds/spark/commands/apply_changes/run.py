@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_ds.kernel.schema.types import DATE, INTEGER, LONG, SHORT, STRING, DecimalType
 from delta_ds.records import replace
 from delta_ds.spark.commands.apply_changes import type1, type2
 from delta_ds.spark.commands.apply_changes.spec import Asked, Spec, settled
+from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.handle import Handle, open_handle
-from delta_ds.spark.commands.materialize import materialized_or_cached
 from delta_ds.spark.commands.merge.run import run_merge
 from delta_ds.spark.connect_bridge import fetch
-from delta_ds.spark.engines.kind import is_connect
 from delta_ds.spark.schema import from_spark, quoted
 from delta_ds.spark.session.reading import read
 
@@ -28,7 +28,6 @@ Txn = tuple[str, int]
 # Whose bounds, as literals, mean the same whatever the session says.
 _BOUNDED = (SHORT, INTEGER, LONG, DATE, STRING)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_QUERY_ID = "sql.streaming.queryId"
 
 
 def specified(handle: Handle, asked: Asked, source: DataFrame) -> Spec:
@@ -54,7 +53,7 @@ def apply_events(handle: Handle, asked: Asked, source: DataFrame, txn: Txn | Non
     if spec.stored == 1:
         events = type1.last_events(spec, source).alias(type1.EVENTS)
         return run_merge(target, events, type1.condition(spec), type1.clauses(spec), False, txn)
-    with materialized_or_cached(type2.new_events(spec, source)) as events:
+    with engine_of(handle.spark).kept(type2.new_events(spec, source)) as events:
         rows = type2.changed_rows(spec, events, _near(spec, events, read(handle.spark, handle.options)))
         return run_merge(
             target, rows.alias(type2.EVENTS), type2.condition(spec), type2.clauses(spec), False, txn
@@ -97,24 +96,10 @@ def _bound(value: Any, kind: DataType) -> Any:
 
 def batch_function(handle: Handle, asked: Asked) -> Callable[[DataFrame, int], None]:
     """What `foreachBatch` calls: applies each batch once, however often it is tried."""
-    if is_connect(handle.spark):
-        return _function_of_server(handle.options["path"], dict(handle.options), asked)
-
-    def apply_batch(batch: DataFrame, number: int) -> None:
-        query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
-        apply_events(handle, asked, batch, None if query is None else (query, number))
-
-    return apply_batch
+    stores = {name: text for name, text in handle.options.items() if name != "path"}
+    reopened = partial(open_handle, path=handle.options["path"], options=stores)
+    return engine_of(handle.spark).batch_function(partial(_apply_batch, asked), handle, reopened)
 
 
-def _function_of_server(path: str, options: dict[str, str], asked: Asked) -> Callable[[DataFrame, int], None]:
-    """The same for Spark Connect, where it runs in a process of the server, which is not told the query's id.
-
-    A batch that comes again finds its events in the table.
-    """
-
-    def apply_batch(batch: DataFrame, number: int) -> None:
-        stores = {name: text for name, text in options.items() if name != "path"}
-        apply_events(open_handle(batch.sparkSession, path, stores), asked, batch)
-
-    return apply_batch
+def _apply_batch(asked: Asked, handle: Handle, batch: DataFrame, txn: Txn | None) -> None:
+    apply_events(handle, asked, batch, txn)

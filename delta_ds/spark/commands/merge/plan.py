@@ -17,6 +17,8 @@ from delta_ds.kernel.schema.column_paths import Path
 from delta_ds.kernel.schema.types import StructType
 from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field
+from delta_ds.spark.commands.engines.choice import engine_of
+from delta_ds.spark.commands.engines.engine import ResolutionCache, Resolved
 from delta_ds.spark.commands.merge.clauses import (
     PREDICATE_PARAMETERS,
     Clause,
@@ -27,14 +29,9 @@ from delta_ds.spark.commands.merge.clauses import (
     effective_clauses,
 )
 from delta_ds.spark.commands.merge.schema_evolution import evolved_schema
-from delta_ds.spark.commands.merge.sides import Side, check_join
+from delta_ds.spark.commands.merge.sides import Side
 from delta_ds.spark.commands.resolution.assignments import Assignment, align, find_target, target_path
-from delta_ds.spark.commands.resolution.expression_resolution import (
-    SEARCH_CONDITION,
-    ResolutionCache,
-    Resolved,
-    Scope,
-)
+from delta_ds.spark.commands.resolution.expression_resolution import SEARCH_CONDITION, Scope
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -153,7 +150,7 @@ def plan_merge(
         A clause is wrong, see `check_clauses`, `Scope.resolve`, `assign`, `evolved_schema`; nothing was done.
     """
     check_clauses(clauses, table)
-    check_join(joined, target, source)
+    engine_of(joined.sparkSession).check_join(joined, target, source)
     schema = state.schema
     resolver = _Resolver(
         schema,

@@ -13,8 +13,8 @@ from delta_ds.kernel.expressions.tree import Call, Expression, Literal
 from delta_ds.kernel.expressions.tree import Column as KernelColumn
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.transaction.pending import tracks_rows
+from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.merge.sides import as_literal, as_python
-from delta_ds.spark.native.jvm import Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,7 +52,7 @@ def row_scope(
     source_rows
         How many rows the source has.
     """
-    if target.is_connect or has_subqueries(sides) or _reads_by_python(given):
+    if target.engine.reads_by_python(given) or has_subqueries(sides):
         return None
     parts = list(demands)
     plain = [(field, value) for field, value in keys if compares_by_bytes(field)]
@@ -77,16 +77,5 @@ def _one_of(source: DataFrame, keys: Sequence[tuple[StructField, Column]]) -> li
 
 def has_subqueries(sides: Sides) -> bool:
     """Whether a value of a clause is the answer of a query; a condition never is."""
-    jvm = Jvm.of(sides.source.sparkSession)
-    module = jvm.module("org.apache.spark.sql.catalyst.expressions.SubqueryExpression$")
     values = (value for clause in sides.plan.clauses for value in clause.values or () if value is not None)
-    return any(module.hasSubquery(jvm.expression(value)) for value in values)
-
-
-def _reads_by_python(source: DataFrame) -> bool:
-    """Whether tables are read by Spark's data source interface, where the table itself could be among them unnoticed.
-
-    That Spark's own reader reads the newest version of it the command notices: `CommandSnapshots.reads`. A version
-    that is named, and what was read before the command, is the same whoever commits.
-    """
-    return "RelationV2" in str(Jvm.of(source.sparkSession).logical_plan(source).treeString())
+    return engine_of(sides.source.sparkSession).expressions.has_subqueries(values)

@@ -238,8 +238,6 @@ def unchanged_keys(
     keys
         The columns of the table that must equal a column of the source.
     """
-    from delta_ds.spark.native.resolution import same_column
-
     places = {field.name: n for n, field in enumerate(sides.plan.schema)}
     found = set()
     for field, key in keys:
@@ -252,7 +250,7 @@ def unchanged_keys(
             _is_told_apart_by_bits(field.type)
             and all(clause.is_matched for clause in updates)
             and len(values) == len(updates)
-            and same_column(change.target.spark, [key, *values])
+            and change.target.engine.expressions.are_one([key, *values])
         ):
             found.add(field.name)
     return frozenset(found)
@@ -352,11 +350,9 @@ class _Values:
             if clause.values is not None and (clause.inserts or not self._inserts_only):
                 found = clause.values[n]
                 given.append((number, self._found_by_table(field, clause) if found is None else found))
-        if not self._keeps and given and not self._change.target.is_connect:
-            from delta_ds.spark.native.resolution import same_column
-
-            if same_column(self._change.target.spark, [value for _, value in given]):
-                return given[0][1]
+        known = self._change.target.engine.expressions
+        if not self._keeps and given and known.are_one([value for _, value in given]):
+            return given[0][1]
         unchanged = self._plan.carried[n] if self._keeps else StoreCast(self._table, True).null(field.type)
         chosen = self._frame[CLAUSE]
         return _case([(chosen == number, value) for number, value in given], unchanged)

@@ -21,8 +21,9 @@ from delta_ds.kernel.options.settings import AUTO_MERGE
 from delta_ds.records import dataclass, replace
 from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
+from delta_ds.spark.commands.engines.engine import ResolutionCache
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.materialize import lost_rows, materialized_or_cached, may_change
+from delta_ds.spark.commands.materialize import lost_rows, may_change
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
@@ -44,11 +45,10 @@ from delta_ds.spark.commands.merge.sides import (
     between,
     has_usable_bounds,
     materialize_source,
-    same_columns,
     source_stats,
 )
 from delta_ds.spark.commands.predicates import demands_on_target, keys_of
-from delta_ds.spark.commands.resolution.expression_resolution import ResolutionCache, check_names
+from delta_ds.spark.commands.resolution.expression_resolution import check_names
 from delta_ds.spark.commands.retries import run_command
 from delta_ds.spark.engines.frames import frame_of
 from delta_ds.spark.schema import quoted
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 # As delta-spark's `merge.materializeSource.maxAttempts`.
 _ATTEMPTS = 4
-# A source of so many bytes goes to every executor.
-BROADCAST_BYTES = 128 << 20
 _RESULT = (
     "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
 )
@@ -164,18 +162,18 @@ class _Merge:
         started = change.elapsed_ms()
         kept = materialize_source(self._given, replicated=self._replicated)
         self._source = _mark_source(kept)
-        if target.is_connect or not same_columns(self._given, kept):
+        if not target.engine.has_same_columns(self._given, kept):
             self._plan = None
             self._resolutions.forget_columns()
             sample = self._sides(target.no_files)
         else:
             sample = replace(sample, source=self._source)
         self._plan_rows(sample.plan)
-        change.repeatable = kept is self._given and not target.is_connect and not has_subqueries(sample)
+        change.repeatable = kept is self._given and not has_subqueries(sample)
         materialized = change.elapsed_ms()
         read, files, stats, scope = self._candidates(sample)
         marks = change.plan.uses_deletion_vectors and not self._by_source
-        if self._changes_rows and not target.is_connect and change.rewrites_by_arrow:
+        if self._changes_rows and target.engine.fixes_values and change.rewrites_by_arrow:
             outcome = self._rewrite_by_arrow(files, stats)
         elif self._changes_rows and (marks or self._may_change(sample)):
             outcome = self._at_once(files)
@@ -225,7 +223,7 @@ class _Merge:
             context=target.context,
             cache=self._resolutions,
         )
-        if not target.is_connect:
+        if target.engine.fixes_values:
             # What is resolved once means the same for all files; on Spark Connect it belongs to these very frames.
             self._plan = plan
         if plan.source_values:
@@ -296,7 +294,7 @@ class _Merge:
     def _rewrite_by_arrow(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
         """One join finds the rows that change, and their new values; tasks rewrite their files."""
         change = self._change
-        broadcast = self._is_small(stats)
+        broadcast = self._target.engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
 
         def changes_in(files: CandidateFiles) -> DataFrame:
             sides = self._sides(files)
@@ -308,7 +306,7 @@ class _Merge:
             sides, matched = self._sides(files), changes_in(files)
             cached = self._inserts and not broadcast
             if cached:
-                matched = stack.enter_context(materialized_or_cached(matched))
+                matched = stack.enter_context(self._target.engine.kept(matched))
 
             def rows_of(chosen: CandidateFiles) -> DataFrame:
                 rows = matched if cached or chosen is files else changes_in(chosen)
@@ -344,18 +342,11 @@ class _Merge:
         keys = keys_of(self._target, sides.plan.on, sides.target, sides.source)
         return unchanged_keys(sides, self._change, keys)
 
-    def _is_small(self, stats: SourceStats) -> bool:
-        """Whether every executor can hold the source, so that the table need not be shuffled."""
-        if str(self._target.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")).startswith("-"):
-            return False
-        row_bytes = int(self._source._jdf.schema().defaultSize())
-        return stats.rows * row_bytes + stats.variable_bytes <= BROADCAST_BYTES
-
     def _at_once(self, files: CandidateFiles) -> _Outcome:
         """One join finds and makes the new rows; its result is kept and read twice."""
         change, sides = self._change, self._sides(files)
         rows = all_rows(sides, change, self._special, by_source=self._by_source)
-        with materialized_or_cached(rows) as rows:
+        with self._target.engine.kept(rows) as rows:
             marks = change.plan.uses_deletion_vectors
             matches = matches_in(rows, rows[SOURCE].isNotNull(), sides, positions=marks)
             self._refuse_ambiguity(matches)

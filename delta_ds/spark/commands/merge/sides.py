@@ -16,10 +16,10 @@ from delta_ds.kernel.schema.column_paths import Path, parse_path
 from delta_ds.kernel.schema.types import DATE, STRING, DataType, DecimalType, StructType
 from delta_ds.kernel.write.schema_enforcement import data_schema
 from delta_ds.records import dataclass
+from delta_ds.spark.commands.engines.choice import engine_of
 from delta_ds.spark.commands.file_scan_source import HIDDEN
 from delta_ds.spark.commands.materialize import materialize
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.schema import from_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -49,14 +49,8 @@ class Side:
     @cached_property
     def columns(self) -> list[Column]:
         """The visible columns, in the order of the frame."""
-        from delta_ds.spark.native.resolution import attributes
-
-        names = self.frame.columns
-        if is_connect(self.frame.sparkSession):
-            found = [self.frame[quoted(name)] for name in names]
-        else:
-            found = attributes(self.frame)
-        return [c for name, c in zip(names, found, strict=True) if not name.startswith(HIDDEN)]
+        found = engine_of(self.frame.sparkSession).columns(self.frame)
+        return [c for name, c in zip(self.frame.columns, found, strict=True) if not name.startswith(HIDDEN)]
 
     def column(self, name: str) -> Column:
         """The column of that name."""
@@ -100,22 +94,6 @@ class Side:
         return below
 
 
-def check_join(joined: DataFrame, left: DataFrame, right: DataFrame) -> None:
-    """Refuse a join in which Spark had to change column ids, as in a self-join.
-
-    Raises
-    ------
-    ValueError
-        Expressions that were resolved on one side could mean columns of the other.
-    """
-    if is_connect(joined.sparkSession):
-        return
-    from delta_ds.spark.native.resolution import joins
-
-    if not joins(joined, left, right):
-        raise ValueError("the two sides of a merge must be frames of their own, joined as they are")
-
-
 def _inside(schema: StructType, path: Path) -> Path | None:
     """A path in the case of the schema, through structs only."""
     exact: list[str] = []
@@ -133,8 +111,6 @@ def _inside(schema: StructType, path: Path) -> Path | None:
 
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-# Reading these again gives the same rows, at no cost worth speaking of.
-_CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 
 
 @dataclass(frozen=True)
@@ -166,23 +142,9 @@ def materialize_source(source: DataFrame, *, replicated: bool = False) -> DataFr
     replicated
         See `materialize`.
     """
-    if not is_connect(source.sparkSession) and _is_constant(source):
+    if engine_of(source.sparkSession).is_constant(source):
         return source
     return materialize(source, replicated=replicated)
-
-
-def same_columns(given: DataFrame, kept: DataFrame) -> bool:
-    """Whether expressions resolved on the original source hold for the materialized one too."""
-    from delta_ds.spark.native.resolution import same_output
-
-    return given is kept or same_output(given, kept)
-
-
-def _is_constant(source: DataFrame) -> bool:
-    plan = source._jdf.queryExecution().analyzed()
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    return plan.nodeName() in _CONSTANTS
 
 
 def source_stats(source: DataFrame, keys: Sequence[tuple[DataType, Column]]) -> SourceStats:
@@ -190,26 +152,10 @@ def source_stats(source: DataFrame, keys: Sequence[tuple[DataType, Column]]) -> 
     from pyspark.sql import functions as F
 
     wanted = [as_python(kind, bound(key)) for kind, key in keys for bound in (F.min, F.max)]
-    rows, size, *found = source.agg(F.count(F.lit(1)), F.sum(_variable_bytes(source)), *wanted).collect()[0]
+    variable = engine_of(source.sparkSession).variable_bytes(source)
+    total = F.lit(0) if variable is None else F.sum(variable)
+    rows, size, *found = source.agg(F.count(F.lit(1)), total, *wanted).collect()[0]
     return SourceStats(rows, size or 0, list(zip(found[::2], found[1::2], strict=True)))
-
-
-def _variable_bytes(source: DataFrame) -> Column:
-    """The bytes of the values of a row that may be long; nested ones are measured as text."""
-    from pyspark.sql import functions as F
-    from pyspark.sql import types as T
-
-    from delta_ds.spark.native.resolution import attributes
-
-    size = F.lit(0).cast("bigint")
-    if is_connect(source.sparkSession):
-        return size  # nobody asks there
-    long = (T.StringType, T.BinaryType, T.ArrayType, T.MapType, T.StructType, T.VariantType)
-    for column, field in zip(attributes(source), source.schema, strict=True):
-        if isinstance(field.dataType, long):
-            value = column if isinstance(field.dataType, T.BinaryType) else column.cast("string")
-            size += F.coalesce(F.octet_length(value), F.lit(0))
-    return size
 
 
 def as_python(kind: DataType, bound: Column) -> Column:

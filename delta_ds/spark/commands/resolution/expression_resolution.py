@@ -9,7 +9,7 @@ Source: delta-spark, `ResolveDeltaMergeInto`, `PreprocessTableMerge`, `Preproces
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +27,15 @@ from delta_ds.conditions.dml import (
     NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
     UNSUPPORTED_EXPR_FOR_OPERATOR,
     UNSUPPORTED_GENERATOR,
-    UNSUPPORTED_SUBQUERY,
 )
 from delta_ds.conditions.record import ErrorCondition
 from delta_ds.exceptions import PredicateError, SchemaError, UnsupportedOperationError
 from delta_ds.kernel.operations import MERGE
-from delta_ds.kernel.schema.types import BOOLEAN, VOID, DataType
-from delta_ds.records import dataclass
+from delta_ds.kernel.schema.types import BOOLEAN, VOID
+from delta_ds.spark.commands.engines.choice import engine_of
+from delta_ds.spark.commands.engines.engine import ResolutionCache, ResolutionScope, Resolved, source_text
 from delta_ds.spark.commands.file_scan_source import HIDDEN
-from delta_ds.spark.engines.kind import is_connect
-from delta_ds.spark.schema import from_spark, quoted
+from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -61,61 +60,6 @@ _OF_MERGE_CONDITIONS = {
     UNSUPPORTED_EXPR_FOR_OPERATOR.name: AGGREGATION_NOT_SUPPORTED,
     INVALID_NON_DETERMINISTIC_EXPRESSIONS.name: NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
 }
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """An expression of a user in the scope it was written for.
-
-    Attributes
-    ----------
-    column
-        To be evaluated in any frame that has the columns of the scope.
-    type
-        The type of its values.
-    text
-        As history tells it.
-    source
-        As it was given.
-    projected
-        Spark Connect only: the name under which the scope's side has to compute it before the join, see
-        `Scope.projections`; None where that is not needed.
-    subquery
-        Whether a query is in it, whose rows may be those of any table; not known on Spark Connect.
-    """
-
-    column: Column
-    type: DataType
-    text: str
-    source: Any
-    projected: str | None = None
-    subquery: bool = False
-
-    @property
-    def needs_projection(self) -> bool:
-        """Whether it can only be told apart if its side computes it before the join."""
-        return self.projected is not None
-
-
-class ResolutionCache:
-    """What the server of Spark Connect has said of expressions, for scopes of frames that differ in their rows only."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], list[tuple[DataType, bool]]] = {}
-
-    def find(
-        self, key: tuple[Any, ...], ask: Callable[[], list[tuple[DataType, bool]]]
-    ) -> list[tuple[DataType, bool]]:
-        """For each expression its type, and whether its side has to compute it before a join; asked for once."""
-        if key not in self._known:
-            self._known[key] = ask()
-        return self._known[key]
-
-    def forget_columns(self) -> None:
-        """Ask again of each `Column`, which may name a frame that has been replaced; text names columns only."""
-        self._known = {
-            key: found for key, found in self._known.items() if all(isinstance(part, str) for part in key[-1])
-        }
 
 
 class Scope:
@@ -158,7 +102,7 @@ class Scope:
         self._joined = joined
         self._context = context
         self._table, self._what, self._label = table, what, label
-        self._connect = is_connect(frame.sparkSession)
+        self._expressions = engine_of(frame.sparkSession).expressions
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -222,13 +166,31 @@ class Scope:
 
         try:
             columns = [self._column(e) for e in expressions]
-            if self._connect:
-                return self._on_server(columns, expressions, clause, predicate)
-            return self._in_jvm(columns, expressions, clause, predicate)
+            scope = self._engine_scope(clause, predicate)
+            found = self._expressions.resolve(scope, columns, expressions, predicate=predicate)
         except PySparkException as error:
-            if len(expressions) > 1:  # the one that fails tells what is wrong with it
-                return [r for e in expressions for r in self._resolve([e], clause, predicate=predicate)]
-            raise self._failure(error, expressions[0], clause, predicate) from error
+            if len(expressions) == 1:
+                raise self._failure(error, expressions[0], clause, predicate) from error
+            found = None
+        if found is not None:
+            return found
+        if len(expressions) == 1:
+            raise self._refusal(UNSUPPORTED_EXPR_FOR_OPERATOR, expressions[0], clause, predicate)
+        # The one that fails tells what is wrong with it.
+        return [r for e in expressions for r in self._resolve([e], clause, predicate=predicate)]
+
+    def _engine_scope(self, clause: str, predicate: bool) -> ResolutionScope:
+        return ResolutionScope(
+            self.frame,
+            self._joined,
+            self._context,
+            self._label,
+            clause,
+            self._cache,
+            self.projections,
+            lambda condition, source: self._refusal(condition, source, clause, predicate),
+            takes_random=self._what == MERGE.name,
+        )
 
     def _column(self, expression: Any) -> Column:
         from pyspark.sql import Column
@@ -237,69 +199,6 @@ class Scope:
         if not isinstance(expression, Column):
             return F.expr(expression) if isinstance(expression, str) else F.lit(expression)
         return expression if self._context is None else self._context.columns(expression, self.frame)
-
-    def _in_jvm(
-        self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
-    ) -> list[Resolved]:
-        from delta_ds.spark.native.resolution import resolve
-
-        selected = self.frame.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
-        found = resolve(self.frame, selected, self._context)
-        if found is None:
-            if len(sources) > 1:
-                return [r for s in sources for r in self._resolve([s], clause, predicate=predicate)]
-            raise self._refusal(UNSUPPORTED_EXPR_FOR_OPERATOR, sources[0], clause, predicate)
-        types = [f.type for f in from_spark(selected.schema)]
-        result = []
-        for expression, kind, source in zip(found, types, sources, strict=True):
-            if predicate and expression.subquery:
-                raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
-            if not expression.deterministic and (predicate or self._what != MERGE.name):
-                raise self._refusal(INVALID_NON_DETERMINISTIC_EXPRESSIONS, source, clause, predicate)
-            found_ = Resolved(expression.column, kind, expression.text, source, subquery=expression.subquery)
-            result.append(found_)
-        return result
-
-    def _on_server(
-        self, columns: Sequence[Column], sources: Sequence[Any], clause: str, predicate: bool
-    ) -> list[Resolved]:
-        for source in sources:
-            if predicate and _has_subquery(source):
-                raise self._refusal(UNSUPPORTED_SUBQUERY, source, clause, predicate)
-        random = self._what == MERGE.name and not predicate
-
-        def ask() -> list[tuple[DataType, bool]]:
-            analysed = from_spark(_analyse(self.frame, columns, random=random).schema)
-            return [(f.type, self._clashes(c, f.type)) for c, f in zip(columns, analysed, strict=True)]
-
-        spelled = tuple(source if isinstance(source, str) else id(source) for source in sources)
-        found = self._cache.find((self._label, clause, predicate, spelled), ask)
-        return [
-            self._place(column, kind, source, clashes)
-            for column, (kind, clashes), source in zip(columns, found, sources, strict=True)
-        ]
-
-    def _clashes(self, column: Column, kind: DataType) -> bool:
-        """Whether an unresolved column means something else, or nothing, in the joined frame."""
-        from pyspark.errors import AnalysisException
-
-        if self._joined is None:
-            return False
-        try:
-            seen = from_spark(self._joined.select(column.alias("v")).schema).fields[0].type
-        except AnalysisException:
-            return True
-        return seen != kind
-
-    def _place(self, column: Column, kind: DataType, source: Any, clashes: bool) -> Resolved:
-        """An unresolved column for the joined frame, computed before the join where names would clash there."""
-        from pyspark.sql import functions as F
-
-        if not clashes:
-            return Resolved(column, kind, source_text(source), source)
-        name = f"{_VALUE}{self._label}_{len(self.projections)}"
-        self.projections[name] = column
-        return Resolved(F.col(name), kind, source_text(source), source, name)
 
     # --- errors
 
@@ -341,22 +240,6 @@ class Scope:
         return condition(clause=clause, what=self._what, table=self._table, expression=source_text(source))
 
 
-def _analyse(frame: DataFrame, columns: Sequence[Column], *, random: bool) -> DataFrame:
-    """A projection analysed by Spark; its errors become those of the command.
-
-    A filter does not take aggregates, and a join neither these nor what is not the same each time; a projection
-    would.
-    """
-    condition = columns[0].isNull()
-    for column in columns[1:]:
-        condition = condition & column.isNull()
-    if random:
-        checked = frame.where(condition)
-    else:
-        checked = frame.join(frame.sparkSession.range(0).select(), condition, "left_semi")
-    return checked.select(*(c.alias(f"{_VALUE}{i}") for i, c in enumerate(columns)))
-
-
 def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
     """Refuse columns with the names that a command gives to its hidden columns.
 
@@ -371,28 +254,6 @@ def check_names(names: Iterable[str], of: str, table: str, what: str) -> None:
             f"the {of} has a column {own[0]!r}, but in {what} on {table} names that begin with {HIDDEN} are kept for "
             f"places of rows and the like. Rename the column. {_NOTHING}"
         )
-
-
-def source_text(source: Any) -> str:
-    """The text of an expression, for messages; a `Column` as pyspark shows it."""
-    if isinstance(source, str):
-        return source
-    text = str(source)
-    match = re.fullmatch(r"Column<'(.*)'>", text, re.DOTALL)
-    return match[1] if match else text
-
-
-def _has_subquery(source: Any) -> bool:
-    """Whether SQL text holds a query; what is no text, or no SQL that can be read here, is left to Spark."""
-    import sqlglot
-    from sqlglot import exp
-
-    if not isinstance(source, str):
-        return False
-    try:
-        return sqlglot.parse_one(source, read="spark").find(exp.Query) is not None
-    except sqlglot.errors.SqlglotError:
-        return False
 
 
 def _first_paragraph(error: Exception) -> str:

@@ -1,0 +1,21 @@
+"""Who can look tables up by their names: this process, in the JVM of a classic session, or the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_ds.spark.engines.kind import is_connect
+from delta_ds.spark.session_conf import has_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def knows_names(spark: SparkSession) -> bool:
+    """Whether our tables are in a session's catalog, where this process can look them up."""
+    return not is_connect(spark) and has_catalog(spark)
+
+
+def server_knows_names(spark: SparkSession) -> bool:
+    """Whether our tables are in the catalog of a server, which has to be asked for them."""
+    return is_connect(spark) and has_catalog(spark)
