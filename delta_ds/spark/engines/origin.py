@@ -1,4 +1,4 @@
-"""Where the commits of a session are made, and by what: its application, what the session and the process say."""
+"""Where the commits of a session are made, and by what: its application, what the session and the process say.
 
 Source: delta-spark, `CommitInfo` (what it takes from Databricks); Spark, "Monitoring and Instrumentation".
 """
