@@ -15,7 +15,6 @@ from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, DELETE, FILE
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
 from delta_ds.spark.commands.engines.engine import Resolved
 from delta_ds.spark.commands.file_scan_source import HIDDEN
-from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of, reads_only
 from delta_ds.spark.commands.resolution.expression_resolution import Scope
@@ -89,7 +88,7 @@ def _delete(change: DmlExecution, condition: str | Column) -> int | None:
         return _mark(change, files, target.frame(files).where(resolved.column), predicate, resolved.text)
     if change.rewrites_by_arrow:
         return _rewrite_by_arrow(change, files, resolved, predicate)
-    return _rewrite(change, files, resolved, predicate, keeps=may_change(sample, [resolved.column]))
+    return _rewrite(change, files, resolved, predicate)
 
 
 def resolve_condition(
@@ -162,23 +161,13 @@ def _rewrite(
     files: CandidateFiles,
     condition: Resolved,
     predicate: Expression | None,
-    *,
-    keeps: bool,
 ) -> int:
-    """Write the other rows of the files anew in which rows match.
-
-    Parameters
-    ----------
-    keeps
-        Whether the condition could be another one when it is evaluated again.
-    """
+    """Write the other rows of the files anew in which rows match."""
     from pyspark.sql import functions as F
 
     target = change.target
     gone = F.coalesce(condition.column, F.lit(False)).alias(_GONE)
     looked_at = target.frame(files).select("*", gone)
-    if keeps:
-        looked_at = materialize(looked_at)
     found = count_by_file(looked_at.where(looked_at[_GONE]))
     if not found:
         return 0
@@ -190,10 +179,7 @@ def _rewrite(
         # Readers of changes look at change files only, once there are any.
         records = change.plan.records_changes
         wanted = list(found) if records else partly
-        if keeps:
-            frame = looked_at.where(looked_at[FILE].isin(wanted))
-        else:
-            frame = target.frame(files.only(wanted)).select("*", gone)
+        frame = target.frame(files.only(wanted)).select("*", gone)
         if records:
             action = F.when(frame[_GONE], F.lit(DELETE)).otherwise(F.lit(COPY)).cast("tinyint")
             frame = frame.select("*", *before_columns(target, frame), action.alias(ACTION))

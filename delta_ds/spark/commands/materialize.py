@@ -1,39 +1,14 @@
-"""Materialize rows that a command reads twice and that could differ the second time.
-
-In classic sessions the values of expressions are fixed when they are resolved (`DmlTarget.context`). A client of Spark
-Connect cannot do that: the server resolves expressions anew for each query, with the time of that query.
-"""
+"""Rows that a command reads more than once, and that have to be the same each time."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from delta_ds.spark.commands.engines.choice import engine_of
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-# As Spark shows, in plans, what it settles for each query; also by the words that are timestamps as text.
-_CHANGING = re.compile(
-    r"\b(current_\w+|now|localtimestamp|curdate|user|session_user|today|tomorrow|yesterday)\b", re.IGNORECASE
-)
+    from pyspark.sql import DataFrame
 
 # The condition of Spark's error.
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
-
-
-def may_change(frame: DataFrame, expressions: Iterable[Column]) -> bool:
-    """Whether some expressions over a frame may have other values in the next query of the command.
-
-    False in classic sessions, where their values are fixed. On Spark Connect the server is asked for the plan, in which
-    functions of users are spelled out; a column that is called like a timestamp counts as one.
-    """
-    if engine_of(frame.sparkSession).fixes_values:
-        return False
-    asked: Any = frame.select(*(value.alias(f"v{at}") for at, value in enumerate(expressions)))
-    return _CHANGING.search(asked._explain_string(mode="extended")) is not None
 
 
 def materialize(frame: DataFrame, *, replicated: bool = False) -> DataFrame:

@@ -16,8 +16,6 @@ from delta_ds.kernel.commands.dml.plan import generated_columns
 from delta_ds.kernel.commands.dml.task import ACTION, CLAUSE, COPY, FILE, ROW, ROW_ID, ROW_VERSION, UPDATE
 from delta_ds.spark.commands.delete import resolve_condition
 from delta_ds.spark.commands.dml_command import DmlExecution, affected_rows, by_path, replaced_files
-from delta_ds.spark.commands.file_scan_source import HIDDEN
-from delta_ds.spark.commands.materialize import materialize, may_change
 from delta_ds.spark.commands.positions import count_by_file, positions
 from delta_ds.spark.commands.predicates import are_functions_of_rows, predicate_of
 from delta_ds.spark.commands.resolution.assignments import assign, assigned_names, with_defaults
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from delta_ds.kernel.commands.dml.candidates import CandidateFiles
     from delta_ds.kernel.expressions.tree import Expression
     from delta_ds.spark.commands.handle import Handle
-
-_MATCHES = f"{HIDDEN}matches"
 
 
 def run_update(
@@ -108,10 +104,7 @@ class _Update:
         parameters = {"predicate": json.dumps([text] if text else [], ensure_ascii=False)}
         if change.rewrites_by_arrow:
             return self._rewrite_by_arrow(files, predicate, parameters)
-        after = None
-        if may_change(sample, [self._matches, *self._values.values()]):
-            after = materialize(self._after(target.frame(files)))
-        hits = target.frame(files).where(self._matches) if after is None else after.where(after[_MATCHES])
+        hits = target.frame(files).where(self._matches)
         marked = positions(hits) if change.plan.uses_deletion_vectors else {}
         found = (
             count_by_file(hits)
@@ -122,11 +115,8 @@ class _Update:
         if not rows:
             return 0
         scanned = change.elapsed_ms()
-        if after is None:
-            after = self._after(target.frame(files.only(list(found))))
-        else:
-            after = after.where(after[FILE].isin(list(found)))
-        copied = sum(result.rows for result in change.write(after.drop(FILE, ROW, _MATCHES))) - rows
+        after = self._after(target.frame(files.only(list(found))))
+        copied = sum(result.rows for result in change.write(after.drop(FILE, ROW))) - rows
         change.commit(
             predicate,
             removed=[] if change.plan.uses_deletion_vectors else list(by_path(files, found)),
@@ -207,7 +197,7 @@ class _Update:
         Returns
         -------
         DataFrame
-            See `write_changed_rows`; then `FILE`, `ROW`, and whether the row is updated.
+            See `write_changed_rows`; then `FILE` and `ROW`.
         """
         from pyspark.sql import functions as F
 
@@ -233,4 +223,4 @@ class _Update:
             columns += [frame[ROW_ID], version.alias(ROW_VERSION)]
         if change.plan.records_changes:
             columns += before_columns(target, frame)
-        return frame.select(*columns, frame[FILE], frame[ROW], matches.alias(_MATCHES))
+        return frame.select(*columns, frame[FILE], frame[ROW])

@@ -2,98 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_ds import DeltaLog, DeltaTable
+from delta_ds import DeltaTable
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.spark.commands import dml_command, file_rewrite
 from delta_ds.spark.commands.engines import classic
-
-LAYOUTS: dict[str, dict[str, str]] = {
-    "files are replaced": {},
-    "partitioned": {"partitionBy": "p"},
-    "feed": {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},
-    "rows are marked": {"delta.enableDeletionVectors": "true"},
-    "marked, feed and ids": {
-        "delta.enableDeletionVectors": "true",
-        "delta.enableChangeDataFeed": "true",
-        "delta.enableRowTracking": "true",
-    },
-}
-
-
-def _table(path: Path, options: dict[str, str]) -> str:
-    for start in (0, 20, 40):
-        ids = range(start, start + 20)
-        rows = {
-            "id": pa.array(ids, pa.int64()),
-            "p": pa.array([None if i % 5 == 0 else f"{i % 3}=ü" for i in ids], pa.string()),
-            "v": pa.array([i * 10 for i in ids], pa.int64()),
-            "s": pa.array([{"a": i, "b": None} for i in ids], pa.struct({"a": pa.int64(), "b": pa.string()})),
-        }
-        DeltaLog(path).write(pa.table(rows), options=options if not start else {})
-    return str(path)
-
-
-def _merge(table: DeltaTable, source: str) -> Any:
-    rows = table._handle.spark.sql(source)
-    return table.alias("t").merge(rows.alias("s"), "t.id = s.id")
-
-
-def _upsert(table: DeltaTable) -> None:
-    source = "SELECT id * 3 AS id, 'neu' AS p, -id AS v, NULL AS s FROM range(30)"
-    merge = (
-        _merge(table, source).whenMatchedDelete("t.v = 30").whenMatchedUpdate("t.v > 60", {"v": "s.v + t.v"})
-    )
-    merge.whenNotMatchedInsert("s.id < 80", {"id": "s.id", "p": "s.p"}).execute()
-
-
-def _update_all(table: DeltaTable) -> None:
-    source = "SELECT id, 'x' AS p, id AS v, named_struct('a', 1L, 'b', 'y') AS s FROM range(50, 70)"
-    _merge(table, source).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-
-
-def _by_source(table: DeltaTable) -> None:
-    merge = _merge(table, "SELECT id FROM range(10, 200)").whenMatchedUpdate("t.id < 15", {"p": "NULL"})
-    merge = merge.whenNotMatchedBySourceDelete("t.id < 4").whenNotMatchedBySourceUpdate(
-        "t.id > 7", {"v": "0"}
-    )
-    merge.whenNotMatchedInsert("s.id > 198", {"id": "s.id"}).execute()
-
-
-def _repeated(table: DeltaTable) -> None:
-    _merge(table, "SELECT id % 7 AS id FROM range(50)").whenMatchedDelete().execute()
-
-
-COMMANDS: dict[str, Callable[[DeltaTable], Any]] = {
-    "delete": lambda table: table.delete("id % 4 = 1 OR id >= 40"),
-    "update a column": lambda table: table.update("v % 40 = 0", {"v": "v + id"}),
-    "update a partition and a field": lambda table: table.update("id IN (3, 50)", {"p": "'a b'", "S.B": "p"}),
-    "upsert": _upsert,
-    "update all": _update_all,
-    "by source": _by_source,
-    "repeated": _repeated,
-}
-
-
-def _state(path: str) -> dict[str, Any]:
-    log = DeltaLog(path)
-    rows = sorted(map(repr, log.snapshot().scan().to_arrow().to_pylist()))
-    (last,) = log.history(1)
-    counts = {k: v for k, v in last["operationMetrics"].items() if "Rows" in k or "Removed" in k}
-    changes: list[str] = []
-    if log.snapshot().properties.get("delta.enableChangeDataFeed") == "true":
-        found = log.changes(last["version"], last["version"]).to_arrow()
-        changes = sorted(map(repr, found.drop_columns(["_commit_timestamp"]).to_pylist()))
-    parameters = re.sub(r"#\d+L?", "", str(last["operationParameters"]))
-    return {"rows": rows, "counts": counts, "changes": changes, "parameters": parameters}
+from spark_tests.spark.commands.row_changes import COMMANDS, LAYOUTS, make_table, merge_of, state_of
 
 
 @pytest.mark.slow
@@ -102,11 +20,11 @@ def _state(path: str) -> dict[str, Any]:
 def test_tasks_leave_what_sparks_writer_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, layout: str
 ) -> None:
-    by_tasks, by_spark = (_table(tmp_path / name, LAYOUTS[layout]) for name in ("tasks", "spark"))
+    by_tasks, by_spark = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("tasks", "spark"))
     COMMANDS[command](DeltaTable.forPath(spark, by_tasks))
     monkeypatch.setattr(dml_command, "tasks_problem", lambda session: "executors lack delta_ds")
     COMMANDS[command](DeltaTable.forPath(spark, by_spark))
-    assert _state(by_tasks) == _state(by_spark)
+    assert state_of(by_tasks) == state_of(by_spark)
 
 
 @pytest.mark.parametrize("layout", ["files are replaced", "rows are marked"])
@@ -114,21 +32,21 @@ def test_tasks_leave_what_sparks_writer_leaves(
 def test_many_files_are_narrowed_first_and_large_sources_are_joined_by_shuffles(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, layout: str
 ) -> None:
-    usual, unusual = (_table(tmp_path / name, LAYOUTS[layout]) for name in ("usual", "unusual"))
+    usual, unusual = (make_table(tmp_path / name, LAYOUTS[layout]) for name in ("usual", "unusual"))
     COMMANDS[command](DeltaTable.forPath(spark, usual))
     monkeypatch.setattr(file_rewrite, "_MOST_FILES", 1)
     monkeypatch.setattr(classic, "BROADCAST_BYTES", 0)
     COMMANDS[command](DeltaTable.forPath(spark, unusual))
-    assert _state(usual) == _state(unusual)
+    assert state_of(usual) == state_of(unusual)
 
 
 def test_failed_check_of_a_new_row_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
-    path = _table(tmp_path / "t", {})
+    path = make_table(tmp_path / "t", {})
     table = DeltaTable.forPath(spark, path)
     table.addConstraint("small", "v < 1000")
     before = {p for p in Path(path).rglob("*") if p.is_file()}
     with pytest.raises(InvariantViolationError, match="small"):
         table.update("id = 7", {"v": "5000"})
     with pytest.raises(InvariantViolationError, match="small"):
-        _merge(table, "SELECT 7L AS id").whenMatchedUpdate(set={"v": "5000"}).execute()
+        merge_of(table, "SELECT 7L AS id").whenMatchedUpdate(set={"v": "5000"}).execute()
     assert {p for p in Path(path).rglob("*") if p.is_file()} == before

@@ -173,6 +173,13 @@ def matched_rows(
     return _Values(sides, change, special, concerned, keeps=False).frame(concerned[SOURCE])
 
 
+def all_changes(sides: Sides, change: DmlExecution, special: SpecialColumns, *, by_source: bool) -> DataFrame:
+    """All that a merge with inserts does, by one query: `matched_rows` and rows to insert, whose `FILE` is null."""
+    frame = sides.joined("full" if by_source else "left")
+    concerned = frame.where((frame[SOURCE].isNotNull() & frame[FILE].isNotNull()) | (frame[CLAUSE] != NONE))
+    return _Values(sides, change, special, concerned, keeps=False).frame(concerned[SOURCE])
+
+
 def inserted_rows(
     sides: Sides, change: DmlExecution, special: SpecialColumns, matched: DataFrame, *, broadcast: bool
 ) -> DataFrame:

@@ -14,7 +14,7 @@ from delta_ds.events.commands import MERGE_BEGINS_ANEW
 from delta_ds.kernel.commands.dml.candidates import CandidateFiles, with_row_counts
 from delta_ds.kernel.commands.dml.commit import RowScope
 from delta_ds.kernel.commands.dml.plan import evolve_table, special_columns
-from delta_ds.kernel.commands.dml.task import SOURCE
+from delta_ds.kernel.commands.dml.task import FILE, SOURCE
 from delta_ds.kernel.expressions.tree import Expression
 from delta_ds.kernel.operations import MERGE
 from delta_ds.kernel.options.settings import AUTO_MERGE
@@ -23,7 +23,7 @@ from delta_ds.spark.commands.dml_command import DmlExecution, by_path
 from delta_ds.spark.commands.dml_target import DmlTarget
 from delta_ds.spark.commands.engines.engine import ResolutionCache
 from delta_ds.spark.commands.handle import Handle
-from delta_ds.spark.commands.materialize import lost_rows, may_change
+from delta_ds.spark.commands.materialize import lost_rows
 from delta_ds.spark.commands.merge.clauses import Clause, changed_rows, check_clauses
 from delta_ds.spark.commands.merge.matches import Matches, find_matches, matches_in
 from delta_ds.spark.commands.merge.plan import MergePlan, history_parameters, plan_merge
@@ -31,6 +31,7 @@ from delta_ds.spark.commands.merge.row_scope import has_subqueries, row_scope
 from delta_ds.spark.commands.merge.rows import (
     CODES,
     Sides,
+    all_changes,
     all_rows,
     inserted_rows,
     matched_rows,
@@ -173,9 +174,9 @@ class _Merge:
         materialized = change.elapsed_ms()
         read, files, stats, scope = self._candidates(sample)
         marks = change.plan.uses_deletion_vectors and not self._by_source
-        if self._changes_rows and target.engine.fixes_values and change.rewrites_by_arrow:
+        if self._changes_rows and change.rewrites_by_arrow:
             outcome = self._rewrite_by_arrow(files, stats)
-        elif self._changes_rows and (marks or self._may_change(sample)):
+        elif self._changes_rows and marks:
             outcome = self._at_once(files)
         else:
             outcome = self._rewrite(sample, files)
@@ -232,13 +233,6 @@ class _Merge:
             rows = rows.withColumns(dict(plan.target_values))
         return Sides(plan, source, rows)
 
-    def _may_change(self, sample: Sides) -> bool:
-        """Whether a clause could have another result in a second query."""
-        values = [
-            value for clause in sample.plan.clauses for value in clause.values or () if value is not None
-        ]
-        return may_change(sample.joined("inner"), values)
-
     def _plan_rows(self, plan: MergePlan) -> None:
         changing = [c for c in plan.clauses if not c.deletes]
         assigned = {name for c in changing for name in c.assigned}
@@ -293,23 +287,32 @@ class _Merge:
 
     def _rewrite_by_arrow(self, files: CandidateFiles, stats: SourceStats) -> _Outcome:
         """One join finds the rows that change, and their new values; tasks rewrite their files."""
-        change = self._change
-        broadcast = self._target.engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
+        change, engine = self._change, self._target.engine
+        broadcast = engine.fits_executors(self._source, stats.rows, stats.variable_bytes)
 
-        def changes_in(files: CandidateFiles) -> DataFrame:
-            sides = self._sides(files)
+        def values_of(sides: Sides, rows: DataFrame) -> DataFrame:
+            return new_values(sides, change, self._special, rows, self._unchanged_keys(sides))
+
+        def changes_of(sides: Sides) -> DataFrame:
             rows = matched_rows(sides, change, self._special, by_source=self._by_source, broadcast=broadcast)
-            found = new_values(sides, change, self._special, rows, self._unchanged_keys(sides))
+            found = values_of(sides, rows)
             return found if self._inserts else found.drop(SOURCE)
 
         with ExitStack() as stack:
-            sides, matched = self._sides(files), changes_in(files)
+            sides = self._sides(files)
             cached = self._inserts and not broadcast
-            if cached:
-                matched = stack.enter_context(self._target.engine.kept(matched))
+            whole = None
+            if self._inserts and not engine.fixes_values:
+                rows = all_changes(sides, change, self._special, by_source=self._by_source)
+                whole = stack.enter_context(engine.kept(rows))
+                matched = values_of(sides, whole.where(whole[FILE].isNotNull()))
+            elif cached:
+                matched = stack.enter_context(engine.kept(changes_of(sides)))
+            else:
+                matched = changes_of(sides)
 
             def rows_of(chosen: CandidateFiles) -> DataFrame:
-                rows = matched if cached or chosen is files else changes_in(chosen)
+                rows = matched if cached or chosen is files else changes_of(self._sides(chosen))
                 return rows.drop(SOURCE) if cached else rows
 
             clauses = sides.plan.clauses
@@ -330,9 +333,12 @@ class _Merge:
             scanned = change.elapsed_ms() - found.milliseconds
             written = found.result.rows
             if self._inserts:
-                if not cached:
-                    matched = frame_of(self._target.spark, pa.table({SOURCE: found.sources}))
-                rows = inserted_rows(sides, change, self._special, matched, broadcast=not cached)
+                if whole is not None:
+                    rows = whole.where(whole[FILE].isNull())
+                else:
+                    if not cached:
+                        matched = frame_of(self._target.spark, pa.table({SOURCE: found.sources}))
+                    rows = inserted_rows(sides, change, self._special, matched, broadcast=not cached)
                 written += self._write(without_places(rows))
         return _Outcome(matches, files.only(found.files), written, scanned)
 

@@ -1,0 +1,93 @@
+"""Commands that change rows, layouts of tables to run them on, and all that a command leaves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from delta_ds import DeltaLog, DeltaTable
+
+LAYOUTS: dict[str, dict[str, str]] = {
+    "files are replaced": {},
+    "partitioned": {"partitionBy": "p"},
+    "feed": {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"},
+    "rows are marked": {"delta.enableDeletionVectors": "true"},
+    "marked, feed and ids": {
+        "delta.enableDeletionVectors": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableRowTracking": "true",
+    },
+}
+
+
+def make_table(path: Path, options: dict[str, str]) -> str:
+    for start in (0, 20, 40):
+        ids = range(start, start + 20)
+        rows = {
+            "id": pa.array(ids, pa.int64()),
+            "p": pa.array([None if i % 5 == 0 else f"{i % 3}=ü" for i in ids], pa.string()),
+            "v": pa.array([i * 10 for i in ids], pa.int64()),
+            "s": pa.array([{"a": i, "b": None} for i in ids], pa.struct({"a": pa.int64(), "b": pa.string()})),
+        }
+        DeltaLog(path).write(pa.table(rows), options=options if not start else {})
+    return str(path)
+
+
+def merge_of(table: DeltaTable, source: str) -> Any:
+    rows = table._handle.spark.sql(source)
+    return table.alias("t").merge(rows.alias("s"), "t.id = s.id")
+
+
+def _upsert(table: DeltaTable) -> None:
+    source = "SELECT id * 3 AS id, 'neu' AS p, -id AS v, NULL AS s FROM range(30)"
+    merge = (
+        merge_of(table, source)
+        .whenMatchedDelete("t.v = 30")
+        .whenMatchedUpdate("t.v > 60", {"v": "s.v + t.v"})
+    )
+    merge.whenNotMatchedInsert("s.id < 80", {"id": "s.id", "p": "s.p"}).execute()
+
+
+def _update_all(table: DeltaTable) -> None:
+    source = "SELECT id, 'x' AS p, id AS v, named_struct('a', 1L, 'b', 'y') AS s FROM range(50, 70)"
+    merge_of(table, source).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+
+def _by_source(table: DeltaTable) -> None:
+    merge = merge_of(table, "SELECT id FROM range(10, 200)").whenMatchedUpdate("t.id < 15", {"p": "NULL"})
+    merge = merge.whenNotMatchedBySourceDelete("t.id < 4").whenNotMatchedBySourceUpdate(
+        "t.id > 7", {"v": "0"}
+    )
+    merge.whenNotMatchedInsert("s.id > 198", {"id": "s.id"}).execute()
+
+
+def _repeated(table: DeltaTable) -> None:
+    merge_of(table, "SELECT id % 7 AS id FROM range(50)").whenMatchedDelete().execute()
+
+
+COMMANDS: dict[str, Callable[[DeltaTable], Any]] = {
+    "delete": lambda table: table.delete("id % 4 = 1 OR id >= 40"),
+    "update a column": lambda table: table.update("v % 40 = 0", {"v": "v + id"}),
+    "update a partition and a field": lambda table: table.update("id IN (3, 50)", {"p": "'a b'", "S.B": "p"}),
+    "upsert": _upsert,
+    "update all": _update_all,
+    "by source": _by_source,
+    "repeated": _repeated,
+}
+
+
+def state_of(path: str) -> dict[str, Any]:
+    log = DeltaLog(path)
+    rows = sorted(map(repr, log.snapshot().scan().to_arrow().to_pylist()))
+    (last,) = log.history(1)
+    counts = {k: v for k, v in last["operationMetrics"].items() if "Rows" in k or "Removed" in k}
+    changes: list[str] = []
+    if log.snapshot().properties.get("delta.enableChangeDataFeed") == "true":
+        found = log.changes(last["version"], last["version"]).to_arrow()
+        changes = sorted(map(repr, found.drop_columns(["_commit_timestamp"]).to_pylist()))
+    parameters = re.sub(r"#\d+L?", "", str(last["operationParameters"]))
+    return {"rows": rows, "counts": counts, "changes": changes, "parameters": parameters}
