@@ -1068,7 +1068,7 @@ def test_rows_decide_what_contradicts_a_command_where_the_client_knows_what_it_r
 def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_path: Path) -> None:
     def program(spark: SparkSession, path: str) -> tuple[list[int], Counter[str]]:
         from delta_ds.spark.commands.dml_target import DmlTarget
-        from delta_ds.spark.commands.resolution import expression_resolution as resolution
+        from delta_ds.spark.commands.engines import connect_expressions
 
         write(spark.range(0, 100).selectExpr("id", "id AS v"), path)
         source = spark.range(95, 105).selectExpr("id", "-1L AS w").alias("s")
@@ -1080,7 +1080,7 @@ def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_
             .whenNotMatchedInsert("id > 100", {"id": "id", "v": "w"})
         )
         asked: Counter[str] = Counter()
-        analyse, ask = resolution._analyse, DmlTarget.ask
+        analyse, ask = connect_expressions._analysed, DmlTarget.ask
 
         def counted_analyse(*arguments: Any, **keywords: Any) -> DataFrame:
             asked["analyse"] += 1
@@ -1090,11 +1090,11 @@ def test_a_merge_asks_the_server_once_what_its_clauses_mean(client: Client, tmp_
             asked[getattr(function, "func", function).__name__] += 1
             return ask(self, function, *arguments)
 
-        resolution._analyse, DmlTarget.ask = counted_analyse, counted_ask  # type: ignore[method-assign]
+        connect_expressions._analysed, DmlTarget.ask = counted_analyse, counted_ask  # type: ignore[method-assign]
         try:
             return list(merge.execute().first()), asked
         finally:
-            resolution._analyse, DmlTarget.ask = analyse, ask  # type: ignore[method-assign]
+            connect_expressions._analysed, DmlTarget.ask = analyse, ask  # type: ignore[method-assign]
 
     changed, asked = client(program, str(tmp_path / "t"))
     assert changed == [7, 3, 0, 4]
