@@ -86,6 +86,8 @@ class _Matching:
             return False
         by_name = {field.name.lower(): field for field in wanted}
         found = [(g, by_name.get(g.name.lower())) for g in given]
+        if self.way.is_statement and any(w is not None and g.name != w.name for g, w in found):
+            return False  # delta-spark then casts, as names that differ in case are others to it
         return all(w is None or _fits(g.dataType, w.dataType) for g, w in found)
 
     def columns(self, given: Sequence[StructField]) -> list[Matched]:
