@@ -316,10 +316,16 @@ def _with_checkpoint_errors(
 
 def _is_other_now(storage: Storage, path: str, opened: FileStatus | None) -> bool:
     """Whether a path names another object by now; one that is gone is none."""
+    if opened is None:
+        return False
     try:
-        return opened is not None and not SeenFile(opened).may_be(storage.status(path))
+        now = storage.status(path)
     except (FileNotFoundError, DeltaError):
         return False
+    # Etags where both have one: stores say times in whole seconds, and checkpoints of one table are often of one size.
+    if opened.etag is not None and now.etag is not None:
+        return opened.etag != now.etag
+    return not SeenFile(opened).may_be(now)
 
 
 def _replaced(storage: Storage, path: str) -> CheckpointReplacedError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import uuid
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -146,9 +148,15 @@ def test_an_unreachable_endpoint_gives_a_storage_error_without_secrets() -> None
     assert "my-secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("seconds", [0, 5], ids=["within a second", "later"])
 def test_a_checkpoint_that_is_written_again_is_told_from_one_that_the_store_does_not_give(
-    storage: Storage, put: Put
+    storage: Storage, put: Put, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
+    moto = pytest.importorskip("moto.s3.models")
+    times = itertools.count(moto.utcnow().timestamp(), seconds)
+    monkeypatch.setattr(
+        moto, "utcnow", lambda: datetime.fromtimestamp(next(times), timezone.utc).replace(tzinfo=None)
+    )
     put("c.parquet", _checkpoint("a"))
     files = CheckpointFiles(("c.parquet",))
     with open_file(storage, files, "c.parquet") as opened:
