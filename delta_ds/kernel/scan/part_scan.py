@@ -8,12 +8,14 @@ Source: PROTOCOL.md, "Action Reconciliation", "Per-file Statistics".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from delta_ds.kernel.expressions.tree import Expression, columns
 from delta_ds.kernel.log.file_actions import working_schema
 from delta_ds.kernel.log.file_selection import select_in_checkpoint
+from delta_ds.kernel.log.live_files import LiveFiles
 from delta_ds.kernel.log.reconcile import files_of_tables
 from delta_ds.kernel.scan.skipping import row_numbers, skipping_rules
 from delta_ds.kernel.schema.types import DOUBLE, FLOAT, StructType
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
-    from delta_ds.kernel.log.live_files import FileFilter, LiveFiles
+    from delta_ds.kernel.log.live_files import FileFilter
     from delta_ds.kernel.log.replay import ReplayHead
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
 
 
@@ -61,7 +63,7 @@ class PartScan:
     @classmethod
     def of(
         cls,
-        version: TableVersion,
+        version: Snapshot,
         head: ReplayHead,
         predicate: Expression | None,
         timezone: str | None,
@@ -95,6 +97,14 @@ class PartScan:
         """The same of the commits after the checkpoint."""
         kept = files.take(self._keep()(files))
         return kept.table.append_column("stats", kept.stats_json())
+
+    def joined(self, tables: Sequence[pa.Table]) -> LiveFiles:
+        """What parts and commits gave, in their order, as live files."""
+        import pyarrow as pa
+
+        table = pa.concat_tables(tables)
+        none = pa.chunked_array([pa.nulls(table.num_rows, pa.int64())])
+        return LiveFiles(self.storage, table.drop_columns(["stats"]), table["stats"], none, None)
 
     def _keep(self) -> FileFilter:
         if self.predicate is None:

@@ -18,6 +18,7 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.session_settings import (
     BY_FILES,
     BY_ROWS,
@@ -25,7 +26,6 @@ from delta_ds.kernel.options.session_settings import (
     conflict_detection,
 )
 from delta_ds.kernel.options.settings import TXN_APP_ID, TXN_VERSION
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.write.plan import has_transaction

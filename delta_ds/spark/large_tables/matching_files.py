@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
 from delta_ds.kernel.log.replay import load_head
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.kernel.scan.part_scan import PartScan
+from delta_ds.records import replace
 from delta_ds.spark.large_tables.part_jobs import in_tasks, run_parts
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 # Files in one message from a task to the driver.
 _FILES_AT_ONCE = 50_000
@@ -53,7 +53,7 @@ def matching_files(
     Returns
     -------
     Snapshot
-        A `PartialSnapshot`; the version itself where the driver has to do it, which is logged.
+        A selection of its files; the version itself where the driver has to do it, which is logged.
 
     Raises
     ------
@@ -68,7 +68,8 @@ def matching_files(
         scan = PartScan.of(snapshot, head, predicate, timezone, statistics=statistics)
         found = run_parts(spark, parts, lambda part: _messages(scan.of_part(part))) if parts else []
         tables = [pa.ipc.open_stream(message).read_all() for message in found]
-        return PartialSnapshot(snapshot, head.state, [*tables, scan.of_commits(head.state.files)])
+        files = scan.joined([*tables, scan.of_commits(head.state.files)])
+        return snapshot.with_files(replace(head.state, files=files))
 
     return in_tasks(snapshot, plan) or snapshot
 

@@ -15,7 +15,7 @@ from delta_ds.kernel.log.checkpoint_files import CheckpointFiles
 from delta_ds.kernel.log.checkpoint_parts import split_checkpoint
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import LogListing
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 
 # Runs a function on each of some parts, wherever that is; what it answers, in any order.
 RunParts: TypeAlias = Callable[

@@ -30,8 +30,8 @@ from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
 from delta_ds.kernel.log.replay import ReplayHead
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.scan.skipping import row_numbers
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
 

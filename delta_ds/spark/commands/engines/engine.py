@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from delta_ds.conditions.record import ErrorCondition
     from delta_ds.exceptions import UnsupportedOperationError
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
