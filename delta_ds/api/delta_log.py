@@ -14,7 +14,7 @@ from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.transaction.table_log import TableLog, milliseconds
+from delta_ds.kernel.table_log import TableLog, milliseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,7 +271,16 @@ class DeltaLog(TableLog):
         """
         from delta_ds.api.transaction import Transaction
 
-        return self._start(Transaction, version, create, engine_info, use_statistics)
+        started = super().start_transaction(
+            version, create=create, engine_info=engine_info, use_statistics=use_statistics
+        )
+        return Transaction(
+            self.storage,
+            started.base,
+            engine_info=engine_info,
+            use_statistics=use_statistics,
+            current=self._current,
+        )
 
     def write(
         self,

@@ -13,7 +13,7 @@ from delta_ds.kernel.commands.optimize.auto_compact import (
     auto_compaction_of,
     is_enabled,
 )
-from delta_ds.kernel.transaction.table_log import TableLog
+from delta_ds.kernel.table_log import TableLog
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.spark.engines import settings
 from delta_ds.spark.engines.origin import engine_info

@@ -187,11 +187,15 @@ def open_read(
 
 
 def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
-    from delta_ds.api.delta_log import DeltaLog
+    from delta_ds.kernel.storage.open import open_storage
+    from delta_ds.kernel.table_log import TableLog
     from delta_ds.spark.batch import Changes, Pin, Rows
 
-    log = DeltaLog(options.path, options.storage_options)
+    storage = open_storage(options.path, options.storage_options)
     if options.change_feed:
+        from delta_ds.api.delta_log import DeltaLog
+
+        log = DeltaLog(storage)
         if pin is not None:
             feed = log.changes(pin.first, pin.last, net=options.net, keys=options.keys)
         else:
@@ -204,7 +208,10 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 keys=options.keys,
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
-    snapshot = log.open_snapshot(pin.last) if pin else log.open_snapshot(options.version, options.timestamp)
+    opened = TableLog(storage)
+    snapshot = (
+        opened.open_snapshot(pin.last) if pin else opened.open_snapshot(options.version, options.timestamp)
+    )
     if not snapshot.schema.fields and not without_columns:
         raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import InvalidOptionError, NotADeltaTableError
 from delta_ds.kernel.log import history
@@ -14,8 +14,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 if TYPE_CHECKING:
     from delta_ds.kernel.transaction.current import Current
     from delta_ds.kernel.transaction.transaction import Transaction
-
-    _Transaction = TypeVar("_Transaction", bound=Transaction)
 
 
 class TableLog:
@@ -52,19 +50,8 @@ class TableLog:
 
         Parameters and errors are those of `DeltaLog.start_transaction`.
         """
-        from delta_ds.kernel.transaction.transaction import Transaction
-
-        return self._start(Transaction, version, create, engine_info, use_statistics)
-
-    def _start(
-        self,
-        kind: type[_Transaction],
-        version: int | None,
-        create: bool,
-        engine_info: str | None,
-        use_statistics: bool,
-    ) -> _Transaction:
         from delta_ds.kernel.transaction.current import Current
+        from delta_ds.kernel.transaction.transaction import Transaction
 
         if self._current is None:
             self._current = Current(self.storage)
@@ -75,7 +62,7 @@ class TableLog:
             if not create or version is not None:
                 raise
             base = None
-        return kind(
+        return Transaction(
             self.storage, base, engine_info=engine_info, use_statistics=use_statistics, current=self._current
         )
 
