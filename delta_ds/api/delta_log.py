@@ -14,7 +14,7 @@ from delta_ds.kernel.log import history
 from delta_ds.kernel.log.segment import list_log
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
-from delta_ds.kernel.table_log import TableLog, milliseconds
+from delta_ds.kernel.table_log import TableLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,7 +137,6 @@ class DeltaLog(TableLog):
         >>> DeltaLog("examples/data/sales").timeline().versions["version"].to_pylist()[:3]
         [0, 1, 2]
         """
-        _check_from_zero(limit=limit)
         return self.snapshot().timeline(limit)
 
     def changes(
@@ -191,8 +190,8 @@ class DeltaLog(TableLog):
             self.storage,
             start,
             end,
-            None if starting_timestamp is None else milliseconds(starting_timestamp),
-            None if ending_timestamp is None else milliseconds(ending_timestamp),
+            None if starting_timestamp is None else history.milliseconds(starting_timestamp),
+            None if ending_timestamp is None else history.milliseconds(ending_timestamp),
             timezone,
             net,
             keys,

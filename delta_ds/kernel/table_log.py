@@ -33,7 +33,7 @@ class TableLog:
             if version is not None:
                 raise InvalidOptionError("give a version or a timestamp, not both")
             version = history.version_at(
-                self.storage, list_log(self.storage), latest.table_state, milliseconds(timestamp)
+                self.storage, list_log(self.storage), latest.table_state, history.milliseconds(timestamp)
             )
         # A table whose newest version is damaged or not supported is refused at every version, as delta-spark does.
         return latest if version in (None, latest.version) else open_snapshot(self.storage, version)
@@ -65,20 +65,3 @@ class TableLog:
         return Transaction(
             self.storage, base, engine_info=engine_info, use_statistics=use_statistics, current=self._current
         )
-
-
-def milliseconds(timestamp: datetime | int) -> int:
-    """A moment in milliseconds since 1970.
-
-    Raises
-    ------
-    InvalidOptionError
-        The datetime has no time zone.
-    """
-    if isinstance(timestamp, datetime):
-        if timestamp.tzinfo is None:
-            raise InvalidOptionError(
-                f"the timestamp {timestamp} has no time zone; use an aware datetime, e.g. with tzinfo=timezone.utc"
-            )
-        return history.milliseconds(timestamp)
-    return timestamp
