@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.exceptions import UnsupportedFeatureError
 from delta_ds.kernel.data.rows.casts import match_names
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_ds.kernel.write.plan import WritePlan
+    from delta_ds.spark.engines.java_object import JavaObject
 
 __all__ = ["columns_of", "stored_rows"]
 
@@ -153,7 +154,7 @@ def _is_stored_as_it_is(given: StructField, field: StructField) -> bool:
     )
 
 
-def _constants(defaults: Sequence[Default], analyst: Analyst) -> dict[str, Any]:
+def _constants(defaults: Sequence[Default], analyst: Analyst) -> dict[str, JavaObject]:
     """The expressions of defaults; what cannot be computed is told now, as the Arrow path does."""
     for default in defaults:
         if not is_foreign(default.clause):
