@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.spark.commands.engines.connect_expressions import ConnectExpressions
 from delta_ds.spark.schema import quoted
@@ -75,8 +75,8 @@ class Connect:
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        return None
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
 
     def write(
         self,

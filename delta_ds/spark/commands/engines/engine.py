@@ -136,6 +136,20 @@ class TablesRead(Protocol):
         ...
 
 
+class RowRules(Protocol):
+    """What tables demand of rows, evaluated by Spark: constraints, generated columns, types."""
+
+    def columns_of(self, text: str) -> Sequence[tuple[str, ...]]:
+        """The columns that an SQL expression reads, see `plan_dml`."""
+        ...
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        """The rows as the table stores them, see `stored_rows`; None where Spark cannot do all that the plan wants."""
+        ...
+
+
 class Expressions(Protocol):
     """What a kind of session knows of expressions: of their meaning, and of what they say in the kernel's terms."""
 
@@ -296,8 +310,8 @@ class Engine(Protocol):
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        """What makes columns of SQL of the table's rules, see `plan_dml`; None: tasks evaluate them."""
+    def row_rules(self) -> RowRules | None:
+        """Who evaluates what tasks cannot; None: nobody."""
         ...
 
     def write(
