@@ -8,14 +8,13 @@ Source: PROTOCOL.md, "Checkpoints", "V2 Spec", "Sidecar Files".
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from delta_ds.exceptions import CorruptLogFileError, LogError
 from delta_ds.kernel.actions import SINGLE_ACTIONS, Action, Metadata, Protocol, Sidecar
-from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, map_values
+from delta_ds.kernel.arrow_buffers import field_of, fields_of, map_values
 from delta_ds.kernel.log.checkpoint_files import (
     CheckpointFiles,
     CheckpointReplacedError,
@@ -145,32 +144,6 @@ def sidecar_path(storage: Storage, sidecar: Sidecar, checkpoint: Checkpoint) -> 
     if "/" in unquote(path):
         return storage.resolve(path)
     return f"{SIDECAR_DIRECTORY}/{unquote(path)}"
-
-
-def read_adds(
-    storage: Storage, files: CheckpointFiles, partition_columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The `add` actions of each checkpoint file.
-
-    Yields
-    ------
-    pyarrow.Table
-        The columns of `LiveFiles.table` without `stats`, and `row`: the int64 number of the row, counted
-        through all files in order.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    base = 0
-    for path in files.paths:
-        with open_file(storage, files, path) as opened:
-            rows = opened.num_rows(files.groups)
-            table = pa.table({})
-            if "add" in opened.schema.names:
-                table = opened.read(add_leaves(opened.schema.field("add").type), files.groups)
-            row = integers(np.arange(base, base + rows))
-            yield opened.translated(functools.partial(conform_adds, table, partition_columns, row))
-        base += rows
 
 
 _ADD_FIELDS = (

@@ -10,7 +10,6 @@ Source: protocol-checklist VAC-W-02, REM-R-04, DV-W-11.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -22,15 +21,15 @@ from delta_ds.kernel.arrow_buffers import field_of, fields_of, integers, texts
 from delta_ds.kernel.commands.vacuum.paths import listing_forms
 from delta_ds.kernel.data.values.deletion_vector import DeletionVectorDescriptor, z85_decode
 from delta_ds.kernel.log.checkpoint import inline_actions, locate_files
-from delta_ds.kernel.log.checkpoint_files import CheckpointFiles, UnreadableCheckpointError, open_file
+from delta_ds.kernel.log.checkpoint_files import UnreadableCheckpointError, open_file
 from delta_ds.kernel.log.commit import read_in_batches
 from delta_ds.kernel.log.file_actions import deletion_vector_type
-from delta_ds.kernel.log.file_selection import select_in_checkpoint
+from delta_ds.kernel.log.file_selection import OlderFiles, select
 from delta_ds.kernel.log.filenames import LogFile
 from delta_ds.kernel.log.json_actions import parse_file_actions
+from delta_ds.kernel.log.parts import Part, parts_of, pieces
 from delta_ds.kernel.log.replay import ReplayHead
 from delta_ds.kernel.log.segment import Checkpoint, LogListing, find_segment, list_log
-from delta_ds.kernel.scan.skipping import row_numbers
 from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 
@@ -85,7 +84,7 @@ def needed_by_commits(
 ) -> pa.ChunkedArray:
     """What of `needed_paths` the commits of the log name, those before the checkpoint that `head` begins with included.
 
-    Together with `needed_in_checkpoint` of all parts of it, these are the needed paths.
+    Together with `needed_in_part` of all parts of it, these are the needed paths.
     """
     live = head.state.files.table
     found = [live["path"], vector_files(live["deletionVector"])]
@@ -95,29 +94,23 @@ def needed_by_commits(
     return _distinct(found, snapshot.storage)
 
 
-def needed_in_checkpoint(
-    storage: Storage, part: CheckpointFiles, touched: pa.StringArray, columns: Sequence[str], cutoff_ms: int
-) -> pa.ChunkedArray:
-    """What of `needed_paths` a checkpoint names, or a part of one.
-
-    Parameters
-    ----------
-    touched, columns
-        See `select_in_checkpoint`.
+def needed_in_part(older: OlderFiles, part: Part, cutoff_ms: int) -> pa.ChunkedArray:
+    """What of `needed_paths` a part of a checkpoint names.
 
     Raises
     ------
     DeltaError
         As `needed_paths`.
     """
-    with ThreadPoolExecutor(1) as reader:
-        live = select_in_checkpoint(
-            storage, part, touched, columns, lambda files: row_numbers(files.num_rows), reader
-        )
-    found = [column for table in live for column in (table["path"], vector_files(table["deletionVector"]))]
-    for rows in _removes_in(storage, part):
-        found += _named_paths(_young(rows, cutoff_ms))
-    return _distinct(found, storage)
+    found = [
+        column
+        for live in select(older, [part], None, map)
+        for column in (live["path"], vector_files(live["deletionVector"]))
+    ]
+    for piece in pieces(older.storage, part):
+        for rows in _removes_in(older.storage, piece):
+            found += _named_paths(_young(rows, cutoff_ms))
+    return _distinct(found, older.storage)
 
 
 def _named_in_commits(
@@ -215,26 +208,21 @@ def _checkpoint_removes(storage: Storage, checkpoint: Checkpoint) -> Iterator[pa
         manifest = inline_actions(storage, checkpoint) or b""
         yield from _parse_vectors([(checkpoint.files[0].path, manifest)], "remove")
         return
-    yield from _removes_in(storage, files)
+    for part in parts_of(storage, files, map):
+        yield from _removes_in(storage, part)
 
 
-def _removes_in(storage: Storage, files: CheckpointFiles) -> Iterator[pa.StructArray]:
+def _removes_in(storage: Storage, part: Part) -> Iterator[pa.StructArray]:
+    if "remove" not in part.actions:
+        return
     wanted = pa.struct([(name, kind) for name, kind in _fields().items() if name != "size"])
-    for path in files.paths:
-        with open_file(storage, files, path) as opened:
-            schema = opened.schema
-            if "remove" not in schema.names:
-                continue
-            present = [
-                f.name for f in schema.field("remove").type if f.name in _fields() and f.name != "size"
-            ]
-            if "path" not in present:
-                continue
-            table = opened.read([f"remove.{name}" for name in present], files.groups)
-        for rows in table["remove"].chunks:
-            rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
-            if len(rows):
-                yield pa.StructArray.from_arrays(_conform_removes(rows, wanted), fields=list(wanted))
+    with open_file(storage, part.files, part.path, part.footer) as opened:
+        present = [f.name for f in opened.schema.field("remove").type if wanted.get_field_index(f.name) >= 0]
+        table = opened.read([f"remove.{name}" for name in present], part.groups)
+    for rows in table["remove"].chunks:
+        rows = rows.filter(pc.is_valid(pc.struct_field(rows, "path")))
+        if len(rows):
+            yield pa.StructArray.from_arrays(_conform_removes(rows, wanted), fields=list(wanted))
 
 
 def _conform_removes(rows: pa.StructArray, wanted: pa.StructType) -> list[pa.Array]:
