@@ -21,7 +21,7 @@ from delta_ds.kernel.log.checkpoint_files import (
     UnreadableCheckpointError,
     open_file,
 )
-from delta_ds.kernel.log.file_actions import deletion_vector_type, files_schema
+from delta_ds.kernel.log.file_actions import as_vectors, files_schema
 from delta_ds.kernel.log.filenames import SIDECAR_DIRECTORY, LogFile
 from delta_ds.kernel.log.json_actions import conform, find_actions, is_whole
 from delta_ds.kernel.log.segment import Checkpoint, read_log_files
@@ -185,7 +185,8 @@ def conform_adds(table: pa.Table, partition_columns: Sequence[str], row: pa.Int6
         elif field.name == "partitionValues":
             columns[field.name] = _partition_values(add, partition_columns, field.type)
         elif field.name == "deletionVector" and field.name in present:
-            columns[field.name] = _conform_vector(field_of(add, field.name))
+            chunks = [as_vectors(chunk, field.type) for chunk in field_of(add, field.name).chunks]
+            columns[field.name] = pa.chunked_array(chunks, type=field.type)
         elif field.name in present:
             columns[field.name] = field_of(add, field.name).cast(field.type)
         else:
@@ -209,20 +210,6 @@ def _partition_values(add: pa.ChunkedArray, columns: Sequence[str], wanted: pa.D
         else:
             fields = [pa.nulls(len(chunk), pa.string()) for _ in columns]
         chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted)))
-    return pa.chunked_array(chunks, type=wanted)
-
-
-def _conform_vector(vectors: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    wanted = deletion_vector_type()
-    chunks = []
-    for chunk in vectors.chunks:
-        fields = fields_of(chunk, wanted)
-        # Some writers store a struct of nulls where there is no vector.
-        absent = pc.is_null(fields[0])
-        chunks.append(pa.StructArray.from_arrays(fields, fields=list(wanted), mask=absent))
     return pa.chunked_array(chunks, type=wanted)
 
 

@@ -204,7 +204,7 @@ class CheckpointPart:
         import pyarrow as pa
 
         if rows is None:
-            chosen = np.arange(self._part.num_rows) if self._adds is None else numbers(self._adds)
+            chosen = np.arange(self._part.num_rows)  # what is no add falls out by itself
         else:
             chosen = numbers(rows if self._adds is None else self._adds.take(rows))
         tables = []
