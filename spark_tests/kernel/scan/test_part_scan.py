@@ -73,13 +73,20 @@ def in_small_groups(table: TableBuilder) -> None:
             pq.write_table(pq.read_table(file, partitioning=None), file, row_group_size=1)
 
 
-@given(checkpoints.histories, st.sampled_from([None, *KINDS]), st.sampled_from(PREDICATES), st.booleans())
+@given(
+    checkpoints.histories,
+    st.sampled_from([None, *KINDS]),
+    st.sampled_from(PREDICATES),
+    st.booleans(),
+    st.sampled_from([1, 64]),
+)
 @settings(max_examples=examples(50))
 def test_parts_together_are_the_files_of_a_scan(
-    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool
+    history: list[list[Action]], kind: str | None, predicate: str | None, small: bool, many: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "TASK_ROWS", 2)
+        patch.setattr(parts, "_MANY_FILES", many)
         table = TableBuilder(folder)
         table.create(
             checkpoints.SCHEMA, partition_columns=["p"], reader_features=["deletionVectors", "v2Checkpoint"]

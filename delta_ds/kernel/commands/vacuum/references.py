@@ -102,12 +102,10 @@ def needed_in_part(older: OlderFiles, part: Part, cutoff_ms: int) -> pa.ChunkedA
     DeltaError
         As `needed_paths`.
     """
-    found = [
-        column
-        for live in select(older, [part], None, map)
-        for column in (live["path"], vector_files(live["deletionVector"]))
-    ]
+    found: list[pa.ChunkedArray] = []
     for piece in pieces(older.storage, part):
+        for live in select(older, [piece], None, map):
+            found += [live["path"], vector_files(live["deletionVector"])]
         for rows in _removes_in(older.storage, piece):
             found += _named_paths(_young(rows, cutoff_ms))
     return _distinct(found, older.storage)
