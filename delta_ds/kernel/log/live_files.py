@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from delta_ds.conditions.log import CHECKPOINT_NOT_FOUND_AGAIN
 from delta_ds.events.log import CHECKPOINT_READ_ANEW
@@ -26,9 +26,6 @@ from delta_ds.kernel.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_T = TypeVar("_T")
 
 # Of the text of commits so many files at once.
 _TEXT_ROWS = 1 << 16
@@ -97,6 +94,15 @@ class LiveFiles:
         self.again = again
         self._later = LaterStatistics(storage, table["path"], stats, row, checkpoint)
         self._kept = KeptColumns()
+
+    @classmethod
+    def of_tables(cls, storage: Storage, tables: Sequence[pa.Table]) -> LiveFiles:
+        """Files from tables with the columns of `table`, and `stats`: all that is known of them is there."""
+        import pyarrow as pa
+
+        table = pa.concat_tables(tables)
+        no_rows = pa.chunked_array([pa.nulls(table.num_rows, pa.int64())])
+        return cls(storage, table.drop_columns(["stats"]), table["stats"], no_rows, None)
 
     @property
     def num_rows(self) -> int:
@@ -185,14 +191,13 @@ class LiveFiles:
         pyarrow.Table or None
             A column a leaf that exists, named by it, null for files that are not from the checkpoint.
         """
-        return self._reading(lambda later: later.parsed(leaves, rows))
-
-    def stats_structs(self) -> pa.StructArray | None:
-        """The whole structs `stats_parsed` of all files, null for those that have none; None where none has.
-
-        For files of one file of a checkpoint.
-        """
-        return self._reading(lambda later: later.structs())
+        for attempt in itertools.count(1):
+            later = self._later
+            try:
+                return later.parsed(leaves, rows)
+            except UnreadableCheckpointError as error:
+                self._read_anew(later, error, attempt)
+        raise AssertionError
 
     def working_table(self) -> pa.Table:
         """The files with JSON statistics and checkpoint row, as replay carries them: see `working_schema`."""
@@ -206,15 +211,6 @@ class LiveFiles:
 
     def _with(self, later: LaterStatistics) -> pa.Table:
         return self.table.append_column("stats", later.stats).append_column("row", later.row)
-
-    def _reading(self, action: Callable[[LaterStatistics], _T]) -> _T:
-        for attempt in itertools.count(1):
-            later = self._later
-            try:
-                return action(later)
-            except UnreadableCheckpointError as error:
-                self._read_anew(later, error, attempt)
-        raise AssertionError
 
     def _read_anew(self, later: LaterStatistics, error: UnreadableCheckpointError, attempt: int) -> None:
         """Look for the files where the log has them now.
