@@ -18,8 +18,9 @@ from delta_ds.kernel.commands.dml.commit import DmlCommand, RowScope, commit_dml
 from delta_ds.kernel.commands.dml.plan import DmlPlan, check_changeable, plan_dml
 from delta_ds.kernel.commands.dml.rewritten import Rewritten
 from delta_ds.kernel.commands.dml.task import CLAUSE
-from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction
+from delta_ds.kernel.commands.optimize.auto_compact import AutoCompaction, auto_compaction_of
 from delta_ds.kernel.log.snapshot import Snapshot
+from delta_ds.kernel.options.session_facts import SessionFacts
 from delta_ds.kernel.options.session_settings import (
     BY_FILES,
     BY_ROWS,
@@ -32,7 +33,7 @@ from delta_ds.kernel.transaction.pending import tracks_rows
 from delta_ds.kernel.write.plan import has_transaction
 from delta_ds.kernel.write.task import TaskResult
 from delta_ds.records import dataclass, replace
-from delta_ds.spark.auto_compaction import compact_after, settings_of
+from delta_ds.spark.auto_compaction import compact_after
 from delta_ds.spark.commands.dml_target import DmlTarget, is_hidden
 from delta_ds.spark.commands.file_rewrite import rewrite_files
 from delta_ds.spark.commands.handle import Handle
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.spark.commands.engines.engine import RowRules, TablesRead
+    from delta_ds.spark.seam.engine import RowRules, TablesRead
 
 
 class DmlExecution(AbstractContextManager["DmlExecution"]):
@@ -96,7 +97,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
         self.target = DmlTarget(handle)
         self.target.ask(check_changeable, operation, removes)
         check_names(self.target.schema.names, "table", handle.where, operation)
-        self._txn = session_transaction(self.target.spark) if txn is None else txn
+        self._txn = session_transaction(self.target.facts) if txn is None else txn
         self.done = self._txn is not None and bool(self.target.ask(has_transaction, self._txn))
         self.repeatable = False
         self.is_function_of_rows = False
@@ -246,7 +247,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
     @property
     def is_checked_by_files(self) -> bool:
         """Whether files alone decide what contradicts the command, by the session and the table."""
-        by = conflict_detection(self.target.spark.conf.get(CONFLICT_DETECTION, None))
+        by = conflict_detection(self.target.facts.settings.get(CONFLICT_DETECTION))
         return by == BY_FILES or (by == BY_ROWS and not tracks_rows(self.target.state))
 
     @property
@@ -289,7 +290,7 @@ class DmlExecution(AbstractContextManager["DmlExecution"]):
             rows=self._scope(rows),
             **said,
         )
-        settings = settings_of(self.target.spark)
+        settings = auto_compaction_of(self.target.facts.settings)
         with self._work.phase("committing", unit="commits"), self._staged.publishing():
             self.target.run(_commit, change, self.plan.write.state.metadata, settings)
         self._committed = True
@@ -333,7 +334,7 @@ def affected_rows(spark: SparkSession, rows: int | None) -> DataFrame:
     return frame_of(spark, [(rows,)], "num_affected_rows bigint")
 
 
-def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
+def session_transaction(facts: SessionFacts) -> tuple[str, int] | None:
     """The application and version that the session names for its writes; None: none.
 
     Raises
@@ -341,7 +342,7 @@ def session_transaction(spark: SparkSession) -> tuple[str, int] | None:
     InvalidOptionError
         One of the two is missing, or the version is no number.
     """
-    app_id, version = (spark.conf.get(name, None) for name in (TXN_APP_ID.full_name, TXN_VERSION.full_name))
+    app_id, version = (facts.settings.get(name.full_name) for name in (TXN_APP_ID, TXN_VERSION))
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or not str(version).strip().isdecimal():

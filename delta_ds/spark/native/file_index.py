@@ -39,6 +39,7 @@ from delta_ds.spark.native.hadoop import check_found_names
 from delta_ds.spark.native.jvm import Jvm, errors_to_jvm
 from delta_ds.spark.native.snapshot_isolation import made_ms
 from delta_ds.spark.read_failures import TableFile, finds_files
+from delta_ds.spark.session_conf import time_zone
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -236,7 +237,7 @@ class DeltaFileIndex:
     # --- listing
 
     def _list(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
-        zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
+        zone = self._timezone or time_zone(self._jvm.spark)
         found = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
             self._check_promises(found)

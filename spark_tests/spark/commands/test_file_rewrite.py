@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from delta_ds import DeltaTable
 from delta_ds.exceptions import InvariantViolationError
 from delta_ds.spark.commands import dml_command, file_rewrite
-from delta_ds.spark.commands.engines import classic
+from delta_ds.spark.seam import classic
 from spark_tests.spark.commands.row_changes import (
     COMMANDS,
     LAYOUTS,
