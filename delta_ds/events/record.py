@@ -41,20 +41,41 @@ class Event:
     meaning, action
         What happened, and what to do, for the documentation.
 
-    >>> import logging
-    >>> cleaned = Event("log_cleaned", logging.INFO, ("table", "files"), "old files were deleted", "nothing")
+    >>> cleaned = Event.info("log_cleaned table files", "old files were deleted", "nothing")
+    >>> cleaned.name, cleaned.fields
+    ('log_cleaned', ('table', 'files'))
     >>> str(Line("log_cleaned", {"table": "/data/my table", "files": 3}))
     'log_cleaned table="/data/my table" files=3'
     """
 
     __slots__ = ("action", "fields", "level", "meaning", "name")
 
-    def __init__(self, name: str, level: int, fields: tuple[str, ...], meaning: str, action: str) -> None:
-        self.name = name
+    def __init__(self, level: int, line: str, meaning: str, action: str) -> None:
         self.level = level
-        self.fields = fields
+        self.name, *fields = line.split()
+        self.fields = tuple(fields)
         self.meaning = meaning
         self.action = action
+
+    @classmethod
+    def debug(cls, line: str, meaning: str, action: str) -> Event:
+        """An event by its line, which is the name and those of the fields."""
+        return cls(logging.DEBUG, line, meaning, action)
+
+    @classmethod
+    def info(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.INFO, line, meaning, action)
+
+    @classmethod
+    def warning(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.WARNING, line, meaning, action)
+
+    @classmethod
+    def error(cls, line: str, meaning: str, action: str) -> Event:
+        """As `debug`."""
+        return cls(logging.ERROR, line, meaning, action)
 
     def log(self, **values: Any) -> None:
         """Tell it to the logger `delta_ds`.
