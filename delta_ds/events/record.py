@@ -100,10 +100,8 @@ class Event:
         fields = {name: _plain(value) for name, value in values.items()}
         file, line, function, _ = LOGGER.findCaller(stacklevel=_FRAME_OF_CALLER)
         failure = sys.exc_info() if trace else None
-        record = LOGGER.makeRecord(
-            LOGGER.name, self.level, file, line, Line(self.name, fields), (), failure, function,
-            {"event": self.name, "fields": fields},
-        )  # fmt: skip
+        text, extra = Line(self.name, fields), {"event": self.name, "fields": fields}
+        record = LOGGER.makeRecord(LOGGER.name, self.level, file, line, text, (), failure, function, extra)
         if failure is not None:
             # Handlers take this text in place of one that they would make of the error.
             record.exc_text = redacted("".join(traceback.format_exception(*failure)).rstrip("\n"))

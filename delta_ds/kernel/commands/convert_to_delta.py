@@ -314,9 +314,13 @@ class Conversion:
                 show((name,)) for name in inside[:_INDEXED]
             )
         plan = WriteSpec(
-            table=self.table, version=-1, schema=part, properties=properties,
-            features=self.definition.state.protocol.supported, timezone=self.timezone,
-        )  # fmt: skip
+            table=self.table,
+            version=-1,
+            schema=part,
+            properties=properties,
+            features=self.definition.state.protocol.supported,
+            timezone=self.timezone,
+        )
         statistics = FooterStatistics(storage, plan)
         return lambda file, rows: self._text(statistics, file)
 
@@ -344,9 +348,12 @@ class Conversion:
 def _add(file: Written, partition: dict[str, str | None], text: str | None) -> AddFile:
     path, size, time_ms = file
     body: AddFile = {
-        "path": paths.encode(path), "partitionValues": dict(partition), "size": size,
-        "modificationTime": time_ms, "dataChange": True,
-    }  # fmt: skip
+        "path": paths.encode(path),
+        "partitionValues": dict(partition),
+        "size": size,
+        "modificationTime": time_ms,
+        "dataChange": True,
+    }
     return body if text is None else {**body, "stats": text}
 
 
