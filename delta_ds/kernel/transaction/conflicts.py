@@ -205,9 +205,12 @@ def _check_appends(pending: Pending, winning_commit: WinningCommit) -> None:
     # The rows of a table whose description changes too are not looked into.
     look = pending.looks_into_files and pending.new_metadata is None
     row = first_of_interest(
-        winning_commit.adds, pending.reads, pending.snapshot, use_statistics=pending.use_statistics,
+        winning_commit.adds,
+        pending.reads,
+        pending.snapshot,
+        use_statistics=pending.use_statistics,
         first_with_rows=partial(_first_with_rows, pending, winning_commit) if look else None,
-    )  # fmt: skip
+    )
     if row is None:
         return
     table = winning_commit.adds.table

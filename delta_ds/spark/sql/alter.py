@@ -131,8 +131,11 @@ def _field(name: str, data_type: str, nullable: bool, metadata: Mapping[str, Any
     from pyspark.sql.types import StructType as SparkStructType
 
     described = {
-        "name": name, "type": json.loads(data_type), "nullable": nullable, "metadata": dict(metadata),
-    }  # fmt: skip
+        "name": name,
+        "type": json.loads(data_type),
+        "nullable": nullable,
+        "metadata": dict(metadata),
+    }
     return to_kernel(SparkStructType.fromJson({"type": "struct", "fields": [described]}).fields).fields[0]
 
 

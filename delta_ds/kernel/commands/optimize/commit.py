@@ -204,10 +204,12 @@ def result_metrics(
         "deletionVectorStats": {
             "numDeletionVectorsRemoved": len(vectors),
             "numDeletionVectorRowsRemoved": sum(vectors),
-        } if vectors else None,
+        }
+        if vectors
+        else None,
         "numTableColumns": len(plan.rewrite.reading.schema),
         "numTableColumnsWithStats": plan.columns_with_statistics,
-    }  # fmt: skip
+    }
 
 
 def _cardinalities(plan: OptimizePlan) -> list[int]:

@@ -289,7 +289,7 @@ def _not_there(schema: StructType, path: Path, table: str, operation: str) -> Sc
             "sqlExpr": show(path),
             "clause": operation,
             "cols": schema.names,
-        },  # fmt: skip
+        },
     )
 
 

@@ -287,8 +287,9 @@ class _Translation:
 
 # Nodes that are their children joined, nothing more.
 _ON_EXACT = {
-    "And": "and", "Or": "or", "Not": "not", "In": "in", "Coalesce": "coalesce", "If": "case", "CaseWhen": "case",
-}  # fmt: skip
+    **{name: name.lower() for name in ("And", "Or", "Not", "In", "Coalesce")},
+    **dict.fromkeys(("If", "CaseWhen"), "case"),
+}
 
 
 def _parts(node: Node) -> Iterator[Node]:
