@@ -77,6 +77,12 @@ REWRITE_BY_SPARK = Event(
     "DELETE, UPDATE or MERGE rewrites files by Spark's own writer, not by Arrow in tasks",
     "nothing; the reason says what would make it quicker",
 )  # fmt: skip
+RULES_BY_SPARK = Event(
+    "rules_by_spark", logging.INFO, ("table", "reason"),
+    "a constraint or generated column is for Spark alone to evaluate, which does so in the query that finds the new"
+    " values of UPDATE or MERGE, and reads all columns that they need for it",
+    "nothing",
+)  # fmt: skip
 VACUUM_END_NOT_RECORDED = Event(
     "vacuum_end_not_recorded", logging.WARNING, ("table", "reason"),
     "VACUUM failed, and the history could not be told",

@@ -16,7 +16,7 @@ from delta_ds.kernel.actions import AddFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _FIELDS = (
     "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from delta_ds.kernel.changes import ChangeFeed
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.scan.scan import Scan
-    from delta_ds.kernel.snapshot import Snapshot
 
     pass
 

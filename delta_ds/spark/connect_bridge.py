@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import UNREADABLE_MESSAGE
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.kernel.options.session_facts import ORIGIN
 from delta_ds.kernel.transaction.origin import carried

@@ -187,7 +187,7 @@ def open_read(
 
 
 def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> Rows | Changes:
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.spark.batch import Changes, Pin, Rows
 
     log = DeltaLog(options.path, options.storage_options)
@@ -204,7 +204,7 @@ def _open_read(options: ReadOptions, pin: Pin | None, without_columns: bool) -> 
                 keys=options.keys,
             )
         return Changes(feed, Pin(feed.start, feed.end), options.metadata_columns)
-    snapshot = log.snapshot(pin.last) if pin else log.snapshot(options.version, options.timestamp)
+    snapshot = log.open_snapshot(pin.last) if pin else log.open_snapshot(options.version, options.timestamp)
     if not snapshot.schema.fields and not without_columns:
         raise READ_TABLE_WITHOUT_COLUMNS(version=snapshot.version, table=snapshot.storage.url)
     return Rows(snapshot, Pin(None, snapshot.version), options)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.exceptions import InvalidOptionError
 from delta_ds.kernel.alter import create
 from delta_ds.kernel.card import Card, Shown
 from delta_ds.kernel.commands.generate import generate
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.records import replace
 from delta_ds.spark import log_calls
 from delta_ds.spark.arguments import public_methods
@@ -527,7 +527,7 @@ class DeltaTable(TableDescription, Shown):
 
         def asked(function: Callable[..., Any], *arguments: Any) -> Any:
             with delta_errors():
-                return fetch(handle.log, function, *arguments)
+                return fetch(handle.log, log_calls.at_version, None, function, arguments)
 
         return Plots(asked, lambda: str(handle.spark.conf.get("spark.sql.session.timeZone")))
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from delta_ds.kernel.alter.place import check_place_is_free
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.write import WriteOptions
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.storage.open import open_storage
 from delta_ds.kernel.storage.staging import discard

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.live_files import FileFilter, FilesToPrune
-    from delta_ds.kernel.scan.table_version import TableVersion
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 
-def part_filter(
-    version: TableVersion, predicate: Expression | None, timezone: str | None
-) -> FileFilter | None:
+def part_filter(version: Snapshot, predicate: Expression | None, timezone: str | None) -> FileFilter | None:
     """The files that may hold rows for which a predicate is true, as a filter that can be pickled.
 
     Parameters

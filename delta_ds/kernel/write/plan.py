@@ -26,11 +26,11 @@ from delta_ds.kernel.data.write.write_spec import WriteSpec, write_spec
 from delta_ds.kernel.expressions.tree import columns
 from delta_ds.kernel.features import CLUSTERING, TYPE_WIDENING
 from delta_ds.kernel.iceberg_compatibility import enabled_version, of_new_table
+from delta_ds.kernel.log.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.options.session_settings import default_properties
 from delta_ds.kernel.options.write import WriteOptions
 from delta_ds.kernel.properties import FEATURE_PREFIX, TARGET_FILE_SIZE, check_property
 from delta_ds.kernel.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_to_json
-from delta_ds.kernel.snapshot import Snapshot, open_snapshot
 from delta_ds.kernel.storage.filesystem import Storage
 from delta_ds.kernel.table_state import TableState
 from delta_ds.kernel.transaction.validation import check_may_remove

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.options.read import parse_read_options
 from delta_ds.records import dataclass
 from delta_ds.spark import schema as schemas

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.arrow_buffers import integers
 from delta_ds.kernel.commands.dml.candidates import (
     CandidateFiles,
@@ -14,10 +15,9 @@ from delta_ds.kernel.commands.dml.candidates import (
     usable_predicate,
 )
 from delta_ds.kernel.commands.dml.task import FILE, ROW
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.table_state import TableState
 from delta_ds.spark import wire
 from delta_ds.spark.commands.engines.choice import engine_of
@@ -31,6 +31,7 @@ from delta_ds.spark.engines.sealed import seal
 from delta_ds.spark.errors import delta_errors
 from delta_ds.spark.large_tables.bound import is_large
 from delta_ds.spark.large_tables.matching_files import matching_files
+from delta_ds.spark.log_calls import at_version
 from delta_ds.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -44,11 +45,7 @@ TUPLE = "__pydelta_tuple"
 
 def _state(log: DeltaLog, version: int | None) -> TableState:
     """What a client needs to know of a version whose log is on the server; None: the newest."""
-    return log.snapshot(version).table_state
-
-
-def _at(log: DeltaLog, version: int, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    return function(log.snapshot(version), *arguments)
+    return log.open_snapshot(version).table_state
 
 
 class DmlTarget:
@@ -79,7 +76,7 @@ class DmlTarget:
         self._snapshot: Snapshot | None = None
         self._first: DataFrame | None = None
         if isinstance(handle.log, DeltaLog):
-            self._snapshot = handle.log.snapshot(version)
+            self._snapshot = handle.log.open_snapshot(version)
         self.state: TableState = (
             fetch(handle.log, _state, version) if self._snapshot is None else self._snapshot.table_state
         )
@@ -97,14 +94,14 @@ class DmlTarget:
         """The result of `function(snapshot, *arguments)`, wherever the log is; `wire.py` has a form for it."""
         if self._snapshot is not None:
             return function(self._snapshot, *arguments)
-        return fetch(self.handle.log, _at, self.version, function, arguments)
+        return fetch(self.handle.log, at_version, self.version, function, arguments)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Call `function(snapshot, *arguments)` once, wherever the log is."""
         if self._snapshot is not None:
             function(self._snapshot, *arguments)
         else:
-            run(self.handle.log, _at, self.version, function, arguments)
+            run(self.handle.log, at_version, self.version, function, arguments)
 
     # --- rows
 

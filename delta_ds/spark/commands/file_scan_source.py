@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.kernel.commands.dml.task import FILE, ROW, ROW_ID, ROW_VERSION
 from delta_ds.kernel.data.read.plan import FileSlice, ReadPlan
 from delta_ds.kernel.data.read.reader import read_slices
-from delta_ds.kernel.delta_log import DeltaLog
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.kernel.options.read import parse_read_options
+from delta_ds.kernel.scan.scan import Scan
 from delta_ds.kernel.schema.types import INTEGER, LONG, StructField, StructType
-from delta_ds.kernel.snapshot import Snapshot
 from delta_ds.records import replace
 from delta_ds.spark import schema as schemas
 from delta_ds.spark import wire
@@ -57,7 +58,7 @@ class TargetSource(DataSource, Sealed):
     def _snapshot(self) -> Snapshot:
         options = {name: text for name, text in self.options.items() if name != _FILES}
         parsed = parse_read_options(options, machine_time_zone())
-        return DeltaLog(parsed.path, parsed.storage_options).snapshot(self._version)
+        return DeltaLog(parsed.path, parsed.storage_options).open_snapshot(self._version)
 
     def schema(self) -> SparkStructType:
         # Places are known of every row, but what promises no nulls keeps Spark from ever asking.
@@ -85,7 +86,7 @@ class _Reader(DataSourceReader):
         self, snapshot: Snapshot, schema: SparkStructType, numbers: Mapping[str, int], tracked: bool
     ) -> None:
         ids = ("row_id", "row_commit_version") if tracked else ()
-        self._scan: Any = snapshot.scan(metadata_columns=("row_index", *ids))
+        self._scan: Any = Scan(snapshot, metadata_columns=("row_index", *ids))
         self._numbers: Any = numbers
         self._storage = snapshot.storage
         self._plan: ReadPlan = replace(self._scan.plan, timezone=None)

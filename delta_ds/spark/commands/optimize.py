@@ -9,6 +9,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
+from delta_ds.api.delta_log import DeltaLog
 from delta_ds.conditions.session import EXECUTORS_WITHOUT_PACKAGE
 from delta_ds.events.commands import OPTIMIZE_BY_DRIVER
 from delta_ds.kernel import operations
@@ -26,7 +27,6 @@ from delta_ds.kernel.commands.optimize.request import (
     OptimizeRequest,
     settings_of,
 )
-from delta_ds.kernel.delta_log import DeltaLog
 from delta_ds.kernel.options.settings import USER_METADATA
 from delta_ds.kernel.work import Phase, Work
 from delta_ds.records import replace

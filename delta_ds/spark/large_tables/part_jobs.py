@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_ds.kernel.log.parts import Part
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_ds.kernel.schema.char_varchar import compares_by_bytes
 from delta_ds.kernel.schema.column_mapping import every_field, physical_name
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType as SparkStructType
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _PARQUET_ID = "parquet.field.id"
 _HIDDEN = "__pydelta_"
@@ -101,7 +101,7 @@ class ScanColumns:
         None where there is none, and where values in files do not compare as Spark compares the column.
         """
         out: list[str] = []
-        level: Any = self.table
+        level: DataType = self.table
         for name in path:
             found = _find(level, name, self.mode, self.by_id)
             if found is None or not compares_by_bytes(found):
@@ -278,7 +278,7 @@ def _rebuilt(column: Column, struct: StructType, mode: str, nullable: bool) -> C
     return F.when(column.isNotNull(), whole) if nullable else whole
 
 
-def _find(level: Any, name: str, mode: str, by_id: bool) -> StructField | None:
+def _find(level: DataType, name: str, mode: str, by_id: bool) -> StructField | None:
     if not isinstance(level, StructType):
         return None
     folded = name.removesuffix(_BY_ID).lower() if by_id else name.lower()

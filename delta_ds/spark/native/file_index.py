@@ -23,7 +23,6 @@ from delta_ds.kernel.expressions.bind import bind
 from delta_ds.kernel.expressions.tree import Expression, conjunction
 from delta_ds.kernel.features import DELETION_VECTORS
 from delta_ds.kernel.log.checksum import read_checksum
-from delta_ds.kernel.partial_snapshot import PartialSnapshot
 from delta_ds.kernel.scan.null_checks import check_not_null
 from delta_ds.kernel.scan.partitions import PartitionTuples, partition_tuples
 from delta_ds.kernel.scan.scan import vector_descriptor
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from delta_ds.kernel.log.live_files import LiveFiles
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
+    from delta_ds.spark.engines.java_object import JavaObject, JavaValue
 
 
 DELETED = "__pydelta_dv"
@@ -169,8 +169,8 @@ class DeltaFileIndex:
             # Numbers alone name other files where the version was read from another checkpoint.
             paths = self.live.table["path"].take(self.rows).to_pylist() if len(self.rows) else []
             parts.append(f"files:{hash((self.rows.to_numpy().tobytes(), *paths)):x}")
-        if isinstance(snapshot, PartialSnapshot):
-            parts.append(f"of:{snapshot.identity}")  # in which the rows count
+        if snapshot.selection is not None:
+            parts.append(f"of:{snapshot.selection}")  # in which the rows count
         if self._numbered:
             parts.append("numbered")
         if self._timezone is not None:
@@ -179,16 +179,16 @@ class DeltaFileIndex:
 
     # --- FileIndex
 
-    def rootPaths(self) -> Any:
+    def rootPaths(self) -> JavaObject:
         # Two, as INSERT INTO writes past the log into the folder of a partitioned relation that has only one.
         commit = f"{self._root}_delta_log/{self.snapshot.version:020d}.json"
         return self._jvm.seq([self._jvm.Path(path) for path in (self._root, commit)])
 
-    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+    def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         with errors_to_jvm(self._jvm):
             return self._list(partition_filters, data_filters)
 
-    def inputFiles(self) -> Any:
+    def inputFiles(self) -> JavaValue:
         if self.large:
             paths = self._scanned(None, None).live.table["path"]
         else:
@@ -209,12 +209,12 @@ class DeltaFileIndex:
             return 0
         return int(pc.sum(self.live.table["size"].take(self.rows)).as_py() or 0)
 
-    def partitionSchema(self) -> Any:
+    def partitionSchema(self) -> JavaObject:
         return self._jvm.struct(self._json)
 
     # Default methods of the interface are asked here as well: py4j does not fall through to them.
 
-    def metadataOpsTimeNs(self) -> Any:
+    def metadataOpsTimeNs(self) -> JavaObject:
         return self._jvm.none
 
     def isTimeTravel(self) -> bool:  # since 4.2
@@ -226,7 +226,7 @@ class DeltaFileIndex:
     def hashCode(self) -> int:
         return hash(self.identity) & 0x7FFFFFFF
 
-    def equals(self, other: Any) -> bool:
+    def equals(self, other: JavaObject) -> bool:
         # The other one is a handle of the JVM on a Python object, or on anything else.
         return other is not None and bool(other.toString() == self.identity)
 
@@ -235,7 +235,7 @@ class DeltaFileIndex:
 
     # --- listing
 
-    def _list(self, partition_filters: Any, data_filters: Any) -> Any:
+    def _list(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:
         zone = self._timezone or str(self._jvm.spark.conf.get("spark.sql.session.timeZone"))
         found = self._scanned(self._predicate(partition_filters, data_filters, zone), zone)
         if self._promises:
@@ -263,7 +263,7 @@ class DeltaFileIndex:
         check_not_null(self.snapshot, integers(new))
         self._kept_promises[new] = True
 
-    def _directories(self, found: _Scanned, groups: FileGroups, internal: Any) -> Any:
+    def _directories(self, found: _Scanned, groups: FileGroups, internal: JavaObject) -> JavaObject:
         if not len(groups.counts):
             return self._jvm.seq([])
 
@@ -272,7 +272,9 @@ class DeltaFileIndex:
             self._jvm.listing, self._root, internal, groups.counts, files, self.snapshot.storage
         )
 
-    def _predicate(self, partition_filters: Any, data_filters: Any, zone: str) -> Expression | None:
+    def _predicate(
+        self, partition_filters: JavaObject, data_filters: JavaObject, zone: str
+    ) -> Expression | None:
         """What of the filters of a scan files can be skipped by."""
         from delta_ds.spark.native.catalyst.filters import translate
 
@@ -338,7 +340,7 @@ class DeltaFileIndex:
 
         if not len(self.schema):
             return None
-        columns: list[Any] = []
+        columns: list[JavaObject] = []
         codes = integers(groups.codes)
         columns += [tuples.table[f.name].take(codes) for f in self.columns.partitions]
         if self.has_deletions:
@@ -356,7 +358,7 @@ class DeltaFileIndex:
             bitmaps.append(None if vector is None else _bitmap(read_positions(self.snapshot.storage, vector)))
         return bitmaps
 
-    def _matching_directories(self, internal: Any, filters: Any) -> bytes | None:
+    def _matching_directories(self, internal: JavaObject, filters: JavaObject) -> bytes | None:
         """The directories that satisfy the partition filters, evaluated by Spark; None for all.
 
         Numbers of directories as little-endian 32-bit integers.
@@ -377,7 +379,7 @@ class DeltaFileIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """The files of a scan: rows of the live files of a version, of a `PartialSnapshot` those that it has."""
+    """The files of a scan: rows of the live files of a version, of a selection of them those that it has."""
 
     version: Snapshot
     rows: pa.Array

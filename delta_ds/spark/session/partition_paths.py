@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

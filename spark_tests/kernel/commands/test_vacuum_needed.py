@@ -18,7 +18,7 @@ from delta_ds.kernel.log import parts
 from delta_ds.kernel.log.parts import parts_for_tasks
 from delta_ds.kernel.log.replay import ReplayHead, load_head
 from delta_ds.kernel.log.segment import LogListing, list_log
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 from delta_ds.testing import Action, TableBuilder, commit_time
 from spark_tests.full_form import examples
 from spark_tests.kernel.log import checkpoints
@@ -80,7 +80,7 @@ def test_parts_together_name_what_must_stay(
             os.utime(table.commit_file(version), (seconds, seconds))
         # Removals are of all times, commits of `commit_time`.
         cutoff = commit_time(horizon) if horizon >= 0 else checkpoints.NOW_MS - checkpoints.WEEK_MS + horizon
-        snapshot = DeltaLog(folder).snapshot()
+        snapshot = DeltaLog(folder).open_snapshot()
         listing = list_log(snapshot.storage)
         head = load_head(snapshot.storage, snapshot.segment)
         if head.older is not None:

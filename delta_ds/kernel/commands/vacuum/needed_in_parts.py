@@ -14,7 +14,7 @@ from delta_ds.kernel.commands.vacuum.references import needed_by_commits, needed
 from delta_ds.kernel.log.parts import Part, parts_for_tasks
 from delta_ds.kernel.log.replay import load_head
 from delta_ds.kernel.log.segment import LogListing
-from delta_ds.kernel.snapshot import Snapshot
+from delta_ds.kernel.log.snapshot import Snapshot
 
 # Runs a function on each of some parts, wherever that is; what it answers, in any order.
 RunParts: TypeAlias = Callable[[Sequence[Part], Callable[[Part], Iterable[bytes]]], Sequence[bytes]]

@@ -21,7 +21,7 @@ from delta_ds.spark.session.reading import read
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from delta_ds.kernel.delta_log import DeltaLog
+    from delta_ds.api.delta_log import DeltaLog
     from delta_ds.kernel.schema.types import DataType
 
 Txn = tuple[str, int]

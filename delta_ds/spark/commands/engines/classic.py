@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.events.spark import PORTABLE_SCAN, PORTABLE_WRITE
+from delta_ds.kernel.data.rows.plan import ColumnsOf
+from delta_ds.records import dataclass
 from delta_ds.spark.commands.engines.classic_expressions import ClassicExpressions
 from delta_ds.spark.native import resolution, snapshot_isolation
 from delta_ds.spark.native.jvm import Jvm, NotNative
-from delta_ds.spark.native.row_columns import columns_of
+from delta_ds.spark.native.row_columns import columns_of, stored_rows
 from delta_ds.spark.native.scan import numbered_rows
 from delta_ds.spark.native.writer import refresh_cached_rows, stage
 from delta_ds.spark.session_conf import NATIVE_SCAN_CONF, NATIVE_WRITE_CONF, is_off
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
-    from delta_ds.spark.commands.engines.engine import TablesRead, Transaction
+    from delta_ds.spark.commands.engines.engine import RowRules, TablesRead, Transaction
 
 _Table = TypeVar("_Table")
 
@@ -32,6 +34,21 @@ _DESCRIPTION = "spark.job.description"
 _CONSTANTS = frozenset(["LocalRelation", "Range", "OneRowRelation"])
 # Rows of so many bytes go to every executor.
 BROADCAST_BYTES = 128 << 20
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """See `RowRules`."""
+
+    columns_of: ColumnsOf
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        try:
+            return stored_rows(rows, plan, places, unchecked)
+        except NotNative:
+            return None
 
 
 class Classic:
@@ -121,11 +138,11 @@ class Classic:
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
+    def row_rules(self) -> RowRules | None:
         try:
-            return columns_of(self._spark)
+            return _Rules(columns_of(self._spark))
         except NotNative:
-            return None  # the tasks then evaluate them
+            return None
 
     def write(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from delta_ds.spark.commands.engines.connect_expressions import ConnectExpressions
 from delta_ds.spark.schema import quoted
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from delta_ds.kernel.snapshot import Snapshot
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
     from delta_ds.spark.commands.engines.engine import TablesRead, Transaction
@@ -75,8 +75,8 @@ class Connect:
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        return None
+    def row_rules(self) -> None:
+        """None: a client has no session of the server's in which names mean Spark's functions only."""
 
     def write(
         self,

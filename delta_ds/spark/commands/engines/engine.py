@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from delta_ds.conditions.record import ErrorCondition
     from delta_ds.exceptions import UnsupportedOperationError
     from delta_ds.kernel.expressions.tree import Expression
+    from delta_ds.kernel.log.snapshot import Snapshot
     from delta_ds.kernel.schema.types import StructType
-    from delta_ds.kernel.snapshot import Snapshot
     from delta_ds.kernel.storage.filesystem import Storage
     from delta_ds.kernel.write.plan import WritePlan
     from delta_ds.kernel.write.task import TaskResult
@@ -133,6 +133,20 @@ class TablesRead(Protocol):
 
     def reads(self, storage: Storage) -> bool:
         """Whether a query has read a table."""
+        ...
+
+
+class RowRules(Protocol):
+    """What tables demand of rows, evaluated by Spark: constraints, generated columns, types."""
+
+    def columns_of(self, text: str) -> Sequence[tuple[str, ...]]:
+        """The columns that an SQL expression reads, see `plan_dml`."""
+        ...
+
+    def applied(
+        self, rows: DataFrame, plan: WritePlan, places: Sequence[str] = (), unchecked: str | None = None
+    ) -> DataFrame | None:
+        """The rows as the table stores them, see `stored_rows`; None where Spark cannot do all that the plan wants."""
         ...
 
 
@@ -296,8 +310,8 @@ class Engine(Protocol):
 
     # --- writing
 
-    def row_columns(self) -> Callable[..., Any] | None:
-        """What makes columns of SQL of the table's rules, see `plan_dml`; None: tasks evaluate them."""
+    def row_rules(self) -> RowRules | None:
+        """Who evaluates what tasks cannot; None: nobody."""
         ...
 
     def write(

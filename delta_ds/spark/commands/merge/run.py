@@ -385,7 +385,8 @@ class _Merge:
         return _Outcome(matches, touched, written, scanned)
 
     def _write(self, frame: DataFrame) -> int:
-        partitions = self._target.state.partition_columns
+        # Generated ones come later.
+        partitions = [name for name in self._target.state.partition_columns if name in frame.columns]
         if partitions and self._changes_rows:
             # A join leaves rows of every partition in every task.
             frame = frame.hint("rebalance", *map(quoted, partitions))

@@ -1,17 +1,13 @@
-"""`Snapshot`: one version of a table, immutable."""
+"""`Snapshot`: the state of a table at one version, immutable; what is known of it, and what replay finds out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from delta_ds.conditions.log import CHECKSUM_MISMATCH, MISSING_PART_COLUMN
 from delta_ds.events import log as events
 from delta_ds.kernel.actions import Metadata, Protocol
-from delta_ds.kernel.arguments import checked, internal
-from delta_ds.kernel.card import Card, Shown, listed, size_text, table_of
 from delta_ds.kernel.features import CLUSTERING
 from delta_ds.kernel.log import cache, history
 from delta_ds.kernel.log.checkpoint_files import CheckpointReplacedError, UnreadableCheckpointError
@@ -27,16 +23,6 @@ from delta_ds.kernel.table_state import TableState
 from delta_ds.records import dataclass, field, replace
 from delta_ds.reporting import listeners
 from delta_ds.reporting.reports import SnapshotReport
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from delta_ds.kernel.blame.blame import Blame
-    from delta_ds.kernel.expressions.tree import Expression
-    from delta_ds.kernel.layout.column import ColumnLayout
-    from delta_ds.kernel.layout.timeline import Timeline
-    from delta_ds.kernel.plot.plots import Plots
-    from delta_ds.kernel.scan.scan import Scan
 
 # With fewer commits and a smaller checkpoint to look through, reading them is as quick as trusting a checksum file.
 _CHECKSUM_PAYS_COMMITS = 16
@@ -54,29 +40,32 @@ class OpenedVersion:
     found: FoundActions = field(default_factory=dict)
 
 
-@internal(
-    "clustering_paths", "is_loaded", "live_files", "physical_partition_columns", "segment", "select_files", "state",
-    "statistics_count_nan", "storage", "table_state",
-)  # fmt: skip
-@checked
-class Snapshot(Shown):
+class Snapshot:
     """The state of a table at one version.
 
-    Made by `DeltaLog.snapshot`. Opening reads protocol and metadata only and refuses what cannot be
-    read; files are replayed on first use.
+    Opening reads protocol and metadata only and refuses what cannot be read; files are replayed on first use. Users
+    hold it as `delta_ds.Snapshot`, which is above.
 
-    Examples
-    --------
-    >>> from delta_ds import DeltaLog
-    >>> snapshot = DeltaLog("examples/data/sales").snapshot()
-    >>> snapshot.version > 0, len(snapshot.partition_columns)
-    (True, 1)
+    Attributes
+    ----------
+    storage
+        Where the table is.
+    segment
+        The files of the log that make the version.
+    table_state
+        Protocol and metadata, without metadata domains.
+    selection
+        Where only some live files are known (`with_files`): a text of no other selection, as row numbers into its files
+        mean nothing elsewhere. None: all live files.
     """
 
-    def __init__(self, storage: Storage, segment: LogSegment, opened: OpenedVersion) -> None:
+    def __init__(
+        self, storage: Storage, segment: LogSegment, opened: OpenedVersion, *, selection: str | None = None
+    ) -> None:
         self.storage = storage
         self.segment = segment
         self.table_state = opened.table
+        self.selection = selection
         self._opened = opened
         self._kept = KeptColumns()
         self.table_state.check_readable()
@@ -86,6 +75,29 @@ class Snapshot(Shown):
                 raise MISSING_PART_COLUMN(
                     version=segment.version, table=storage.url, column=column, columns=self.schema.names
                 )
+
+    def with_files(self, state: State) -> Snapshot:
+        """The version with some of its live files, for what reads or changes no others.
+
+        What it says of all files (their number, sums, whether some file has a deletion vector) holds for those alone.
+
+        Parameters
+        ----------
+        state
+            Of the version, but for the files: some of the live ones, in their order.
+
+        Raises
+        ------
+        LogError
+            A checksum file contradicts the log.
+        """
+        import uuid
+
+        self._check_description(state.table)
+        opened = OpenedVersion(self.table_state)
+        selected = Snapshot(self.storage, self.segment, opened, selection=uuid.uuid4().hex)
+        selected.state = state
+        return selected
 
     @property
     def version(self) -> int:
@@ -121,6 +133,11 @@ class Snapshot(Shown):
         return self.segment.last_commit.status.modified_ms
 
     @property
+    def knows_timestamp(self) -> bool:
+        """Whether nothing has to be read for `timestamp`."""
+        return "timestamp" in vars(self) or history.in_commit_timestamps(self.table_state) is None
+
+    @property
     def partition_columns(self) -> list[str]:
         """The logical names of the partition columns, in order."""
         return list(self.metadata.partition_columns)
@@ -147,8 +164,8 @@ class Snapshot(Shown):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the live files have been replayed."""
-        return "state" in vars(self)
+        """Whether all live files have been replayed."""
+        return "state" in vars(self) and self.selection is None
 
     @cached_property
     def state(self) -> State:
@@ -265,269 +282,16 @@ class Snapshot(Shown):
 
         return statistics_count_nan(self.storage, self.segment)
 
-    def files(self, predicate: str | Expression | None = None, *, timezone: str = "UTC") -> pa.Table:
-        """The live files, or those that may hold rows matching a predicate.
-
-        Parameters
-        ----------
-        predicate
-            Spark SQL text or a tree; None for every file.
-        timezone
-            The session time zone in which the predicate is meant.
-
-        Returns
-        -------
-        pyarrow.Table
-            A row a file: `path`, `size` in bytes, `partitionValues`, `modificationTime` in ms; `stats` is JSON text.
-
-        Examples
-        --------
-        >>> snapshot = DeltaLog("/data/orders").snapshot()
-        >>> snapshot.files().num_rows, snapshot.files("country = 'DE'").num_rows
-        (4, 2)
-        """
-        return self.scan(predicate, timezone=timezone).files()
-
-    def scan(
-        self,
-        predicate: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        timezone: str = "UTC",
-        metadata_columns: Sequence[str] = (),
-    ) -> Scan:
-        """A scan of this version: which files, in which slices, to which rows.
-
-        Parameters
-        ----------
-        predicate
-            Spark SQL text or a tree; files that cannot match are skipped, rows that do not match are not
-            returned.
-        columns
-            Top-level columns to return, in order; None for all.
-        timezone
-            The session time zone: for the predicate, and for partition timestamps in local form.
-        metadata_columns
-            Fields of a struct column `_metadata` to append: file_path, file_name, file_size, row_index,
-            row_id, row_commit_version.
-
-        Raises
-        ------
-        PredicateError
-            The predicate cannot be parsed or names an unknown column.
-        SchemaError
-            A column does not exist.
-
-        Examples
-        --------
-        >>> snapshot = DeltaLog("/data/orders").snapshot()
-        >>> snapshot.scan("country = 'DE' AND amount > 10", ["id", "amount"]).to_arrow().to_pylist()
-        [{'id': 3, 'amount': 30.0}]
-        """
-        from delta_ds.kernel.scan.scan import Scan
-
-        return Scan(self, predicate, columns, timezone, tuple(metadata_columns))
-
-    def blame(
-        self,
-        predicate: str | Expression | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        timezone: str = "UTC",
-    ) -> Blame:
-        """The rows of this version, each with the commit that last wrote it: version, time, operation, user, job.
-
-        Copying a row is not writing it: rows that OPTIMIZE moves, or that a command leaves as they are in a file that
-        it rewrites, keep their commit. Of commits that the log no longer has only the version is known.
-
-        Parameters
-        ----------
-        predicate
-            As in `scan`.
-        columns
-            Top-level columns to return, in order; None for all.
-        timezone
-            As in `scan`.
-
-        Raises
-        ------
-        UnsupportedOperationError
-            The table does not track rows.
-        SchemaError
-            A column does not exist, or has a name that is one of this answer's own.
-        PredicateError
-            As in `scan`.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> log = DeltaLog("/data/tracked")
-        >>> version = log.write(pa.table({"id": [1]}), options={"delta.enableRowTracking": "true"})
-        >>> version = log.write(pa.table({"id": [2]}), options={"userMetadata": "late rows"})
-        >>> rows = log.snapshot().blame("id = 2").to_arrow()
-        >>> rows.select(["id", "_commit_version", "_commit_user_metadata"]).to_pylist()
-        [{'id': 2, '_commit_version': 1, '_commit_user_metadata': 'late rows'}]
-        """
-        from delta_ds.kernel.blame.blame import Blame
-
-        return Blame(self, predicate, columns, timezone)
-
-    def column_layout(self, column: str, *, timezone: str = "UTC") -> ColumnLayout:
-        """The range of a column's values in each file, and how many files lookups by it read.
-
-        Parameters
-        ----------
-        column
-            Its name as in SQL: a field of a struct as `s.a`, backticks around odd names.
-        timezone
-            The zone of a partition column of timestamps whose values name none.
-
-        Raises
-        ------
-        SchemaError
-            There is no such column.
-        UnsupportedOperationError
-            Logs hold no bounds of values of its type.
-
-        Examples
-        --------
-        >>> from delta_ds import DeltaLog
-        >>> layout = DeltaLog("examples/data/sales").snapshot().column_layout("sold_on")
-        >>> layout.num_files > layout.files_read() > 0
-        True
-        """
-        from delta_ds.kernel.layout.column import column_layout
-
-        return column_layout(self, column, timezone=timezone)
-
     @property
-    def plot(self) -> Plots:
-        """Pictures of the table up to this version: `history()`, `layout(column)`, `skipping(predicate)`; see `Plots`.
-
-        They need matplotlib: `pip install "delta-ds[plot]"`.
-        """
-        from delta_ds.kernel.plot.plots import Plots
-
-        log = _UpTo(self)
-        return Plots(lambda function, *arguments: function(log, *arguments))
-
-    def timeline(self, limit: int | None = None) -> Timeline:
-        """How many files and bytes the table had at each version up to this one; see `DeltaLog.timeline`.
-
-        Parameters
-        ----------
-        limit
-            At most so many versions, the newest ones; None for all that the log still holds.
-
-        Examples
-        --------
-        >>> snapshot = DeltaLog("/data/orders").snapshot()
-        >>> snapshot.timeline().versions["version"].to_pylist()
-        [0, 1]
-        """
-        from delta_ds.kernel.layout.timeline import timeline
-
-        return timeline(self.storage, self, lambda version: open_snapshot(self.storage, version), limit)
-
-    def detail(self) -> dict[str, Any]:
-        """The table's description under the keys of `DESCRIBE DETAIL`; sizes in bytes, times in ms since 1970.
-
-        Returns
-        -------
-        dict
-            `format`, `id`, `location`, `numFiles`, `sizeInBytes`, `partitionColumns`, `properties`, ...
-
-        Examples
-        --------
-        >>> snapshot = DeltaLog("/data/orders").snapshot()
-        >>> snapshot.detail()["numFiles"], snapshot.detail()["partitionColumns"]
-        (4, ['country'])
-        """
-        import pyarrow.compute as pc
-
-        files = self.live_files()
-        return {
-            "format": "delta",
-            "id": self.metadata.id,
-            "name": self.metadata.name,
-            "description": self.metadata.description,
-            "location": self.storage.address.as_written,
-            "createdAt": self.metadata.created_time,
-            "lastModified": self.timestamp,
-            "partitionColumns": self.partition_columns,
-            "clusteringColumns": [".".join(path) for path in self.clustering_columns],
-            "numFiles": files.num_rows,
-            "sizeInBytes": pc.sum(files.table["size"]).as_py() or 0,
-            "properties": self.properties,
-            "minReaderVersion": self.protocol.min_reader,
-            "minWriterVersion": self.protocol.min_writer,
-            "tableFeatures": sorted(self.protocol.supported),
-        }
-
-    def __repr__(self) -> str:
-        return f"Snapshot({self.storage.url!r}, version={self.version})"
-
-    def __str__(self) -> str:
-        return self._card().text()
-
-    @property
-    def _known_state(self) -> State | None:
+    def known_state(self) -> State | None:
         """The state, where nothing has to be read for it."""
         if self.is_loaded:
             return self.state
         base = self._opened.base
         return base.state if base is not None and base.version == self.version else None
 
-    def _card(self) -> Card:
-        state, metadata = self._known_state, self.metadata
-        in_commit = history.in_commit_timestamps(self.table_state) is not None
-        known_time = "timestamp" in vars(self) or not in_commit
-        features = listed(sorted(self.protocol.supported)) or "no features"
-        return Card(
-            f"Delta table {self.storage.url}, version {self.version}",
-            (
-                ("name", metadata.name),
-                ("description", metadata.description or None),
-                ("committed", history.as_text(self.timestamp) if known_time else None),
-                ("files", None if state is None else _files_text(state)),
-                ("partitioned by", listed(self.partition_columns)),
-                ("clustered by", None if state is None else listed(_dotted(state.table.clustering_columns))),
-                ("properties", listed([f"{k}={v}" for k, v in sorted(metadata.configuration.items())])),
-                ("protocol", f"{self.protocol.min_reader}, {self.protocol.min_writer}: {features}"),
-            ),
-            (
-                table_of(
-                    ("column", "type", "nullable", "comment"),
-                    self.schema.fields,
-                    lambda f: (f.name, str(f.type), "yes" if f.nullable else "no", f.metadata.get("comment")),
-                ),
-            ),
-        )
-
-
-class _UpTo:
-    """The log of a table as it was at a version."""
-
-    def __init__(self, latest: Snapshot) -> None:
-        self._latest = latest
-
-    def snapshot(self, version: int | None = None) -> Snapshot:
-        latest = self._latest
-        return latest if version in (None, latest.version) else open_snapshot(latest.storage, version)
-
-    def timeline(self, limit: int | None = None) -> Timeline:
-        return self._latest.timeline(limit)
-
-
-def _dotted(paths: Sequence[Sequence[str]]) -> list[str]:
-    return [".".join(path) for path in paths]
-
-
-def _files_text(state: State) -> str:
-    import pyarrow.compute as pc
-
-    size = pc.sum(state.files.table["size"]).as_py() or 0
-    return f"{state.files.num_rows:,}, {size_text(size)}"
+    def __repr__(self) -> str:
+        return f"Snapshot({self.storage.url!r}, version={self.version})"
 
 
 def open_snapshot(storage: Storage, version: int | None = None) -> Snapshot:
